@@ -64,16 +64,16 @@ template <class C>
 class stage {
   using passes = typename C::passes;
   static constexpr auto const& kernels_of = passes::ranges[measured_stage].segments;
-  static_assert(kernels_of[op_list::forward].size() == 1 &&
-                kernels_of[op_list::input_gradients].size() == 1 &&
-                kernels_of[op_list::weight_gradients].size() == 2);
+  static_assert(kernels_of[detail::op_list::forward].size() == 1 &&
+                kernels_of[detail::op_list::input_gradients].size() == 1 &&
+                kernels_of[detail::op_list::weight_gradients].size() == 2);
 
  public:
-  void run(op_list which) {
+  void run(detail::op_list which) {
     for (launch const& l : launches(which)) kernels_.groups[l.group](l.with);
   }
   /// Every operand of every kernel once.
-  long bytes(op_list which) {
+  long bytes(detail::op_list which) {
     long total = 0;
     for (launch const& l : launches(which)) total += l.bytes;
     return total;
@@ -86,11 +86,11 @@ class stage {
     host::arguments<float> with;
   };
 
-  std::vector<launch> const& launches(op_list which) {
+  std::vector<launch> const& launches(detail::op_list which) {
     auto& all = launches_[which];
-    range const kernels = kernels_of[which];
+    detail::range const kernels = kernels_of[which];
     for (int i = kernels.begin + int(all.size()); i < kernels.end; ++i) {
-      described_group const d = passes::kernels.describe(which, i);
+      detail::described_group const d = passes::kernels.describe(which, i);
       int const group = passes::kernels.fused[which].segments[i].group;
       launch l{passes::numbers.number(which, group), 0, {}};
       for (int slot = 0; slot < int(d.operands.size()); ++slot) {
@@ -105,11 +105,11 @@ class stage {
     }
     return all;
   }
-  static long elements(operand x) {
-    if (x.where == space::value) return passes::values.elements(x.index) * C::samples;
+  static long elements(detail::operand x) {
+    if (x.where == detail::space::value) return passes::values.elements(x.index) * C::samples;
     return passes::forward.parameters[x.index].elements();
   }
-  void* memory(operand x, long count) {
+  void* memory(detail::operand x, long count) {
     auto& place = memory_[{int(x.where), x.index}];
     if (place.data() == nullptr) place = random_numbers(count, unsigned(x.index) + 1);
     return place.data();
@@ -118,7 +118,7 @@ class stage {
   host::kernels<C> kernels_ = C::backend::template kernels<C>();
   std::map<std::pair<int, int>, arena> memory_;
   std::vector<arena> workspaces_;
-  per_op_list<std::vector<launch>> launches_;
+  detail::per_op_list<std::vector<launch>> launches_;
 };
 
 /// Ways to copy, half of `bytes` to the other half.
@@ -172,17 +172,19 @@ template <int Samples>
 figures measure(int rounds) {
   using measured = stage<compiled<Samples>>;
   measured s;
-  long const back = s.bytes(op_list::input_gradients), sums = s.bytes(op_list::weight_gradients);
-  s.run(op_list::forward);  // the statistics that backward reads
+  long const back = s.bytes(detail::op_list::input_gradients),
+             sums = s.bytes(detail::op_list::weight_gradients);
+  s.run(detail::op_list::forward);  // the statistics that backward reads
   figures f;
-  f.forward = of_copy("forward", Samples, s.bytes(op_list::forward), rounds,
-                      [&] { s.run(op_list::forward); });
+  f.forward = of_copy("forward", Samples, s.bytes(detail::op_list::forward), rounds,
+                      [&] { s.run(detail::op_list::forward); });
   of_copy("backward: input gradient", Samples, back, rounds,
-          [&] { s.run(op_list::input_gradients); });
-  of_copy("backward: sums", Samples, sums, rounds, [&] { s.run(op_list::weight_gradients); });
+          [&] { s.run(detail::op_list::input_gradients); });
+  of_copy("backward: sums", Samples, sums, rounds,
+          [&] { s.run(detail::op_list::weight_gradients); });
   f.backward = of_copy("backward", Samples, back + sums, rounds, [&] {
-    s.run(op_list::input_gradients);
-    s.run(op_list::weight_gradients);
+    s.run(detail::op_list::input_gradients);
+    s.run(detail::op_list::weight_gradients);
   });
   return f;
 }

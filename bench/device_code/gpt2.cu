@@ -14,7 +14,7 @@ namespace {
 /// clocks that the plan expects of cuBLASLt.
 template <class Source, int G>
 void print_product(int launches) {
-  if constexpr (pp::is_contraction(pp::cuda::group_of<Source, G>::value.anchor)) {
+  if constexpr (pp::detail::is_contraction(pp::cuda::group_of<Source, G>::value.anchor)) {
     using product = pp::cuda::contraction<Source, G>;
     bool const library =
         pp::cuda::is_for_cublaslt(product::shape, product::format, product::makes_weight);

@@ -13,12 +13,12 @@ constexpr int positions = 2048, width = 2048, samples = 8;
 /// slots: 0 q, k and v side by side, 1 y, 2 logarithms of the sums, 3 dy, 4 their gradients
 template <int Heads>
 struct forward {
-  using leaves = layers<>;
-  static constexpr group make() {
-    group g;
+  using leaves = detail::layers<>;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = op_kind::attention;
     g.rows = positions, g.columns = width;
-    g.attributes = attention_attributes{.heads = Heads, .kv_heads = Heads, .causal = true};
+    g.attributes = detail::attention_attributes{.heads = Heads, .kv_heads = Heads, .causal = true};
     g.in[0] = 0, g.out[0] = 1, g.out[1] = 2;
     g.slots = 5;
     return g;
@@ -26,9 +26,9 @@ struct forward {
 };
 template <int Heads>
 struct backward {
-  using leaves = layers<>;
-  static constexpr group make() {
-    group g = forward<Heads>::make();
+  using leaves = detail::layers<>;
+  static constexpr detail::group make() {
+    detail::group g = forward<Heads>::make();
     g.anchor = op_kind::attention_gradient;
     g.in[0] = 3, g.in[1] = 0, g.in[2] = 1, g.in[3] = 2;
     g.out[0] = 4, g.out[1] = -1;

@@ -58,7 +58,8 @@ class cublas_product {
     lt_.check(lt_.choose(handle_, what_, b_, a_, c_, c_, wish, 1, &best, &found),
               "choice of an algorithm");
     lt_.destroy_preference(wish);
-    if (found == 0) pp::throw_error<pp::error>({"cuBLASLt has no algorithm for this product"});
+    if (found == 0)
+      pp::detail::throw_error<pp::error>({"cuBLASLt has no algorithm for this product"});
     algorithm_ = best.algo;
   }
   cublas_product(cublas_product const&) = delete;

@@ -15,7 +15,7 @@ struct alone {
   using element = T;
   using leaves = typename Described::leaves;
   static constexpr int samples = 1;
-  static constexpr pp::group group_at(int) { return Described::make(); }
+  static constexpr pp::detail::group group_at(int) { return Described::make(); }
 };
 
 /// Microseconds of the kernels of P's group, which read and write `slots`.

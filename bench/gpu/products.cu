@@ -16,19 +16,19 @@ enum class after { nothing, bias_and_gelu, bias_and_residual };
 /// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
 template <op_kind Kind, int Rows, int Columns, int Inner, after After>
 struct product {
-  using leaves = layers<GELU>;
-  static constexpr group make() {
-    group g;
+  using leaves = detail::layers<GELU>;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = Kind;
-    g.rows = Rows, g.columns = Columns, g.attributes = contraction_attributes{Inner};
+    g.rows = Rows, g.columns = Columns, g.attributes = detail::contraction_attributes{Inner};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 5;
     if (After == after::nothing) {
       g.out[0] = 2;
     } else {
       g.epilogue.push_back({op_kind::bias, 0, 3, -1});
-      g.epilogue.push_back(After == after::bias_and_gelu ? step{op_kind::map, 0, -1, 2}
-                                                         : step{op_kind::add, 0, 4, 2});
+      g.epilogue.push_back(After == after::bias_and_gelu ? detail::step{op_kind::map, 0, -1, 2}
+                                                         : detail::step{op_kind::add, 0, 4, 2});
     }
     return g;
   }
@@ -37,7 +37,7 @@ struct product {
 template <class T, class Described, product_format Format>
 struct in_format : bench::alone<T, Described> {
   static constexpr dtype product =
-      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+      Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
 };
 
 template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner,

@@ -10,17 +10,17 @@ using namespace pp;
 namespace {
 
 struct plain {
-  using leaves = layers<>;
+  using leaves = detail::layers<>;
 };
 
 /// LayerNorm, or its gradient with a residual's added.
 template <op_kind Kind, int Rows, int Columns>
 struct norm : plain {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = Kind;
     g.rows = Rows, g.columns = Columns;
-    g.attributes = norm_attributes{.has_mean = true, .epsilon = 1e-5f};
+    g.attributes = detail::norm_attributes{.has_mean = true, .epsilon = 1e-5f};
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     (Kind == op_kind::norm ? g.out[1] : g.in[3]) = 4;
@@ -31,10 +31,10 @@ struct norm : plain {
 
 template <int Rows, int Columns>
 struct classes : plain {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = op_kind::cross_entropy;
-    g.rows = Rows, g.columns = Columns, g.attributes = cross_entropy_attributes{};
+    g.rows = Rows, g.columns = Columns, g.attributes = detail::cross_entropy_attributes{};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;
@@ -91,7 +91,7 @@ void measure_update(char const* name, double copy) {
   cuda::step_outcome const sound{1, 1, 1, 1, 0, 0};
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
-  step f;
+  detail::step f;
   f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),
   f.second = v.as<float>();

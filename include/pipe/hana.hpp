@@ -76,7 +76,7 @@ constexpr auto unpack_types() {
 
 template <template <class...> class List, class Result>
 struct unpacked {
-  static_assert(sizeof(pp::diagnosed(std::type_identity<Result>{})) > 0);
+  static_assert(sizeof(detail::diagnosed(std::type_identity<Result>{})) > 0);
   using type = typename instead_of_list<List>::type;
 };
 template <template <class...> class List, class... T>

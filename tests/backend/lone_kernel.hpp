@@ -28,7 +28,7 @@ template <class C, pp::op_kind Kind>
 struct kernel {
   using T = typename C::element;
   static constexpr int number = group_of<C>(Kind);
-  static constexpr pp::group g = C::group_at(number);
+  static constexpr pp::detail::group g = C::group_at(number);
   pp::host::arguments<T> with;
   exact<double> row_losses{pp::host::extent(g.rows) * C::samples, 7};
   workspace space{std::size_t(pp::host::workspace_bytes<T>(g, C::samples))};

@@ -20,20 +20,20 @@ struct counted {
 }  // namespace
 
 TEST_CASE("a heap_array begins with zeros and keeps what is written", "[base]") {
-  heap_array<double> numbers(3);
+  detail::heap_array<double> numbers(3);
   REQUIRE(numbers.size() == 3);
   for (double n : numbers) CHECK(n == 0);
   numbers[1] = 2;
   CHECK(*(std::as_const(numbers).begin() + 1) == 2);
-  CHECK(heap_array<double>().begin() == heap_array<double>().end());
+  CHECK(detail::heap_array<double>().begin() == detail::heap_array<double>().end());
 }
 
 TEST_CASE("a heap_array that moves keeps its items where they are", "[base]") {
   {
-    heap_array<counted> two(2), five(5);
+    detail::heap_array<counted> two(2), five(5);
     CHECK(counted::alive == 7);
     counted const* const first = five.begin();
-    heap_array<counted> moved = std::move(five);
+    detail::heap_array<counted> moved = std::move(five);
     CHECK(moved.begin() == first);
     CHECK(five.size() == 0);
     two = std::move(moved);

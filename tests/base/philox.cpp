@@ -11,9 +11,9 @@ using namespace pp;
 
 namespace {
 
-constexpr bool gives(philox_block counter, std::uint32_t key0, std::uint32_t key1,
-                     philox_block expected) {
-  philox_block const found = philox(counter, key0, key1);
+constexpr bool gives(detail::philox_block counter, std::uint32_t key0, std::uint32_t key1,
+                     detail::philox_block expected) {
+  detail::philox_block const found = detail::philox(counter, key0, key1);
   for (int i = 0; i < 4; ++i)
     if (found.word[i] != expected.word[i]) return false;
   return true;

@@ -11,8 +11,8 @@
 #include <pipe/base/sentence.hpp>
 
 namespace {
-std::string text_of(std::initializer_list<pp::piece> pieces) {
-  return pp::sentence(pieces).begin();
+std::string text_of(std::initializer_list<pp::detail::piece> pieces) {
+  return pp::detail::sentence(pieces).begin();
 }
 }  // namespace
 
@@ -28,6 +28,6 @@ TEST_CASE("words and numbers make a sentence", "[base]") {
 }
 
 TEST_CASE("a complaint is thrown as what it is", "[base]") {
-  CHECK_THROWS_AS(pp::throw_error<pp::data_error>({"token ", 7}), pp::data_error);
-  CHECK_THROWS_WITH(pp::throw_error<pp::error>({"token ", 7}), "token 7");
+  CHECK_THROWS_AS(pp::detail::throw_error<pp::data_error>({"token ", 7}), pp::data_error);
+  CHECK_THROWS_WITH(pp::detail::throw_error<pp::error>({"token ", 7}), "token 7");
 }

@@ -33,44 +33,52 @@ namespace {
 struct Hidden;
 }
 
-static_assert(pp::type_name<pp::Norm>() == "Norm");
-static_assert(pp::type_name<int>() == "int");
-static_assert(pp::type_name<pp::Wide<1, 22, 333>>() == "Wide<1, 22, 333>");
-static_assert(pp::type_name<pp::Wide<>>() == "Wide<>");
-static_assert(pp::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() ==
+static_assert(pp::detail::type_name<pp::Norm>() == "Norm");
+static_assert(pp::detail::type_name<int>() == "int");
+static_assert(pp::detail::type_name<pp::Wide<1, 22, 333>>() == "Wide<1, 22, 333>");
+static_assert(pp::detail::type_name<pp::Wide<>>() == "Wide<>");
+static_assert(pp::detail::type_name<pp::Chain<pp::Norm, pp::Chain<pp::Wide<3>>>>() ==
               "Chain<Norm, Chain<Wide<3>>>");
-static_assert(pp::type_name<pp::Chain<Hidden, app::pp_like>>() == "Chain<Hidden, app::pp_like>");
-static_assert(pp::type_name<app::pp::Inner>() == "app::pp::Inner");
-static_assert(pp::type_name<pp::Called<"skip">>() == R"(Called<"skip">)");
+static_assert(pp::detail::type_name<pp::Chain<Hidden, app::pp_like>>() ==
+              "Chain<Hidden, app::pp_like>");
+static_assert(pp::detail::type_name<app::pp::Inner>() == "app::pp::Inner");
+static_assert(pp::detail::type_name<pp::Called<"skip">>() == R"(Called<"skip">)");
 static_assert(
-    pp::type_name<pp::Chain<pp::Called<"">, pp::Called<"a, b", pp::Wide<2>>, pp::Norm>>() ==
+    pp::detail::type_name<pp::Chain<pp::Called<"">, pp::Called<"a, b", pp::Wide<2>>, pp::Norm>>() ==
     R"(Chain<Called<"">, Called<"a, b", Wide<2>>, Norm>)");
-static_assert(pp::type_name<pp::Called<R"(")">>() == R"(Called<"\"">)");
+static_assert(pp::detail::type_name<pp::Called<R"(")">>() == R"(Called<"\"">)");
 #if defined(__clang_major__) && __clang_major__ < 15  // it spells ten characters
-static_assert(pp::type_name<pp::Called<"encoder-output">>() == R"(Called<"encoder-ou...">)");
-static_assert(pp::type_name<pp::Called<R"('"\ > },)">>() == R"(Called<"'\"\\ > },">)");
+static_assert(pp::detail::type_name<pp::Called<"encoder-output">>() ==
+              R"(Called<"encoder-ou...">)");
+static_assert(pp::detail::type_name<pp::Called<R"('"\ > },)">>() == R"(Called<"'\"\\ > },">)");
 #else
-static_assert(pp::type_name<pp::Called<"encoder-output">>() == R"(Called<"encoder-output">)");
-static_assert(pp::type_name<pp::Called<R"('"\ > }, pp::text<2>{"x"})">>() ==
+static_assert(pp::detail::type_name<pp::Called<"encoder-output">>() ==
+              R"(Called<"encoder-output">)");
+static_assert(pp::detail::type_name<pp::Called<R"('"\ > }, pp::text<2>{"x"})">>() ==
               R"(Called<"'\"\\ > }, pp::text<2>{\"x\"}">)");
 #endif
-static_assert(pp::type_name<pp::Called<"caf\u00e9 5">>() == "Called<\"caf\u00e9 5\">");
-static_assert(pp::type_name<pp::Called<"\t5">>() == "Called<\"\t5\">");
+static_assert(pp::detail::type_name<pp::Called<"caf\u00e9 5">>() == "Called<\"caf\u00e9 5\">");
+static_assert(pp::detail::type_name<pp::Called<"\t5">>() == "Called<\"\t5\">");
 // An array of numbers is no text, however a compiler spells it.
-static_assert(pp::type_name<pp::Sized<pp::array<3>{64, 0, 0}>>().find('"') ==
+static_assert(pp::detail::type_name<pp::Sized<pp::array<3>{64, 0, 0}>>().find('"') ==
               std::string_view::npos);
-static_assert(pp::type_name<pp::Sized<pp::array<2>{999, 0}>>().find('"') == std::string_view::npos);
-static_assert(pp::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"') ==
+static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{999, 0}>>().find('"') ==
               std::string_view::npos);
-static_assert(pp::type_name<pp::Sized<pp::array<2>{64, 65}>>().find('"') == std::string_view::npos);
-static_assert(pp::type_name<pp::Sized<pp::array<2>{1, 0}>>().find('"') == std::string_view::npos);
+static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"') ==
+              std::string_view::npos);
+static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{64, 65}>>().find('"') ==
+              std::string_view::npos);
+static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{1, 0}>>().find('"') ==
+              std::string_view::npos);
 
 // Whose a type is: only the outermost namespace counts.
-static_assert(pp::is_of_this_library<pp::Norm> && pp::is_of_this_library<pp::Chain<app::pp_like>>);
-static_assert(!pp::is_of_this_library<app::pp_like> && !pp::is_of_this_library<app::pp::Inner>);
-static_assert(!pp::is_of_this_library<Hidden> && !pp::is_of_this_library<double>);
+static_assert(pp::detail::is_of_this_library<pp::Norm> &&
+              pp::detail::is_of_this_library<pp::Chain<app::pp_like>>);
+static_assert(!pp::detail::is_of_this_library<app::pp_like> &&
+              !pp::detail::is_of_this_library<app::pp::Inner>);
+static_assert(!pp::detail::is_of_this_library<Hidden> && !pp::detail::is_of_this_library<double>);
 
 TEST_CASE("a type's name is text that stays") {
-  CHECK(pp::type_name<pp::Norm>().data() == pp::type_name<pp::Norm>().data());
-  CHECK(std::string(pp::type_name<pp::Chain<double>>()) == "Chain<double>");
+  CHECK(pp::detail::type_name<pp::Norm>().data() == pp::detail::type_name<pp::Norm>().data());
+  CHECK(std::string(pp::detail::type_name<pp::Chain<double>>()) == "Chain<double>");
 }

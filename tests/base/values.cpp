@@ -30,7 +30,7 @@ TEST_CASE("a shape is rows of columns", "[base]") {
 }
 
 TEST_CASE("a static_vector grows up to its capacity", "[base]") {
-  static_vector<int, 3> v;
+  detail::static_vector<int, 3> v;
   CHECK(v.empty());
   v.push_back(4);
   v.push_back(5);
@@ -40,7 +40,7 @@ TEST_CASE("a static_vector grows up to its capacity", "[base]") {
   int sum = 0;
   for (int const x : v) sum += x;
   CHECK(sum == 15);
-  static_vector<int, 3> w = v;
+  detail::static_vector<int, 3> w = v;
   CHECK(w == v);
   w[1] = 9;
   CHECK_FALSE(w == v);
@@ -48,7 +48,7 @@ TEST_CASE("a static_vector grows up to its capacity", "[base]") {
 
 TEST_CASE("only the items of a static_vector count, not its room", "[base]") {
   constexpr auto equal = [] {
-    static_vector<int, 4> a, b;
+    detail::static_vector<int, 4> a, b;
     a.push_back(1);
     b.push_back(1);
     b.push_back(2);
@@ -56,7 +56,7 @@ TEST_CASE("only the items of a static_vector count, not its room", "[base]") {
     return a == b;
   }();
   static_assert(equal);
-  static_assert(static_vector<int, 0>{}.empty());
+  static_assert(detail::static_vector<int, 0>{}.empty());
 }
 
 TEST_CASE("a list may be empty", "[base]") {
@@ -67,10 +67,11 @@ TEST_CASE("a list may be empty", "[base]") {
 
 TEST_CASE("amounts of memory", "[base]") {
   static_assert(3_KiB == 3072 && 2_MiB == 2 << 20 && 8_GiB == 8L << 30);
-  static_assert(align_up(0) == 0 && align_up(1) == 64 && align_up(64) == 64 && align_up(65) == 128);
-  STATIC_REQUIRE(size_of(dtype_of<float>::value) == 4);
-  STATIC_REQUIRE(size_of(dtype_of<double>::value) == 8);
-  STATIC_REQUIRE(size_of(dtype_of<bf16>::value) == 2);
-  STATIC_REQUIRE(size_of(dtype_of<fp16>::value) == 2);
+  static_assert(detail::align_up(0) == 0 && detail::align_up(1) == 64 &&
+                detail::align_up(64) == 64 && detail::align_up(65) == 128);
+  STATIC_REQUIRE(size_of(detail::dtype_of<float>::value) == 4);
+  STATIC_REQUIRE(size_of(detail::dtype_of<double>::value) == 8);
+  STATIC_REQUIRE(size_of(detail::dtype_of<bf16>::value) == 2);
+  STATIC_REQUIRE(size_of(detail::dtype_of<fp16>::value) == 2);
   STATIC_REQUIRE(size_of(dtype::tf32) == 4);
 }

@@ -20,7 +20,7 @@ ERROR = re.compile(r"^\S.*?:\d+:\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
 REFUSAL = "pipe needs IEEE arithmetic"
 ASSOCIATIVE = "-fassociative-math -fno-signed-zeros -fno-trapping-math"  # either compiler ignores the first without the others
 
-HEADER = "#include <pipe/base/ieee_arithmetic.hpp>\nint main() { pp::require_ieee_arithmetic(); }\n"
+HEADER = "#include <pipe/base/ieee_arithmetic.hpp>\nint main() { pp::detail::require_ieee_arithmetic(); }\n"
 DEVICE = """#include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/block/launch.cuh>
 struct body {

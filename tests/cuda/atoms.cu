@@ -616,8 +616,8 @@ struct widening_atom : atom<1, 5> {
       auto const say = [&](int i, float what) {
         out(args, block.index(), thread, i) = math::bits(what);
       };
-      say(0, float_from_bf16(std::uint16_t(bits)));
-      say(1, float_from_f16(std::uint16_t(bits)));
+      say(0, detail::float_from_bf16(std::uint16_t(bits)));
+      say(1, detail::float_from_f16(std::uint16_t(bits)));
       say(2, operand_value<operand_format::bf16>(bits << 16, 1));
       say(3, operand_value<operand_format::fp16>(bits << 16, 1));
       say(4, operand_value<operand_format::tf32>(bits << 16 | 0x1fff, 0));

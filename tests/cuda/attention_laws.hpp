@@ -36,13 +36,14 @@ template <class T, sizes Sizes>
 struct attention_alone {
   static constexpr sizes s = Sizes;
   using element = T;
-  using leaves = layers<>;
+  using leaves = detail::layers<>;
   static constexpr int samples = s.samples;
-  static constexpr group group_at(int i) {
-    group g;
+  static constexpr detail::group group_at(int i) {
+    detail::group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
     g.rows = s.queries, g.columns = s.heads * s.head_size;
-    g.attributes = attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0, s.causal};
+    g.attributes =
+        detail::attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0, s.causal};
     // slots: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
     signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1,
                       ids = s.padding > 0 ? 3 : -1;

@@ -74,7 +74,8 @@ struct BlasKernels : Kernels {
  private:
   template <class P, int G>
   static void replace(pp::host::kernels<P>& k) {
-    if constexpr (pp::is_contraction(pp::cuda::group_of<pp::cuda::source_of<P>, G>::value.anchor))
+    if constexpr (pp::detail::is_contraction(
+                      pp::cuda::group_of<pp::cuda::source_of<P>, G>::value.anchor))
       k.groups[G] = &run_by_blas<P, G>;
   }
 };

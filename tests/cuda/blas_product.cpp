@@ -19,11 +19,11 @@ using DropQuarter = Dropout<1, 4>;
 /// follows.
 template <int Rows, int Columns, int Inner>
 struct builder {
-  group g;
+  detail::group g;
   constexpr explicit builder(op_kind anchor) {
     bool const weight = anchor == op_kind::matmul_weight_gradient;
     g.anchor = anchor;
-    g.rows = Rows, g.columns = Columns, g.attributes = contraction_attributes{Inner};
+    g.rows = Rows, g.columns = Columns, g.attributes = detail::contraction_attributes{Inner};
     g.in[0] = take(), g.in[1] = take();
     if (weight) g.out[0] = take();
   }
@@ -37,15 +37,15 @@ struct builder {
     return *this;
   }
   constexpr builder& bias_gradient() {
-    g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, take()});
+    g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, take()});
     return *this;
   }
   constexpr builder& store() {
     g.out[0] = take();
     return *this;
   }
-  constexpr step make(op_kind kind, int leaf, bool stored) {
-    step s{kind, short(leaf), -1, -1};
+  constexpr detail::step make(op_kind kind, int leaf, bool stored) {
+    detail::step s{kind, short(leaf), -1, -1};
     if (kind != op_kind::map) s.slot = take();
     if (stored) s.store = take();
     return s;
@@ -113,7 +113,7 @@ constexpr cuda::blas_product described = cuda::describe_blas_product<alone<float
 template <class T, class P>
 class operands {
  public:
-  static constexpr group g = P::group_at(0);
+  static constexpr detail::group g = P::group_at(0);
   static constexpr bool is_weight = g.anchor == op_kind::matmul_weight_gradient;
   using result_type = std::conditional_t<is_weight, float, T>;
 
@@ -126,12 +126,12 @@ class operands {
       std::memcpy(memory_.back().data(), &numbers[0], size);
       a.slot[i] = memory_.back().data();
     }
-    for_each_written(g, [&](int slot) {
+    detail::for_each_written(g, [&](int slot) {
       for (std::size_t k = 0; slot >= 0 && k < count(slot); ++k)
         a.at<result_type>(slot)[k] = result_type(before);
     });
     for (auto const* chain : {&g.prologue, &g.epilogue})
-      for (step const& s : *chain)
+      for (detail::step const& s : *chain)
         if (s.kind == op_kind::dropout) *a.at<int>(s.slot) = 3;
     a.training = true;
     a.seed = 7, a.step = 2;
@@ -155,12 +155,12 @@ class operands {
 template <class T, class P>
 class reference {
  public:
-  static constexpr group g = P::group_at(0);
+  static constexpr detail::group g = P::group_at(0);
   static constexpr int rows = g.rows * P::samples, inner = g.attributes.contraction().inner;
-  std::vector<double> of[group::max_slots];
+  std::vector<double> of[detail::group::max_slots];
 
   reference(operands<T, P> const& from, double before) : a_(from.a) {
-    for_each_written(g, [&](int slot) {
+    detail::for_each_written(g, [&](int slot) {
       if (slot >= 0) of[slot].resize(from.count(slot));
     });
     if constexpr (operands<T, P>::is_weight)
@@ -180,7 +180,7 @@ class reference {
         for (int r = 0; r < rows; ++r)
           sum += number(g.in[0], r * inner + k) * number(g.in[1], r * g.columns + c);
       }
-    for (step const& s : g.prologue)
+    for (detail::step const& s : g.prologue)
       for (int c = 0; c < g.columns; ++c) {
         double& sum = of[s.store][std::size_t(c)];
         sum = before;
@@ -204,8 +204,9 @@ class reference {
       }
     }
   }
-  void run(static_vector<step, group::max_steps> const& chain, int width, int r, int c, double& v) {
-    for (step const& s : chain) {
+  void run(detail::static_vector<detail::step, detail::group::max_steps> const& chain, int width,
+           int r, int c, double& v) {
+    for (detail::step const& s : chain) {
       long const at = long(r) * width + c;
       if (s.kind == op_kind::bias) {
         v += number(s.slot, c);
@@ -226,10 +227,10 @@ class reference {
     }
   }
   double kept(int stream, int width, int r, int c) const {
-    philox_block const bits =
-        philox(philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4), unsigned(r / g.rows),
-                             unsigned(stream), unsigned(a_.step)}},
-               unsigned(a_.seed), 0);
+    detail::philox_block const bits = detail::philox(
+        detail::philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4),
+                              unsigned(r / g.rows), unsigned(stream), unsigned(a_.step)}},
+        unsigned(a_.seed), 0);
     return bits.word[c % 4] < DropQuarter::drops_below ? 0 : 4.0 / 3;
   }
 
@@ -248,7 +249,7 @@ template <class T, class Described>
 void agrees(bool accumulate = false) {
   using P = alone<T, Described>;
   using lowering = cuda::blas_lowering<P, 0>;
-  constexpr group g = P::group_at(0);
+  constexpr detail::group g = P::group_at(0);
   float const before = accumulate ? 0.5f : NAN;
   std::vector<std::vector<double>> first;
   for (auto order : {cuda::thread_order::ascending, cuda::thread_order::descending}) {
@@ -262,7 +263,7 @@ void agrees(bool accumulate = false) {
     on_host::run_blas_lowering<P, 0>(theirs.a);
     on_host::order = cuda::thread_order::ascending;
     int written = 0;
-    for_each_written(g, [&](int slot) {
+    detail::for_each_written(g, [&](int slot) {
       if (slot < 0) return;
       auto const found = theirs.result(slot);
       CHECK(on_host::difference(expected.of[slot], found) < close_to_fp64<P>);

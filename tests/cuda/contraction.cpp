@@ -19,15 +19,15 @@ struct one_product {
   using element = T;
   using leaves = void;
   static constexpr dtype product =
-      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+      Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
   static constexpr int samples = 1, rows = R, inner = K, columns = N;
-  static constexpr group group_at(int) {
-    group g;
+  static constexpr detail::group group_at(int) {
+    detail::group g;
     g.anchor = Kind;
-    g.rows = R, g.attributes = contraction_attributes{K}, g.columns = N;
+    g.rows = R, g.attributes = detail::contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
-      g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3});
     g.slots = 4;
     return g;
   }
@@ -43,7 +43,7 @@ std::vector<T> numbers(long count, unsigned seed) {
 }
 
 /// Tensor cores cut off bits where they add up; on the CPU every sum is rounded.
-constexpr double fp32_products = is_nvcc ? 1e-5 : 2e-6;
+constexpr double fp32_products = detail::is_nvcc ? 1e-5 : 2e-6;
 
 template <class P, cuda::tile_plan Plan>
 void is_exact(double tolerance, bool accumulate = false) {
@@ -147,17 +147,17 @@ struct chained_product {
   using element = T;
   using leaves = void;
   static constexpr dtype product =
-      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+      Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
   static constexpr int samples = 1;
-  static constexpr group group_at(int) {
-    group g;
+  static constexpr detail::group group_at(int) {
+    detail::group g;
     g.anchor = op_kind::matmul;
-    g.rows = R, g.attributes = contraction_attributes{K}, g.columns = N;
+    g.rows = R, g.attributes = detail::contraction_attributes{K}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1;
-    g.prologue.push_back(step{op_kind::bias, 0, 2, -1});
-    g.prologue.push_back(step{op_kind::add, 0, 3, Stored ? 4 : -1});
-    g.epilogue.push_back(step{op_kind::bias, 0, 5, 6});
-    g.epilogue.push_back(step{op_kind::add, 0, 7, 8});
+    g.prologue.push_back(detail::step{op_kind::bias, 0, 2, -1});
+    g.prologue.push_back(detail::step{op_kind::add, 0, 3, Stored ? 4 : -1});
+    g.epilogue.push_back(detail::step{op_kind::bias, 0, 5, 6});
+    g.epilogue.push_back(detail::step{op_kind::add, 0, 7, 8});
     g.slots = 9;
     return g;
   }

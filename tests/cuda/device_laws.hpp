@@ -13,7 +13,7 @@ namespace on_device {
 /// Every launch on its own.
 struct CudaWithoutChains : pp::Cuda {
   template <class Precision, class Products>
-  using chains = pp::no_chains;
+  using chains = pp::detail::no_chains;
 };
 
 /// Five micro-batches of two samples.

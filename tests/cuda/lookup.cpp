@@ -16,12 +16,12 @@ namespace {
 template <class T, int Rows, int Vocabulary, int Columns>
 struct one_gradient {
   using element = T;
-  using leaves = layers<>;
+  using leaves = detail::layers<>;
   static constexpr int samples = 1;
-  static constexpr group group_at(int) {
-    group g;
+  static constexpr detail::group group_at(int) {
+    detail::group g;
     g.anchor = op_kind::lookup_gradient;
-    g.rows = Rows, g.columns = Columns, g.attributes = lookup_attributes{Vocabulary};
+    g.rows = Rows, g.columns = Columns, g.attributes = detail::lookup_attributes{Vocabulary};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2, g.slots = 3;
     return g;
   }

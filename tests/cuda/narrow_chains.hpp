@@ -20,18 +20,18 @@ namespace narrow {
 /// The numbers of a pipeline's kernels, whatever its own are; Format: what products are computed
 /// in.
 template <class Trainer, class T, pp::cuda::product_format Format>
-struct source
-    : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
-                              Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32
-                                                                       : pp::dtype_of<T>::value> {};
+struct source : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
+                                        Format == pp::cuda::product_format::tf32
+                                            ? pp::dtype::tf32
+                                            : pp::detail::dtype_of<T>::value> {};
 
 /// The chains of a trainer's passes in a number format, without the trainer's backend. number: a
 /// program's own.
 template <class T, pp::cuda::product_format Format>
-struct chains_in
-    : pp::cuda::narrow_chains<
-          T, Format == pp::cuda::product_format::tf32 ? pp::dtype::tf32 : pp::dtype_of<T>::value> {
-  static constexpr int number(pp::chain_kernel const&) { return 1 << 20; }
+struct chains_in : pp::cuda::narrow_chains<T, Format == pp::cuda::product_format::tf32
+                                                  ? pp::dtype::tf32
+                                                  : pp::detail::dtype_of<T>::value> {
+  static constexpr int number(pp::detail::chain_kernel const&) { return 1 << 20; }
 };
 /// The programs of stage S as the last micro-batch runs them, or the first, which may recompute.
 template <class Trainer, int S, class T, pp::cuda::product_format Format>
@@ -40,9 +40,9 @@ using programs_of =
                                                           chains_in<T, Format>>;
 
 /// Chain I of a program, as a constant for device code.
-template <class Programs, pp::program Which, int I>
+template <class Programs, pp::detail::program Which, int I>
 struct kernel_constant {
-  static constexpr pp::chain_kernel value = Programs::template chain_kernels<Which>[I];
+  static constexpr pp::detail::chain_kernel value = Programs::template chain_kernels<Which>[I];
 };
 
 /// A buffer for each operand of a chain.
@@ -50,7 +50,7 @@ template <class T>
 class memory {
  public:
   /// An operand of so many bytes.
-  void has(pp::operand const& x, std::size_t bytes) {
+  void has(pp::detail::operand const& x, std::size_t bytes) {
     std::size_t& most = bytes_[name(x)];
     most = std::max(most, bytes);
   }
@@ -69,21 +69,21 @@ class memory {
       auto const random = [&](std::size_t i) {
         return float(0.5 * laws::uniform(9, std::uint64_t(stream), i));
       };
-      if (which.first == pp::space::random)
+      if (which.first == pp::detail::space::random)
         numbers(static_cast<int const*>(nullptr), [&](std::size_t) { return which.second; });
-      else if (which.first == pp::space::parameter_gradient)
+      else if (which.first == pp::detail::space::parameter_gradient)
         numbers(static_cast<float const*>(nullptr), random);
       else
         numbers(static_cast<T const*>(nullptr), [&](std::size_t i) { return T(random(i)); });
       ++stream;
     }
   }
-  void* find(pp::operand const& x) { return at_.at(name(x)).data(); }
+  void* find(pp::detail::operand const& x) { return at_.at(name(x)).data(); }
   /// Whether all but some operands are the same.
-  bool equals(memory const& other, std::vector<pp::operand> const& but) const {
+  bool equals(memory const& other, std::vector<pp::detail::operand> const& but) const {
     for (auto const& [which, bytes] : bytes_) {
       bool left_out = false;
-      for (pp::operand const& x : but) left_out = left_out || name(x) == which;
+      for (pp::detail::operand const& x : but) left_out = left_out || name(x) == which;
       if (!left_out && std::memcmp(&at_.at(which)[0], &other.at_.at(which)[0], bytes) != 0)
         return false;
     }
@@ -91,15 +91,15 @@ class memory {
   }
 
  private:
-  using key = std::pair<pp::space, int>;
-  static key name(pp::operand const& x) { return {x.where, x.index}; }
+  using key = std::pair<pp::detail::space, int>;
+  static key name(pp::detail::operand const& x) { return {x.where, x.index}; }
   std::map<key, std::size_t> bytes_;
   std::map<key, on_host::buffer<unsigned char>> at_;
 };
 
 /// Bytes of slot `slot` of a launch of group g.
 template <class P>
-std::size_t bytes_of_slot(pp::group const& g, int slot) {
+std::size_t bytes_of_slot(pp::detail::group const& g, int slot) {
   using pp::op_kind;
   std::size_t const T = sizeof(typename P::element), rows = std::size_t(g.rows) * P::samples,
                     inner = std::size_t(g.attributes.contraction().inner),
@@ -109,7 +109,7 @@ std::size_t bytes_of_slot(pp::group const& g, int slot) {
   if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;
   if (slot == g.out[0]) return weight ? inner * columns * sizeof(float) : rows * columns * T;
   if (weight) return columns * sizeof(float);  // of the bias
-  for (pp::step const& s : g.epilogue)
+  for (pp::detail::step const& s : g.epilogue)
     if (slot == s.slot)
       return s.kind == op_kind::dropout    ? sizeof(int)
              : s.kind == op_kind::bias     ? columns * T
@@ -119,21 +119,21 @@ std::size_t bytes_of_slot(pp::group const& g, int slot) {
 }
 
 /// Operands of a chain that are in one region do not overlap: all of them live at once.
-template <class P, class Programs, pp::program Which, int I>
+template <class P, class Programs, pp::detail::program Which, int I>
 void has_room_for_all() {
-  constexpr pp::launch_chain chain = Programs::template chains<Which>[I];
-  constexpr pp::unplaced_program list = Programs::template unplaced<Which>;
+  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::detail::unplaced_program list = Programs::template unplaced<Which>;
   struct piece {
-    pp::operand what;
-    pp::address at;
+    pp::detail::operand what;
+    pp::detail::address at;
     long end;
   };
   std::vector<piece> pieces;
   for (int i = chain.first; i < chain.first + chain.count; ++i)
     for (int slot = 0; slot < list.shape(i).slots; ++slot) {
-      pp::operand const x = list.operand_of(i, slot);
-      pp::address const at = Programs::template resolve<Which>(x);
-      if (x.where == pp::space::value && at.where != pp::region::none)
+      pp::detail::operand const x = list.operand_of(i, slot);
+      pp::detail::address const at = Programs::template resolve<Which>(x);
+      if (x.where == pp::detail::space::value && at.where != pp::detail::region::none)
         pieces.push_back({x, at, at.offset + long(bytes_of_slot<P>(list.shape(i), slot))});
     }
   for (piece const& a : pieces)
@@ -144,18 +144,18 @@ void has_room_for_all() {
 
 /// Chain I of a program as one kernel changes memory as its launches do, in every order of the
 /// threads; what it hands on within itself has no place.
-template <class P, class Programs, pp::program Which, int I>
+template <class P, class Programs, pp::detail::program Which, int I>
 void is_its_launches(bool accumulate) {
-  constexpr pp::launch_chain chain = Programs::template chains<Which>[I];
-  constexpr pp::unplaced_program list = Programs::template unplaced<Which>;
+  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::detail::unplaced_program list = Programs::template unplaced<Which>;
   using constant = kernel_constant<Programs, Which, I>;
   using mlp = pp::cuda::lowered_chain<P, constant>;
   has_room_for_all<P, Programs, Which, I>();
 
-  std::vector<pp::operand> dropped;
+  std::vector<pp::detail::operand> dropped;
   for (int k = 0; k < chain.count; ++k)
     if (constant::value.dropped >> k & 1) {
-      pp::group const& g = list.shape(chain.first + k);
+      pp::detail::group const& g = list.shape(chain.first + k);
       dropped.push_back(list.operand_of(chain.first + k, pp::cuda::narrow_chain_rule{}.handed(g)));
     }
   pp::cuda::arguments shared;
@@ -197,7 +197,7 @@ void is_its_launches(bool accumulate) {
     std::size_t n = 0;
     for (int i = chain.first; i < chain.first + chain.count; ++i)
       for (int slot = 0; slot < list.shape(i).slots; ++slot, ++n)
-        for (pp::operand const& x : dropped)
+        for (pp::detail::operand const& x : dropped)
           if (list.operand_of(i, slot) == x) slots[n] = nullptr;
     on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
     shared.workspace = workspace.data();
@@ -210,7 +210,7 @@ void is_its_launches(bool accumulate) {
 }
 
 /// All chains of a program, of which there are `Count`.
-template <class P, class Programs, pp::program Which, int Count>
+template <class P, class Programs, pp::detail::program Which, int Count>
 void are_their_launches(bool accumulate = false) {
   STATIC_REQUIRE(Programs::template chains<Which>.count == Count);
   [&]<int... I>(std::integer_sequence<int, I...>) {

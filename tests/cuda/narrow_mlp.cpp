@@ -27,18 +27,20 @@ void both_ways(bool accumulate = false) {
   using trainer = Trained<M, Samples>;
   using P = narrow::source<trainer, T, F>;
   using programs = narrow::programs_of<trainer, 0, T, F>;
-  narrow::are_their_launches<P, programs, program::forward, Forward>();
-  narrow::are_their_launches<P, programs, program::backward, Backward>(accumulate);
+  narrow::are_their_launches<P, programs, detail::program::forward, Forward>();
+  narrow::are_their_launches<P, programs, detail::program::backward, Backward>(accumulate);
 }
 
 constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32, bf = product_format::bf16,
                half = product_format::fp16;
 
 /// The chains of a program of a model with so many samples, stage S of it.
-template <class T, product_format F, class Trainer, program Which, int S = 0>
-constexpr view<launch_chain> chains = narrow::programs_of<Trainer, S, T, F>::template chains<Which>;
+template <class T, product_format F, class Trainer, detail::program Which, int S = 0>
+constexpr detail::view<detail::launch_chain> chains =
+    narrow::programs_of<Trainer, S, T, F>::template chains<Which>;
 
-constexpr bool is_one_chain(view<launch_chain> found, launch_chain const& expected) {
+constexpr bool is_one_chain(detail::view<detail::launch_chain> found,
+                            detail::launch_chain const& expected) {
   return found.count == 1 && found[0] == expected;
 }
 
@@ -46,32 +48,33 @@ constexpr bool is_one_chain(view<launch_chain> found, launch_chain const& expect
 
 TEST_CASE("which launches run as one kernel", "[cuda]") {
   using five = Trained<Five, 1000>;
-  STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, program::forward>, {0, 5, 64}));
-  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, program::forward>, {0, 5, 128}));
-  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, program::backward>, {0, 9, 128}));
-  STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, program::backward>, {0, 9, 64}));
+  STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, detail::program::forward>, {0, 5, 64}));
+  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, detail::program::forward>, {0, 5, 128}));
+  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, detail::program::backward>, {0, 9, 128}));
+  STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, detail::program::backward>, {0, 9, 64}));
 
   // one weight of 128 x 128 in fp32 leaves no room for another
-  STATIC_REQUIRE(chains<float, fp32, Trained<Wide, 1000>, program::forward>.count == 0);
+  STATIC_REQUIRE(chains<float, fp32, Trained<Wide, 1000>, detail::program::forward>.count == 0);
   STATIC_REQUIRE(
-      is_one_chain(chains<bf16, bf, Trained<Wide, 1000>, program::forward>, {0, 2, 128}));
+      is_one_chain(chains<bf16, bf, Trained<Wide, 1000>, detail::program::forward>, {0, 2, 128}));
   struct Wider : Model<Input<64>, Linear<129>, ReLU, Linear<129>, ReLU, Linear<64>, MSE> {};
-  STATIC_REQUIRE(chains<bf16, bf, Trained<Wider, 1000>, program::forward>.count == 0);
-  STATIC_REQUIRE(chains<bf16, bf, Trained<Wider, 1000>, program::backward>.count == 0);
+  STATIC_REQUIRE(chains<bf16, bf, Trained<Wider, 1000>, detail::program::forward>.count == 0);
+  STATIC_REQUIRE(chains<bf16, bf, Trained<Wider, 1000>, detail::program::backward>.count == 0);
   struct One : Model<Input<64>, Linear<64>, MSE> {};
-  STATIC_REQUIRE(chains<bf16, bf, Trained<One, 1000>, program::forward>.count == 0);
-  STATIC_REQUIRE(chains<bf16, bf, Trained<One, 1000>, program::backward>.count == 0);
+  STATIC_REQUIRE(chains<bf16, bf, Trained<One, 1000>, detail::program::forward>.count == 0);
+  STATIC_REQUIRE(chains<bf16, bf, Trained<One, 1000>, detail::program::backward>.count == 0);
 
   // B and W apart: gradients of inputs are a chain, those of weights are none
   using apart = Trained<Five, 1000, Stages<2>, ZeroBubbleH1>;
-  STATIC_REQUIRE(chains<bf16, bf, apart, program::backward_input, 1>.count == 1);
-  STATIC_REQUIRE(chains<bf16, bf, apart, program::backward_weight, 1>.count == 0);
+  STATIC_REQUIRE(chains<bf16, bf, apart, detail::program::backward_input, 1>.count == 1);
+  STATIC_REQUIRE(chains<bf16, bf, apart, detail::program::backward_weight, 1>.count == 0);
 
   // forward that keeps nothing has no place in memory for what is handed on
   struct Narrower
       : Model<Input<64>, Linear<64>, ReLU, Linear<64>, ReLU, Linear<64>, GELU, Linear<10>, MSE> {};
   STATIC_REQUIRE(is_one_chain(
-      chains<float, fp32, Trained<Narrower, 1000, RecomputeAll>, program::forward>, {0, 4, 64}));
+      chains<float, fp32, Trained<Narrower, 1000, RecomputeAll>, detail::program::forward>,
+      {0, 4, 64}));
 }
 
 namespace {
@@ -84,7 +87,8 @@ double error_of_three_layers() {
   using trainer = Trained<Three, 140>;
   using P = narrow::source<trainer, T, F>;
   using programs = narrow::programs_of<trainer, 0, T, F>;
-  using mlp = cuda::lowered_chain<P, narrow::kernel_constant<programs, program::forward, 0>>;
+  using mlp =
+      cuda::lowered_chain<P, narrow::kernel_constant<programs, detail::program::forward, 0>>;
   constexpr std::size_t rows = 140, width[] = {24, 40, 64, 10};
   std::vector<on_host::buffer<T>> values, weights;
   values.push_back(on_host::buffer<T>::random(rows * width[0], 1));
@@ -94,7 +98,7 @@ double error_of_three_layers() {
   }
   std::vector<void*> slots;
   for (std::size_t i = 0; i < 3; ++i) {
-    group const g = programs::template unplaced<program::forward>.shape(int(i));
+    detail::group const g = programs::template unplaced<detail::program::forward>.shape(int(i));
     void** const mine = &*slots.insert(slots.end(), std::size_t(g.slots), nullptr);
     mine[g.in[0]] = values[i].data(), mine[g.in[1]] = weights[i].data();
     mine[i < 2 ? g.epilogue.back().store : g.out[0]] = values[i + 1].data();
@@ -132,14 +136,16 @@ TEST_CASE("narrow layers are those of fp64", "[cuda]") {
 TEST_CASE("narrow layers of a stage between others, with B and W apart, and made again", "[cuda]") {
   using apart = Trained<Five, 300, Stages<2>, ZeroBubbleH1>;
   using P = narrow::source<apart, bf16, bf>;
-  narrow::are_their_launches<P, narrow::programs_of<apart, 0, bf16, bf>, program::forward, 1>();
-  narrow::are_their_launches<P, narrow::programs_of<apart, 0, bf16, bf>, program::backward_input,
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0, bf16, bf>, detail::program::forward,
                              1>();
-  narrow::are_their_launches<P, narrow::programs_of<apart, 1, bf16, bf>, program::backward_input,
-                             1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 0, bf16, bf>,
+                             detail::program::backward_input, 1>();
+  narrow::are_their_launches<P, narrow::programs_of<apart, 1, bf16, bf>,
+                             detail::program::backward_input, 1>();
   using again = Trained<Even, 150, RecomputeAll>;
   narrow::are_their_launches<narrow::source<again, float, fp32>,
-                             narrow::programs_of<again, 0, float, fp32>, program::backward, 2>();
+                             narrow::programs_of<again, 0, float, fp32>, detail::program::backward,
+                             2>();
 }
 
 TEST_CASE("narrow layers in fp32", "[cuda]") {

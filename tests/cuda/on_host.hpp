@@ -21,7 +21,7 @@ namespace on_host {
 template <class T>
 pp::cuda::arguments translated(pp::host::arguments<T> const& a) {
   pp::cuda::arguments b;
-  for (int i = 0; i < pp::group::max_slots; ++i) b.slot[i] = a.slot[i];
+  for (int i = 0; i < pp::detail::group::max_slots; ++i) b.slot[i] = a.slot[i];
   b.loss = a.loss;
   b.loss_scale = double(a.loss_scale);
   b.seed = a.seed;
@@ -54,13 +54,13 @@ void run(pp::host::arguments<typename P::element> const& a) {
 /// A user's own layer has functions for the host.
 template <class P, int G>
 void replace(pp::host::kernels<P>& k) {
-  if constexpr (!pp::is_custom(P::group_at(G).anchor)) k.groups[G] = &run<P, G>;
+  if constexpr (!pp::detail::is_custom(P::group_at(G).anchor)) k.groups[G] = &run<P, G>;
 }
 
 /// The option that takes the place of Host.
 struct Kernels : pp::PortableHost {
   static constexpr char const* name = "cuda on the host";
-  static constexpr int parts_for(pp::group const&, int, int) { return 1; }
+  static constexpr int parts_for(pp::detail::group const&, int, int) { return 1; }
 
   template <class P>
   static pp::host::kernels<P> kernels() {

@@ -25,9 +25,9 @@ namespace on_host {
 template <class Element, class Described, int Samples, class... Leaves>
 struct one_group {
   using element = Element;
-  using leaves = pp::layers<Leaves...>;
+  using leaves = pp::detail::layers<Leaves...>;
   static constexpr int samples = Samples;
-  static constexpr pp::group group_at(int) { return Described::make(); }
+  static constexpr pp::detail::group group_at(int) { return Described::make(); }
 };
 
 /// Memory as a kernel finds it: aligned, and of exactly this size.
@@ -117,7 +117,7 @@ template <class Checks>
 void again_to_the_bit(Checks checks) {
   bits_seen = 0;
   checks();
-  if constexpr (pp::is_nvcc) {
+  if constexpr (pp::detail::is_nvcc) {
     std::uint64_t const first = bits_seen;
     bits_seen = 0;
     checks();

@@ -17,27 +17,28 @@ namespace {
 template <op_kind Anchor, int Columns, int Inner, bool Long>
 struct one_product {
   using element = bf16;
-  using leaves = layers<GELU>;
+  using leaves = detail::layers<GELU>;
   static constexpr int samples = 1;
-  static constexpr group group_at(int) {
-    group g;
+  static constexpr detail::group group_at(int) {
+    detail::group g;
     g.anchor = Anchor;
-    g.rows = 8192, g.columns = Columns, g.attributes = contraction_attributes{Inner};
+    g.rows = 8192, g.columns = Columns, g.attributes = detail::contraction_attributes{Inner};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 2;
     if (Anchor == op_kind::matmul_weight_gradient) {
       g.out[0] = 2;
       return g;
     }
-    g.epilogue.push_back(step{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3)});
-    if (Long) g.epilogue.push_back(step{op_kind::map, 0, -1, 3});
+    g.epilogue.push_back(
+        detail::step{op_kind::bias, 0, 2, static_cast<signed char>(Long ? -1 : 3)});
+    if (Long) g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3});
     return g;
   }
 };
-template <op_kind Anchor, int Columns, int Inner, bool Long, product_policy Policy>
-constexpr product_policy chosen =
+template <op_kind Anchor, int Columns, int Inner, bool Long, detail::product_policy Policy>
+constexpr detail::product_policy chosen =
     cuda::policy_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
-template <op_kind Anchor, int Columns, int Inner, bool Long, product_policy Policy>
+template <op_kind Anchor, int Columns, int Inner, bool Long, detail::product_policy Policy>
 constexpr long workspace =
     cuda::workspace_of<one_product<Anchor, Columns, Inner, Long>, 0, Policy>();
 
@@ -73,7 +74,7 @@ TEST_CASE("small ones, fp32, and rows of odd sizes are for our own kernels", "[c
 
 TEST_CASE("a plan depends on no step around a product, the other policies on nothing", "[cuda]") {
   using enum op_kind;
-  using enum product_policy;
+  using enum detail::product_policy;
   STATIC_REQUIRE(chosen<matmul, 3072, 768, false, planned> == cublaslt);
   STATIC_REQUIRE(chosen<matmul, 3072, 768, true, planned> == cublaslt);
   STATIC_REQUIRE(chosen<matmul_input_gradient, 3072, 768, true, planned> == cublaslt);
@@ -88,7 +89,7 @@ TEST_CASE("a plan depends on no step around a product, the other policies on not
 
 TEST_CASE("a library's workspace is planned where it may run, and nowhere else", "[cuda]") {
   using enum op_kind;
-  using enum product_policy;
+  using enum detail::product_policy;
   STATIC_REQUIRE(workspace<matmul, 3072, 768, false, own> < cuda::blas_bytes);
   STATIC_REQUIRE(workspace<matmul, 64, 64, false, planned> < cuda::blas_bytes);
   STATIC_REQUIRE(workspace<matmul, 64, 64, false, timed> >= cuda::blas_bytes);
@@ -96,9 +97,10 @@ TEST_CASE("a library's workspace is planned where it may run, and nowhere else",
 }
 
 TEST_CASE("an option says who runs products; without one it is planned", "[cuda]") {
-  STATIC_REQUIRE(Pipeline<Net, PortableHost>::compiled::products == product_policy::planned);
+  STATIC_REQUIRE(Pipeline<Net, PortableHost>::compiled::products ==
+                 detail::product_policy::planned);
   STATIC_REQUIRE(Pipeline<Net, PortableHost, PlannedProducts>::compiled::products ==
-                 product_policy::planned);
+                 detail::product_policy::planned);
   STATIC_REQUIRE(Pipeline<Net, PortableHost, OwnProducts>::compiled::products ==
-                 product_policy::own);
+                 detail::product_policy::own);
 }

@@ -31,19 +31,19 @@ bool is_there() {
 template <class T, bool IsWeight>
 struct one_product {
   using element = T;
-  using leaves = layers<ReLU>;
+  using leaves = detail::layers<ReLU>;
   static constexpr int samples = 2;
-  static constexpr group group_at(int) {
-    group g;
+  static constexpr detail::group group_at(int) {
+    detail::group g;
     g.anchor = IsWeight ? op_kind::matmul_weight_gradient : op_kind::matmul;
-    g.rows = 72, g.columns = 96, g.attributes = contraction_attributes{160};
+    g.rows = 72, g.columns = 96, g.attributes = detail::contraction_attributes{160};
     g.in[0] = 0, g.in[1] = 1;
     if (IsWeight) {
       g.out[0] = 2;
-      g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3});
     } else {
-      g.epilogue.push_back(step{op_kind::bias, 0, 2, -1});
-      g.epilogue.push_back(step{op_kind::map, 0, -1, 3});
+      g.epilogue.push_back(detail::step{op_kind::bias, 0, 2, -1});
+      g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3});
     }
     g.slots = 4;
     return g;

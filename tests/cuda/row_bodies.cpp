@@ -18,19 +18,19 @@ namespace {
 /// after and the sum stored in 8.
 template <op_kind Kind, int Columns, bool Flag, bool Chained>
 struct along {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = Kind;
     g.rows = 3;
     g.columns = Columns;
     if (Kind == op_kind::norm || Kind == op_kind::norm_gradient)
-      g.attributes = norm_attributes{.has_mean = Flag, .epsilon = 1e-5f};
+      g.attributes = detail::norm_attributes{.has_mean = Flag, .epsilon = 1e-5f};
     for (signed char i = 0; i < 3; ++i) g.in[i] = i;
     g.out[0] = 3;
     if (Kind == op_kind::norm) g.out[1] = 4;
     if (Kind == op_kind::norm_gradient) g.in[3] = 4;
     if (Kind == op_kind::norm && !Flag) g.in[2] = -1;
-    if (Chained && takes_prologue(Kind)) g.prologue.push_back({op_kind::add, 0, 5, 6});
+    if (Chained && detail::takes_prologue(Kind)) g.prologue.push_back({op_kind::add, 0, 5, 6});
     if (Chained) g.epilogue.push_back({op_kind::add, 0, 7, 8});
     g.slots = 9;
     return g;
@@ -68,7 +68,7 @@ template <class T, op_kind Kind, int Columns, bool Flag = true, bool Chained = t
 void check_along(thread_order order) {
   using P = on_host::one_group<T, along<Kind, Columns, Flag, Chained>, 2>;
   constexpr std::size_t n = Columns, rows = 6;
-  constexpr bool before = Chained && takes_prologue(Kind),
+  constexpr bool before = Chained && detail::takes_prologue(Kind),
                  is_gradient = Kind == op_kind::norm_gradient;
   auto x = buffer<T>::random(rows * n, 1), z = buffer<T>::random(rows * n, 2),
        add = buffer<T>::random(rows * n, 3), after = buffer<T>::random(rows * n, 4),
@@ -129,12 +129,12 @@ void check_widths() {
 
 template <int Columns, int Smoothing, int Z>
 struct classes {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = op_kind::cross_entropy;
     g.rows = 2;
     g.columns = Columns;
-    g.attributes = cross_entropy_attributes{float(Smoothing) / 10, float(Z) / 10};
+    g.attributes = detail::cross_entropy_attributes{float(Smoothing) / 10, float(Z) / 10};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;
@@ -195,8 +195,8 @@ void check_classes() {
 
 template <op_kind Kind, int Rows, int Columns>
 struct over {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = Kind;
     g.rows = Rows;
     g.columns = Columns;
@@ -255,15 +255,15 @@ void check_sums() {
 
 template <op_kind Kind, int Columns, int Inner, int First>
 struct copied {
-  static constexpr group make() {
-    group g;
+  static constexpr detail::group make() {
+    detail::group g;
     g.anchor = Kind;
     g.rows = 3;
     g.columns = Columns;
     if (Kind == op_kind::concat)
-      g.attributes = concat_attributes{Inner};
+      g.attributes = detail::concat_attributes{Inner};
     else
-      g.attributes = slice_attributes{Inner, First};
+      g.attributes = detail::slice_attributes{Inner, First};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     g.slots = 3;
     return g;

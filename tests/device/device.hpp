@@ -18,7 +18,7 @@ struct Device {
   static constexpr bool has_own_memory = true;
   template <class Precision, class Products>
   using chains = pp::Cuda::chains<Precision, Products>;
-  static constexpr int parts_for(pp::group const&, int, int) { return 1; }
+  static constexpr int parts_for(pp::detail::group const&, int, int) { return 1; }
   template <class T>
   static constexpr long contraction_elements(long, long, long) {
     return 0;
@@ -26,18 +26,18 @@ struct Device {
   /// Where the device is the host there is nothing to refuse.
   template <class Chosen>
   static constexpr auto diagnose() {
-    return std::type_identity<pp::nothing_wrong>{};
+    return std::type_identity<pp::detail::nothing_wrong>{};
   }
   template <class M, class Chosen>
   static constexpr auto diagnose_model() {
-    return std::type_identity<pp::nothing_wrong>{};
+    return std::type_identity<pp::detail::nothing_wrong>{};
   }
 };
 
 /// Every launch on its own.
 struct DeviceWithoutChains : Device {
   template <class Precision, class Products>
-  using chains = pp::no_chains;
+  using chains = pp::detail::no_chains;
 };
 
 }  // namespace on_host

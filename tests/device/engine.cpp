@@ -512,6 +512,6 @@ TEST_CASE("16-bit values take half the memory", "[cuda]") {
     CHECK(b.boundary_bytes < a.boundary_bytes * 3 / 4);
     CHECK(b.saved_bytes < a.saved_bytes);
     CHECK(b.gradient_bytes == a.gradient_bytes);
-    CHECK(b.parameter_bytes == a.parameter_bytes + align_up(a.parameter_bytes / 2));
+    CHECK(b.parameter_bytes == a.parameter_bytes + detail::align_up(a.parameter_bytes / 2));
   }
 }

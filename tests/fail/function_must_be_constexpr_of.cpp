@@ -13,7 +13,9 @@ using namespace pp;
 #endif
 
 struct Small {
-  static PIPE_TEST_CONSTANT initializer of(int, int) { return {distribution::normal, 0.01f}; }
+  static PIPE_TEST_CONSTANT detail::initializer of(int, int) {
+    return {distribution::normal, 0.01f};
+  }
 };
 struct Net : Model<Input<3>, Linear<4, Init<Small>>, Linear<2>, MSE> {};
 

@@ -9,16 +9,16 @@
 #ifdef PIPE_EXPECT_OK
 inline constexpr pp::op_kind kind = pp::op_kind::softmax;
 #else
-inline constexpr auto kind = pp::op_kind(pp::op_kinds);
+inline constexpr auto kind = pp::op_kind(pp::detail::op_kinds);
 #endif
 
 /// A program of one kernel group, whose anchor is of that kind.
 struct lone_group {
   using element = float;
-  using leaves = pp::layers<>;
+  using leaves = pp::detail::layers<>;
   static constexpr int samples = 1, groups = 1;
-  static constexpr pp::group group_at(int) {
-    pp::group g;
+  static constexpr pp::detail::group group_at(int) {
+    pp::detail::group g;
     g.anchor = kind;
     g.rows = 1;
     g.columns = 16;

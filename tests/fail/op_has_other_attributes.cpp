@@ -5,7 +5,7 @@
 // Attributes of another kind than the op has.
 #include <pipe/graph/attributes.hpp>
 
-constexpr pp::attributes of = pp::attention_attributes{.heads = 4, .kv_heads = 2};
+constexpr pp::detail::attributes of = pp::detail::attention_attributes{.heads = 4, .kv_heads = 2};
 #ifdef PIPE_EXPECT_OK
 constexpr int heads = of.attention().heads;
 #else

@@ -5,14 +5,14 @@
 // Attributes that the row of a kind does not name.
 #include <pipe/graph/op.hpp>
 
-constexpr pp::op made() {
-  pp::op o{};
+constexpr pp::detail::op made() {
+  pp::detail::op o{};
 #ifdef PIPE_EXPECT_OK
   o.kind = pp::op_kind::norm;
 #else
   o.kind = pp::op_kind::softmax;
 #endif
-  o.attributes = pp::norm_attributes{.has_mean = true, .epsilon = 1e-5f};
-  return pp::complete(o);
+  o.attributes = pp::detail::norm_attributes{.has_mean = true, .epsilon = 1e-5f};
+  return pp::detail::complete(o);
 }
-constexpr pp::op layer_norm = made();
+constexpr pp::detail::op layer_norm = made();

@@ -8,10 +8,10 @@
 
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax
 
-constexpr pp::op work() {
-  pp::op o{};
+constexpr pp::detail::op work() {
+  pp::detail::op o{};
   o.kind = kind;
   o.rows = o.columns = 16;
   return o;
 }
-constexpr pp::cost needed = pp::cost_of(work());
+constexpr pp::detail::cost needed = pp::detail::cost_of(work());

@@ -9,18 +9,18 @@
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax
 
 constexpr auto one_op() {
-  pp::graph<pp::graph_size{.ops = 1, .values = 1}> g{};
+  pp::detail::graph<pp::detail::graph_size{.ops = 1, .values = 1}> g{};
   g.ops[0].kind = kind;
   g.ops[0].ins = 1;
-  g.ops[0].in[0] = pp::operand{pp::space::input, 0};
-  g.ops[0].out[0] = pp::value_operand(0);
+  g.ops[0].in[0] = pp::detail::operand{pp::detail::space::input, 0};
+  g.ops[0].out[0] = pp::detail::value_operand(0);
   return g;
 }
 constexpr auto forward = one_op();
 constexpr int operations() {
-  pp::gradient_scratch_of<forward.size> scratch;
-  pp::gradient_sinks counts;
-  pp::differentiator(forward, scratch, counts).run();
+  pp::detail::gradient_scratch_of<forward.size> scratch;
+  pp::detail::gradient_sinks counts;
+  pp::detail::differentiator(forward, scratch, counts).run();
   return counts.sizes().input_ops;
 }
 constexpr int made = operations();

@@ -7,4 +7,4 @@
 
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax
 
-constexpr pp::op_traits row = pp::traits_of(kind);
+constexpr pp::detail::op_traits row = pp::detail::traits_of(kind);

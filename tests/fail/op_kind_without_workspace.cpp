@@ -18,7 +18,7 @@ struct pp::host::portable::kernel_of<kind> {
 
 constexpr long workspace() {
   long bytes = 0;
-  pp::ask_kernel<pp::host::portable::kernel_of, kind>(kind, bytes, [](auto kernel) {
+  pp::detail::ask_kernel<pp::host::portable::kernel_of, kind>(kind, bytes, [](auto kernel) {
     return kernel.template workspace_bytes<float>(lone_group::group_at(0), 1, 1);
   });
   return bytes;

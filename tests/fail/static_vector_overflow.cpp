@@ -12,8 +12,8 @@ constexpr int count = 2;
 constexpr int count = 3;
 #endif
 
-constexpr pp::static_vector<int, 2> numbers() {
-  pp::static_vector<int, 2> list;
+constexpr pp::detail::static_vector<int, 2> numbers() {
+  pp::detail::static_vector<int, 2> list;
   for (int i = 0; i < count; ++i) list.push_back(i);
   return list;
 }

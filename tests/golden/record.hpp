@@ -184,8 +184,8 @@ class batches {
   std::vector<typename Trainer::input_type> inputs_;
   std::vector<typename Trainer::label_type> labels_;
   long samples_;
-  std::vector<int> ids_[pp::max_inputs];
-  std::vector<typename Trainer::element> numbers_[pp::max_inputs];
+  std::vector<int> ids_[pp::detail::max_inputs];
+  std::vector<typename Trainer::element> numbers_[pp::detail::max_inputs];
 };
 
 /// Output, loss and every gradient of a case's mini-batch.

@@ -28,58 +28,59 @@ std::string kinds(Graph const& g) {
 
 template <class M>
 constexpr auto backward() {
-  return differentiate<count_gradients(M::graph)>(M::graph);
+  return detail::differentiate<detail::count_gradients(M::graph)>(M::graph);
 }
 
 template <class M>
 void units_ascend() {
-  graph_view const g = M::graph;
+  detail::graph_view const g = M::graph;
   for (int i = 1; i < g.ops.size(); ++i) CHECK(g.ops[i].unit >= g.ops[i - 1].unit);
   for (int i = 1; i < g.values.size(); ++i) CHECK(g.values[i].unit >= g.values[i - 1].unit);
   for (int i = 1; i < g.parameters.size(); ++i)
     CHECK(g.parameters[i].unit >= g.parameters[i - 1].unit);
-  for (op const& o : g.ops)  // nothing is read before it is made
-    for (operand const& in : o.in)
-      if (in.where == space::value) CHECK(in.index < o.out[0].index);
+  for (detail::op const& o : g.ops)  // nothing is read before it is made
+    for (detail::operand const& in : o.in)
+      if (in.where == detail::space::value) CHECK(in.index < o.out[0].index);
   for (int u = 0; u < g.units.size(); ++u) {
     CHECK(g.ops[g.first_op(u)].unit == u);
     CHECK(g.first_op(u) < g.first_op(u + 1));
   }
   CHECK(g.first_op(g.units.size()) == g.ops.size());
-  CHECK(is_loss(g.loss().kind));
+  CHECK(detail::is_loss(g.loss().kind));
 }
 
 }  // namespace
 
 TEST_CASE("attributes are equal if all their members are") {
-  attributes const all[] = {attributes(),
-                            contraction_attributes{3},
-                            contraction_attributes{4},
-                            lookup_attributes{3},
-                            map_attributes{false},
-                            map_attributes{true},
-                            concat_attributes{3},
-                            slice_attributes{3, 0},
-                            slice_attributes{3, 1},
-                            norm_attributes{true, 1e-5f},
-                            norm_attributes{true, 1e-6f},
-                            norm_attributes{false, 1e-5f},
-                            pool_attributes{pool_kind::first, 3},
-                            pool_attributes{pool_kind::last, 3},
-                            attention_attributes{2, 1, 0, true},
-                            attention_attributes{2, 2, 0, true},
-                            attention_attributes{2, 1, 0, false},
-                            attention_attributes{2, 1, 5, false},
-                            cross_entropy_attributes{0.1f, 0, row_term::log_probability},
-                            cross_entropy_attributes{0, 0.1f, row_term::log_probability},
-                            cross_entropy_attributes{0, 0.1f, row_term::formula},
-                            custom_attributes{shape(2, 3), 5},
-                            custom_attributes{shape(3, 2), 5},
-                            custom_attributes{shape(2, 3), 6}};
-  for (attributes const& a : all)
-    for (attributes const& b : all) CHECK((a == b) == (&a == &b));
-  op o;
-  for (attributes const& a : all) {
+  detail::attributes const all[] = {
+      detail::attributes(),
+      detail::contraction_attributes{3},
+      detail::contraction_attributes{4},
+      detail::lookup_attributes{3},
+      detail::map_attributes{false},
+      detail::map_attributes{true},
+      detail::concat_attributes{3},
+      detail::slice_attributes{3, 0},
+      detail::slice_attributes{3, 1},
+      detail::norm_attributes{true, 1e-5f},
+      detail::norm_attributes{true, 1e-6f},
+      detail::norm_attributes{false, 1e-5f},
+      detail::pool_attributes{detail::pool_kind::first, 3},
+      detail::pool_attributes{detail::pool_kind::last, 3},
+      detail::attention_attributes{2, 1, 0, true},
+      detail::attention_attributes{2, 2, 0, true},
+      detail::attention_attributes{2, 1, 0, false},
+      detail::attention_attributes{2, 1, 5, false},
+      detail::cross_entropy_attributes{0.1f, 0, detail::row_term::log_probability},
+      detail::cross_entropy_attributes{0, 0.1f, detail::row_term::log_probability},
+      detail::cross_entropy_attributes{0, 0.1f, detail::row_term::formula},
+      detail::custom_attributes{shape(2, 3), 5},
+      detail::custom_attributes{shape(3, 2), 5},
+      detail::custom_attributes{shape(2, 3), 6}};
+  for (detail::attributes const& a : all)
+    for (detail::attributes const& b : all) CHECK((a == b) == (&a == &b));
+  detail::op o;
+  for (detail::attributes const& a : all) {
     o.attributes = a;  // of another kind than before
     CHECK(o.attributes == a);
     CHECK(o.attributes.hash() == a.hash());
@@ -118,8 +119,8 @@ TEST_CASE("every op has its backward", "[graph]") {
                 Words::graph.size.parameters - 2);  // a LayerNorm's two gradients are one op
   int made[Words::graph.size.parameters]{};
   for (int i = 0; i < b.size.weight_ops; ++i)
-    for (operand const& out : b.weight_ops[i].out)
-      if (out.where == space::parameter_gradient) ++made[out.index];
+    for (detail::operand const& out : b.weight_ops[i].out)
+      if (out.where == detail::space::parameter_gradient) ++made[out.index];
   for (int const n : made) CHECK(n == 1);
   for (int i = 1; i < b.size.input_ops; ++i) CHECK(b.input_ops[i].unit <= b.input_ops[i - 1].unit);
   for (int i = 1; i < b.size.weight_ops; ++i)
@@ -129,20 +130,22 @@ TEST_CASE("every op has its backward", "[graph]") {
   constexpr auto image = backward<Image>();
   static_assert(!image.transposed[0] && image.transposed[2]);
   static_assert(image.size.input_ops == 3);  // map, matmul, map
-  CHECK(gradient_view(b).entering(1, 0).where == space::value);
+  CHECK(detail::gradient_view(b).entering(1, 0).where == detail::space::value);
 }
 
 TEST_CASE("costs are those of the formulas", "[graph]") {
   auto const& g = Image::graph;
-  CHECK(cost_of(g.ops[0]).flops == 2L * 16 * 3 * 8);
-  CHECK(cost_of(g.ops[0]).bytes == 4L * (16 * 3 + 16 * 8));
-  CHECK(cost_of(g.ops[3]).flops == 2L * 128 * 10);
+  CHECK(detail::cost_of(g.ops[0]).flops == 2L * 16 * 3 * 8);
+  CHECK(detail::cost_of(g.ops[0]).bytes == 4L * (16 * 3 + 16 * 8));
+  CHECK(detail::cost_of(g.ops[3]).flops == 2L * 128 * 10);
   constexpr auto b = backward<Image>();
   for (int i = 0; i < b.size.weight_ops; ++i)
     if (b.weight_ops[i].kind == op_kind::matmul_weight_gradient)
-      CHECK(cost_of(b.weight_ops[i]).flops == cost_of(g.ops[b.weight_ops[i].origin]).flops);
+      CHECK(detail::cost_of(b.weight_ops[i]).flops ==
+            detail::cost_of(g.ops[b.weight_ops[i].origin]).flops);
   for (int i = 0; i < b.size.input_ops; ++i)
     if (b.input_ops[i].kind == op_kind::matmul_input_gradient)
-      CHECK(cost_of(b.input_ops[i]).flops == cost_of(g.ops[b.input_ops[i].origin]).flops);
-  static_assert(estimated_time(cost{100, 10}) == 100 + flops_per_byte * 10);
+      CHECK(detail::cost_of(b.input_ops[i]).flops ==
+            detail::cost_of(g.ops[b.input_ops[i].origin]).flops);
+  static_assert(detail::estimated_time(detail::cost{100, 10}) == 100 + detail::flops_per_byte * 10);
 }

@@ -55,7 +55,7 @@ void same_as_forward(std::vector<std::vector<int>> const& sizes) {
   CHECK(read.runs_on() == trainer.runs_on());
   long kept = 0;  // keys and values
   for (int i = 0; i < Trainer::model::graph.size.ops; ++i)
-    if (op const& o = Trainer::model::graph.ops[i]; o.kind == op_kind::attention)
+    if (detail::op const& o = Trainer::model::graph.ops[i]; o.kind == op_kind::attention)
       kept += 2L * read.context * o.attributes.attention().kv_heads *
               (o.columns / o.attributes.attention().heads) * long(sizeof(T));
   CHECK(read.bytes() >= kept);

@@ -27,12 +27,13 @@ template <int Heads, int KeyHeads>
 struct AttendsToHalf {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    handle const x = b.current();
-    handle pairs = x;
+    detail::handle const x = b.current();
+    detail::handle pairs = x;
     pairs.form = shape(x.form.rows() / 2, 2 * x.form.columns());
-    pairs.padding = operand{};
+    pairs.padding = detail::operand{};
     int const width = x.form.columns(), key_width = 2 * width / Heads * KeyHeads;
-    handle const q = affine(b, x, width, true, {}), kv = affine(b, pairs, key_width, true, {});
+    detail::handle const q = affine(b, x, width, true, {}),
+                         kv = affine(b, pairs, key_width, true, {});
     b.set(affine(b, b.cross_attention(q, kv, Heads, KeyHeads), width, true, {}));
   }
 };

@@ -26,8 +26,8 @@ template <class Trainer>
 struct sample_batch {
   std::vector<typename Trainer::input_type> inputs;
   std::vector<typename Trainer::label_type> labels;
-  std::vector<int> ids[pp::max_inputs];  // of further inputs
-  std::vector<typename Trainer::element> numbers[pp::max_inputs];
+  std::vector<int> ids[pp::detail::max_inputs];  // of further inputs
+  std::vector<typename Trainer::element> numbers[pp::detail::max_inputs];
 
   explicit sample_batch(std::uint64_t seed) {
     using model = typename Trainer::model;
@@ -91,7 +91,7 @@ void disturb(Trainer& trainer, std::uint64_t seed, double amount) {
   using element = typename Trainer::element;
   std::uint64_t stream = 100;
   for (auto& p : trainer.parameters()) {
-    if (pp::is_table(Trainer::model::graph.parameters[p.index].initial.kind)) continue;
+    if (pp::detail::is_table(Trainer::model::graph.parameters[p.index].initial.kind)) continue;
     for (std::size_t e = 0; e < p.values.size(); ++e)
       p.values[e] = element(float(double(p.values[e]) + amount * uniform(seed, stream, e)));
     ++stream;

@@ -10,8 +10,8 @@ namespace laws {
 
 template <class Backend>
 struct Eager : Backend {
-  static constexpr int parts_for(pp::group const& g, int, int threads) {
-    return pp::is_custom(g.anchor) ? 1 : threads;
+  static constexpr int parts_for(pp::detail::group const& g, int, int threads) {
+    return pp::detail::is_custom(g.anchor) ? 1 : threads;
   }
 };
 

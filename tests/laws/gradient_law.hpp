@@ -67,7 +67,7 @@ float_report compare_with_double(std::uint64_t seed) {
   sample_batch<Double> copy(seed);
   copy.inputs.assign(data.inputs.begin(), data.inputs.end());
   copy.labels.assign(data.labels.begin(), data.labels.end());
-  for (int k = 1; k < pp::max_inputs; ++k)
+  for (int k = 1; k < pp::detail::max_inputs; ++k)
     copy.numbers[k].assign(data.numbers[k].begin(), data.numbers[k].end());
   double const loss = narrow.gradients(data.view()).loss,
                expected = wide.gradients(copy.view()).loss;

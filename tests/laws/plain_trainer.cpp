@@ -38,7 +38,8 @@ void trains_plainly(std::uint64_t seed, auto... options) {
     int const samples = trainer::samples - 2 * step - step % 2;
     data.inputs.resize(std::size_t(samples * trainer::inputs_per_sample));
     data.labels.resize(std::size_t(samples * trainer::labels_per_sample));
-    double const expected = reference.step(layers<L...>{}, data.inputs, data.labels, samples, rows);
+    double const expected =
+        reference.step(detail::layers<L...>{}, data.inputs, data.labels, samples, rows);
     INFO("seed " << seed << ", step " << step << ", " << samples << " samples");
     CHECK(ours.step({data.inputs, data.labels}).loss == Approx(expected).epsilon(1e-10));
     auto const values = laws::snapshot(ours).values;

@@ -137,7 +137,7 @@ struct sample {
 // ---- the layers ----
 
 template <class... L>
-matrix through(sample& s, matrix x, pp::layers<L...>);
+matrix through(sample& s, matrix x, pp::detail::layers<L...>);
 
 template <int C>
 matrix run(sample& s, matrix ids, std::type_identity<pp::Embedding<C>>) {
@@ -235,26 +235,27 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Dropout<Numerator, Denomi
   std::uint32_t const stream = s.dropouts++, blocks = std::uint32_t(x.columns + 3) / 4;
   for (int r = 0; r < x.rows; ++r)
     for (int c = 0; c < x.columns; ++c) {
-      pp::philox_block const counter{
+      pp::detail::philox_block const counter{
           {std::uint32_t(r) * blocks + std::uint32_t(c) / 4, s.number, stream, s.step}};
       std::uint32_t const bits =
-          pp::philox(counter, std::uint32_t(s.seed), std::uint32_t(s.seed >> 32)).word[c % 4];
+          pp::detail::philox(counter, std::uint32_t(s.seed), std::uint32_t(s.seed >> 32))
+              .word[c % 4];
       x(r, c) = s.t.scale(x(r, c), bits / 4294967296.0 < p ? 0 : 1 / (1 - p));
     }
   return x;
 }
 template <class... L>
 matrix run(sample& s, matrix x, std::type_identity<pp::Seq<L...>>) {
-  return through(s, x, pp::layers<L...>{});
+  return through(s, x, pp::detail::layers<L...>{});
 }
 template <int N, class... L>
 matrix run(sample& s, matrix x, std::type_identity<pp::Repeat<N, L...>>) {
-  for (int i = 0; i < N; ++i) x = through(s, x, pp::layers<L...>{});
+  for (int i = 0; i < N; ++i) x = through(s, x, pp::detail::layers<L...>{});
   return x;
 }
 template <class... L>
 matrix run(sample& s, matrix x, std::type_identity<pp::Residual<L...>>) {
-  return s.plus(x, through(s, x, pp::layers<L...>{}));
+  return s.plus(x, through(s, x, pp::detail::layers<L...>{}));
 }
 template <pp::text Key>
 matrix run(sample& s, matrix x, std::type_identity<pp::Stash<Key>>) {
@@ -284,7 +285,7 @@ matrix run(sample& s, matrix x, std::type_identity<pp::Tied<Name>>) {
   return s.product(x, {table.rows, table.columns, table.at}, true);
 }
 template <class... L>
-matrix through(sample& s, matrix x, pp::layers<L...>) {
+matrix through(sample& s, matrix x, pp::detail::layers<L...>) {
   ((x = run(s, x, std::type_identity<L>{})), ...);
   return x;
 }
@@ -314,7 +315,7 @@ class trainer {
 
   /// A step on samples of `inputs` with a label per row (or a target per element): the mean loss.
   template <class... L, class Input, class Label>
-  double step(pp::layers<L...> model, std::vector<Input> const& inputs,
+  double step(pp::detail::layers<L...> model, std::vector<Input> const& inputs,
               std::vector<Label> const& labels, int samples, int rows) {
     tape t;
     t.make(0);

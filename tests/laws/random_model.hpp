@@ -52,9 +52,10 @@ struct chosen<C> {
 template <choice C>
   requires(C.kind >= 6)
 struct chosen<C> {
-  using plain = pp::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
-                           pp::RMSNorm, pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
-  using type = pp::leaf_at<C.kind - 6, plain>;
+  using plain =
+      pp::detail::layers<pp::GELU, pp::GELUErf, pp::Tanh, pp::SiLU, pp::Sigmoid, pp::LayerNorm,
+                         pp::RMSNorm, pp::Positions, pp::SinusoidalPositions, pp::Dropout<1, 3>>;
+  using type = pp::detail::leaf_at<C.kind - 6, plain>;
 };
 inline constexpr int kinds = 16;
 
@@ -67,7 +68,7 @@ constexpr auto choose(int width) {
   constexpr int widths[] = {1, 3, 4, 6, 9, 17};
   pp::detail::list<choice, Count> layers;
   for (int i = 0; i < Count; ++i) {
-    pp::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
+    pp::detail::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
     choice c{int(r.word[0] % kinds), width, 0};
     if (width == 1 && normalises(c.kind)) c.kind = 8;
     if (c.kind <= 1) c.width = width = widths[r.word[1] % 6];

@@ -33,8 +33,8 @@ static_assert(parameters_of<Attends<KeyValueHeads<1>, NoBias, RoPE<>>>() ==
               11 * 24 + 24 * 32 + 5 * 4 + 24 * 24);
 // Padding is known wherever rows still are positions.
 template <class M>
-constexpr operand padding_of_last_attention() {
-  operand found{};
+constexpr detail::operand padding_of_last_attention() {
+  detail::operand found{};
   for (int i = 0; i < M::graph.size.ops; ++i)
     if (M::graph.ops[i].kind == op_kind::attention) found = M::graph.ops[i].in[3];
   return found;
@@ -43,9 +43,9 @@ struct Deep : Model<Tokens<11, 5>, Embedding<8>, Positions, Dropout<1, 2>,
                     Repeat<2, Residual<LayerNorm, Attention<2>>,
                            Residual<RMSNorm, Linear<8>, SwiGLU, Linear<8>>>,
                     Stash<"a">, Tanh, Pop<"a", Concat>, Softmax, Attention<2>, MSE> {};
-static_assert(padding_of_last_attention<Deep>() == operand{space::input, 0});
+static_assert(padding_of_last_attention<Deep>() == detail::operand{detail::space::input, 0});
 struct Numbers : Model<Input<5, 8>, Linear<8>, Attention<2>, MSE> {};
-static_assert(padding_of_last_attention<Numbers>() == operand{});
+static_assert(padding_of_last_attention<Numbers>() == detail::operand{});
 
 /// The layer's output for one sample, by its definition. `keys`: how many positions are tokens.
 struct layer {
@@ -172,11 +172,13 @@ TEST_CASE("tables of positions have the entries of their papers and are not trai
   for (int pos = 0; pos < 7; ++pos)
     for (int i = 0; i < 5; ++i) {
       double const angle = pos / std::pow(10000.0, 2.0 * i / 10);
-      initializer const turned{distribution::rotary, 10000};
+      detail::initializer const turned{distribution::rotary, 10000};
       most = laws::worse(most, std::fabs(y[std::size_t(pos * 10 + 2 * i)] - std::sin(angle)));
       most = laws::worse(most, std::fabs(y[std::size_t(pos * 10 + 2 * i + 1)] - std::cos(angle)));
-      most = laws::worse(most, std::fabs(table_entry(turned, 10, pos, i) - std::cos(angle)));
-      most = laws::worse(most, std::fabs(table_entry(turned, 10, pos, 5 + i) - std::sin(angle)));
+      most =
+          laws::worse(most, std::fabs(detail::table_entry(turned, 10, pos, i) - std::cos(angle)));
+      most = laws::worse(most,
+                         std::fabs(detail::table_entry(turned, 10, pos, 5 + i) - std::sin(angle)));
     }
   CHECK(most < 1e-14);
 }

@@ -26,11 +26,11 @@ template <class T, int Width, int Numerator, int Denominator>
 void check() {
   using C = compiled<T, Width, Dropout<Numerator, Denominator>>;
   constexpr int number = [] {  // the group of stage 1
-    for (segment const& s : C::passes::kernels.fused[op_list::forward].segments)
+    for (detail::segment const& s : C::passes::kernels.fused[detail::op_list::forward].segments)
       if (C::passes::forward.ops[s.begin].unit == 2) return s.group;
     return -1;
   }();
-  constexpr group g = C::group_at(number);
+  constexpr detail::group g = C::group_at(number);
   static_assert(g.anchor == op_kind::pointwise && g.epilogue.size() == 1);
   exact<T> x(2 * positions * Width, 7), y(2 * positions * Width);
   int const stream = 9;
@@ -50,9 +50,10 @@ void check() {
       for (int t = 0; t < positions; ++t)
         for (int c = 0; c < Width; ++c) {
           int const at = (s * positions + t) * Width + c, block = t * ((Width + 3) / 4) + c / 4;
-          std::uint32_t const bits = philox({{std::uint32_t(block), std::uint32_t(40 + s), 9, 77}},
-                                            0x89abcdefu, 0x1234567u)
-                                         .word[c % 4];
+          std::uint32_t const bits =
+              detail::philox({{std::uint32_t(block), std::uint32_t(40 + s), 9, 77}}, 0x89abcdefu,
+                             0x1234567u)
+                  .word[c % 4];
           bool const dropped = bits < double(Numerator) / Denominator * 4294967296.0;
           T const wanted = dropped ? T(0) : x[at] * (T(Denominator) / T(Denominator - Numerator));
           right = right && y[at] == wanted;
@@ -78,7 +79,7 @@ TEST_CASE("Dropout drops as often as it says, and keeps the mean", "[nn]") {
   double dropped = 0;
   int const many = 100000;
   for (int i = 0; i < many; ++i)
-    for (std::uint32_t word : philox({{std::uint32_t(i), 0, 0, 1}}, 5, 0).word)
+    for (std::uint32_t word : detail::philox({{std::uint32_t(i), 0, 0, 1}}, 5, 0).word)
       dropped += word < Dropout<3, 10>::drops_below;
   CHECK(dropped / (4.0 * many) == Approx(0.3).margin(0.004));
   CHECK(Dropout<3, 10>::scale<double>() * 0.7 == Approx(1));

@@ -72,7 +72,7 @@ TEST_CASE("gated units are their definitions", "[nn]") {
 TEST_CASE("what follows a gated unit runs in its kernel", "[nn]") {
   struct Followed : Model<Input<3>, Linear<8>, SwiGLU, Tanh, Linear<2>, MSE> {};
   using passes = lone::compiled<Followed>::passes;
-  constexpr group forward = passes::kernels.describe(op_list::forward, 1).shape;
+  constexpr detail::group forward = passes::kernels.describe(detail::op_list::forward, 1).shape;
   static_assert(forward.anchor == op_kind::gate && forward.columns == 4 &&
                 forward.epilogue.size() == 1);
   CHECK(group_text(forward, leaf_names(Followed::leaves{})) == "SwiGLU 1 x 4 + Tanh");

@@ -11,15 +11,15 @@ using namespace pp;
 namespace {
 
 template <class M>
-constexpr auto backward = differentiate<count_gradients(M::graph)>(M::graph);
+constexpr auto backward = detail::differentiate<detail::count_gradients(M::graph)>(M::graph);
 
 /// What a parameter's gradient is written by, or none.
 template <class M>
 op_kind made_by(int parameter) {
   op_kind found = op_kind::none;
   for (int i = 0; i < backward<M>.size.weight_ops; ++i)
-    for (operand const& out : backward<M>.weight_ops[i].out)
-      if (out == operand{space::parameter_gradient, parameter})
+    for (detail::operand const& out : backward<M>.weight_ops[i].out)
+      if (out == detail::operand{detail::space::parameter_gradient, parameter})
         found = backward<M>.weight_ops[i].kind;
   return found;
 }
@@ -41,9 +41,9 @@ struct HalfFrozenNorm {
   static constexpr void describe(Builder& b) {
     int const width = b.current().form.columns();
     b.scope().trained = Scale;
-    operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false);
+    detail::operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false);
     b.scope().trained = !Scale;
-    operand const beta = b.parameter(1, width, {distribution::constant, 0}, false);
+    detail::operand const beta = b.parameter(1, width, {distribution::constant, 0}, false);
     b.scope().trained = true;
     b.set(b.norm(b.current(), gamma, beta, true, 1e-5f));
   }
@@ -54,7 +54,7 @@ struct Halves : Model<Input<3, 4>, Linear<5>, HalfFrozenNorm<Scale>, Linear<2>, 
 /// Doubles the rate in every repetition, so that what one leaves behind would show in the next.
 template <class... L>
 struct Doubling {
-  using parts = layers<L...>;
+  using parts = detail::layers<L...>;
   static constexpr int times = 3;
   template <class Builder>
   static constexpr void enter(Builder& b) {
@@ -79,8 +79,10 @@ TEST_CASE("ratios of groups multiply and end with the group", "[nn]") {
     CHECK(g.parameters[i].rate_scale == rate[i]);
     CHECK(g.parameters[i].decay_scale == decay[i]);
   }
-  static_assert(count_gradients(g).input_ops == count_gradients(Plain::graph).input_ops);
-  static_assert(count_gradients(g).weight_ops == count_gradients(Plain::graph).weight_ops);
+  static_assert(detail::count_gradients(g).input_ops ==
+                detail::count_gradients(Plain::graph).input_ops);
+  static_assert(detail::count_gradients(g).weight_ops ==
+                detail::count_gradients(Plain::graph).weight_ops);
 }
 
 TEST_CASE("enter and leave stand around every repetition", "[nn]") {
@@ -105,16 +107,16 @@ TEST_CASE("kinds of parameters", "[nn]") {
 }
 
 TEST_CASE("nothing is differentiated for frozen layers at the start", "[nn]") {
-  constexpr auto size = count_gradients(FrozenStart::graph);
+  constexpr auto size = detail::count_gradients(FrozenStart::graph);
   static_assert(size.weight_ops == 5 && size.input_ops == 2);  // of the norm and the last Linear
   for (int i = 0; i < 2; ++i) CHECK(made_by<FrozenStart>(i) == op_kind::none);
   CHECK(made_by<FrozenStart>(2) == op_kind::matmul_weight_gradient);
   auto const entering = [](int u) {
-    return gradient_view(backward<FrozenStart>)
+    return detail::gradient_view(backward<FrozenStart>)
         .entering(u, FrozenStart::graph.units[u - 1].result.index);
   };
-  for (int u = 1; u <= 2; ++u) CHECK(entering(u).where == space::none);
-  CHECK(entering(3).where == space::value);
+  for (int u = 1; u <= 2; ++u) CHECK(entering(u).where == detail::space::none);
+  CHECK(entering(3).where == detail::space::value);
   CHECK_FALSE(backward<FrozenStart>.transposed[2]);
 }
 
@@ -125,8 +127,8 @@ TEST_CASE("gradients pass through frozen layers in the middle", "[nn]") {
     CHECK(made_by<FrozenMiddle>(i) == (frozen ? op_kind::none : made_by<Plain>(i)));
     CHECK(backward<FrozenMiddle>.transposed[i] == backward<Plain>.transposed[i]);
   }
-  static_assert(count_gradients(FrozenMiddle::graph).input_ops ==
-                count_gradients(Plain::graph).input_ops);
+  static_assert(detail::count_gradients(FrozenMiddle::graph).input_ops ==
+                detail::count_gradients(Plain::graph).input_ops);
 }
 
 TEMPLATE_TEST_CASE_SIG("one of a norm's two parameters may be frozen", "[nn]",

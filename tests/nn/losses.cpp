@@ -97,8 +97,8 @@ void check(numbers<T>& of, Label const* labels, expected const& wanted, extent t
       k.in(0) = x.data();
       k.in(1) = labels;
       T const* const more[]{of.second.data(), of.third.data(), of.second.data(), of.weight.data()};
-      for (int i = op::first_target; i < op::max_in; ++i)
-        if (k.g.in[i] >= 0) k.in(i) = more[i - op::first_target];
+      for (int i = detail::op::first_target; i < detail::op::max_in; ++i)
+        if (k.g.in[i] >= 0) k.in(i) = more[i - detail::op::first_target];
       k.out(0) = in_place ? x.data() : gradient.data();
       k.with.loss_scale = T(0.25);
       k.with.valid_samples = int(there) / 5;

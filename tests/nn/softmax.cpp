@@ -69,7 +69,7 @@ TEST_CASE("Softmax is its definition", "[nn]") {
 
 TEST_CASE("pointwise layers around a softmax run in its kernel", "[nn]") {
   using cut = lone::compiled<Between, Stages<2>, Cut<1>>::passes;
-  constexpr group g = cut::kernels.describe(op_list::forward, 1).shape;
+  constexpr detail::group g = cut::kernels.describe(detail::op_list::forward, 1).shape;
   static_assert(g.anchor == op_kind::softmax && g.prologue.size() == 1 && g.epilogue.size() == 1);
   Pipeline<Between, Stages<2>, Cut<1>, PortableHost> fused({.seed = 2});
   Pipeline<Between, Stages<5>, PortableHost> apart({.seed = 2});

@@ -27,7 +27,7 @@ template <class Optimizer, class Precision = FP64>
 using Trainer = Pipeline<Net, Optimizer, Precision, PortableHost, MicroBatches<2>, Stages<3>>;
 
 struct problem {
-  parameter is;
+  detail::parameter is;
   long step;
   double scale;  // of gradients
   double rate() const { return is.rate_scale; }
@@ -286,9 +286,10 @@ TEST_CASE("whole tensors come one by one, with the state that they need", "[opti
   using lion = Trainer<Lion>::compiled;
   long kept = 0, matrices = 0;
   for (int i = 0; i < parameters; ++i) {
-    parameter const& p = Net::graph.parameters[i];
-    kept += padded<double>(p.kind == tensor_kind::vector ? p.columns() : p.rows() + p.columns());
-    matrices += padded<double>(p.elements()) * (p.kind == tensor_kind::matrix ? 1 : 2);
+    detail::parameter const& p = Net::graph.parameters[i];
+    kept += detail::padded<double>(p.kind == tensor_kind::vector ? p.columns()
+                                                                 : p.rows() + p.columns());
+    matrices += detail::padded<double>(p.elements()) * (p.kind == tensor_kind::matrix ? 1 : 2);
   }
   long bytes[3] = {}, trained = 0;
   for (int s = 0; s < 3; ++s) {

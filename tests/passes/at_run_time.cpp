@@ -15,34 +15,36 @@ using namespace pp;
 
 namespace {
 
-bool same(address const& a, address const& b) { return a.where == b.where && a.offset == b.offset; }
-bool same(copied const& a, copied const& b) {
+bool same(detail::address const& a, detail::address const& b) {
+  return a.where == b.where && a.offset == b.offset;
+}
+bool same(detail::copied const& a, detail::copied const& b) {
   return same(a.from, b.from) && same(a.to, b.to) && a.bytes == b.bytes;
 }
-bool same(handed_on const& a, handed_on const& b) {
+bool same(detail::handed_on const& a, detail::handed_on const& b) {
   return a.what == b.what && a.offset == b.offset;
 }
-bool same(segment const& a, segment const& b) {
+bool same(detail::segment const& a, detail::segment const& b) {
   return a.begin == b.begin && a.end == b.end && a.group == b.group && a.first == b.first &&
          a.operands == b.operands;
 }
-bool same(operand const& a, operand const& b) { return a == b; }
-bool same(group const& a, group const& b) { return a == b; }
-bool same(scheduled_segment const& a, scheduled_segment const& b) {
+bool same(detail::operand const& a, detail::operand const& b) { return a == b; }
+bool same(detail::group const& a, detail::group const& b) { return a == b; }
+bool same(detail::scheduled_segment const& a, detail::scheduled_segment const& b) {
   return a.list == b.list && a.index == b.index;
 }
-bool same(op const& a, op const& b) {
+bool same(detail::op const& a, detail::op const& b) {
   bool operands = a.kind == b.kind && a.unit == b.unit && a.rows == b.rows &&
                   a.columns == b.columns && a.origin == b.origin && a.attributes == b.attributes;
-  for (int k = 0; k < op::max_in; ++k) operands = operands && a.in[k] == b.in[k];
-  for (int k = 0; k < op::max_out; ++k) operands = operands && a.out[k] == b.out[k];
+  for (int k = 0; k < detail::op::max_in; ++k) operands = operands && a.in[k] == b.in[k];
+  for (int k = 0; k < detail::op::max_out; ++k) operands = operands && a.out[k] == b.out[k];
   return operands;
 }
 bool same(int a, int b) { return a == b; }
 bool same(long a, long b) { return a == b; }
 
 template <class T>
-bool equal(view<T> a, view<T> b) {
+bool equal(detail::view<T> a, detail::view<T> b) {
   if (a.size() != b.size()) return false;
   for (int i = 0; i < a.size(); ++i)
     if (!same(a[i], b[i])) return false;
@@ -50,43 +52,45 @@ bool equal(view<T> a, view<T> b) {
 }
 
 template <class C, int S, bool Drops>
-void stage_is_the_same(heap_compilation const& heap) {
+void stage_is_the_same(detail::heap_compilation const& heap) {
   using programs = typename C::template programs<S, Drops>;
-  heap_stage const stage(heap, S, Drops);
-  stage_bytes const &a = stage.totals().bytes, &b = programs::layout.bytes;
+  detail::heap_stage const stage(heap, S, Drops);
+  detail::stage_bytes const &a = stage.totals().bytes, &b = programs::layout.bytes;
   CHECK((a.parameters == b.parameters && a.trained == b.trained && a.transposed == b.transposed));
   CHECK((a.record == b.record && a.pending == b.pending && a.scratch == b.scratch));
   CHECK((a.boundary == b.boundary && a.gradient == b.gradient));
   constexpr int values = C::ranges[S].local_values(), parameters = C::ranges[S].parameters.size();
-  operand_places const& places = stage.places();
-  CHECK(equal(view<address>{places.values, values}, {programs::layout.values.items, values}));
-  CHECK(
-      equal(view<address>{places.recomputed, values}, {programs::layout.recomputed.items, values}));
-  CHECK(equal(view<long>{places.parameters, parameters},
+  detail::operand_places const& places = stage.places();
+  CHECK(equal(detail::view<detail::address>{places.values, values},
+              {programs::layout.values.items, values}));
+  CHECK(equal(detail::view<detail::address>{places.recomputed, values},
+              {programs::layout.recomputed.items, values}));
+  CHECK(equal(detail::view<long>{places.parameters, parameters},
               {programs::layout.parameters.items, parameters}));
   CHECK(equal(stage.by_offset(), {programs::layout.by_offset.items, parameters}));
   CHECK(equal(stage.passed_values(), programs::passed_values));
   CHECK(equal(stage.passed_gradients(), programs::passed_gradients));
-  CHECK(equal(stage.order(program::forward), programs::template order_view<program::forward>));
-  constexpr program backward = backward_of(C::whole.splits_backward);
+  CHECK(equal(stage.order(detail::program::forward),
+              programs::template order_view<detail::program::forward>));
+  constexpr detail::program backward = detail::backward_of(C::whole.splits_backward);
   CHECK(equal(stage.order(backward), programs::template order_view<backward>));
 }
 
 /// What the compiler found, by the same passes.
 template <class C, class Cutter>
 void is_the_same() {
-  heap_compilation const heap(C::model::graph,
-                              {C::stages, C::samples, C::widths, C::whole.splits_backward,
-                               rule_of<typename C::recompute>()},
-                              [](auto const& costs, int units, int stages, auto& cuts) {
-                                Cutter::cut(costs, units, stages, cuts);
-                              });
-  compiled_model const &a = heap.model(), &b = C::whole;
+  detail::heap_compilation const heap(C::model::graph,
+                                      {C::stages, C::samples, C::widths, C::whole.splits_backward,
+                                       detail::rule_of<typename C::recompute>()},
+                                      [](auto const& costs, int units, int stages, auto& cuts) {
+                                        Cutter::cut(costs, units, stages, cuts);
+                                      });
+  detail::compiled_model const &a = heap.model(), &b = C::whole;
   CHECK(equal(a.backward.input_ops, b.backward.input_ops));
   CHECK(equal(a.backward.weight_ops, b.backward.weight_ops));
-  CHECK(equal(view<int>{a.cuts, a.stages + 1}, {b.cuts, b.stages + 1}));
+  CHECK(equal(detail::view<int>{a.cuts, a.stages + 1}, {b.cuts, b.stages + 1}));
   CHECK(equal(a.boundaries.items, b.boundaries.items));
-  for (op_list l : every_op_list) {
+  for (detail::op_list l : detail::every_op_list) {
     CHECK(equal(a.kernels.ops[l], b.kernels.ops[l]));
     CHECK(equal(a.kernels.fused[l].segments, b.kernels.fused[l].segments));
     CHECK(equal(a.kernels.fused[l].operands, b.kernels.fused[l].operands));
@@ -99,25 +103,27 @@ void is_the_same() {
 }
 
 template <class M, int Stages, bool Splits, class Rule = RecomputeNothing>
-using of = compilation<M, Stages, ByCost, 3, number_widths{4, 2}, Splits, Rule>;
+using of = detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule>;
 
 /// Two products of a row: y = (x w0) w1, whose loss is in the second unit.
 struct two_products {
-  op ops[3];
-  value values[3]{{4, 0}, {2, 1}, {2, 1}};
-  parameter parameters[2];
-  unit_record units[3];
-  graph_view view() const { return {{ops, 3}, {values, 3}, {parameters, 2}, {units, 2}, {}, {}}; }
+  detail::op ops[3];
+  detail::value values[3]{{4, 0}, {2, 1}, {2, 1}};
+  detail::parameter parameters[2];
+  detail::unit_record units[3];
+  detail::graph_view view() const {
+    return {{ops, 3}, {values, 3}, {parameters, 2}, {units, 2}, {}, {}};
+  }
 
   two_products() {
-    ops[0] = product({space::input, 0}, 0, 5, 4, 0);
-    ops[1] = product(value_operand(0), 1, 4, 2, 1);
+    ops[0] = product({detail::space::input, 0}, 0, 5, 4, 0);
+    ops[1] = product(detail::value_operand(0), 1, 4, 2, 1);
     ops[2].kind = op_kind::squared_error;
     ops[2].unit = 1;
     ops[2].ins = 2;
-    ops[2].in[0] = value_operand(1);
-    ops[2].in[1] = operand{space::label, 0};
-    ops[2].out[0] = value_operand(2);
+    ops[2].in[0] = detail::value_operand(1);
+    ops[2].in[1] = detail::operand{detail::space::label, 0};
+    ops[2].out[0] = detail::value_operand(2);
     ops[2].rows = 1;
     ops[2].columns = 2;
     for (int i = 0; i < 3; ++i) ops[i].origin = i;
@@ -127,62 +133,63 @@ struct two_products {
     units[2].first_op = units[2].first_value = 3;
     units[2].first_parameter = 2;
   }
-  static op product(operand x, int w, int inner, int columns, short unit) {
-    op o;
+  static detail::op product(detail::operand x, int w, int inner, int columns, short unit) {
+    detail::op o;
     o.kind = op_kind::matmul;
     o.unit = unit;
     o.ins = 2;
     o.in[0] = x;
-    o.in[1] = operand{space::parameter, w};
-    o.out[0] = value_operand(w);
+    o.in[1] = detail::operand{detail::space::parameter, w};
+    o.out[0] = detail::value_operand(w);
     o.rows = 1;
     o.columns = columns;
-    o.attributes = contraction_attributes{inner};
+    o.attributes = detail::contraction_attributes{inner};
     return o;
   }
 };
 
 /// Cuts after the first unit.
-void halve(heap_array<long> const&, int, int, heap_array<int>& cuts) {
+void halve(detail::heap_array<long> const&, int, int, detail::heap_array<int>& cuts) {
   cuts[1] = 1;
   cuts[2] = 2;
 }
 
 /// Three stages cut after `first` and after `second` units; recompute as the rule says.
-heap_compilation cut_at(graph_view const& g, recompute_rule rule, bool splits, int first,
-                        int second) {
-  return heap_compilation(g,
-                          {.stages = 3, .samples = 2, .splits_backward = splits, .recompute = rule},
-                          [&](auto const&, int units, int, auto& cuts) {
-                            cuts[1] = first;
-                            cuts[2] = second;
-                            cuts[3] = units;
-                          });
+detail::heap_compilation cut_at(detail::graph_view const& g, detail::recompute_rule rule,
+                                bool splits, int first, int second) {
+  return detail::heap_compilation(
+      g, {.stages = 3, .samples = 2, .splits_backward = splits, .recompute = rule},
+      [&](auto const&, int units, int, auto& cuts) {
+        cuts[1] = first;
+        cuts[2] = second;
+        cuts[3] = units;
+      });
 }
 /// The sizes that differentiation has counted.
-gradient_size sizes_of(gradient_view const& g) {
-  return gradient_size{g.input_ops.size(), g.weight_ops.size(), g.values.size(),
-                       g.crossings.size()};
+detail::gradient_size sizes_of(detail::gradient_view const& g) {
+  return detail::gradient_size{g.input_ops.size(), g.weight_ops.size(), g.values.size(),
+                               g.crossings.size()};
 }
 /// Fuses a model with and without its repetitions, for cuts inside and between copies.
 template <class M>
 void repetitions_change_nothing(int count) {
-  graph_view const deep = M::graph;
+  detail::graph_view const deep = M::graph;
   REQUIRE(deep.repetitions.size() == count);
-  graph_view plain = deep;
+  detail::graph_view plain = deep;
   plain.repetitions = {};
-  CHECK(sizes_of(heap_gradients(deep)) == sizes_of(heap_gradients(plain)));
-  CHECK(sizes_of(heap_gradients(deep)) == count_gradients(M::graph));
-  recompute_rule const rules[] = {{}, {.recomputes = true, .drops = ~std::uint64_t(0)}};
-  for (recompute_rule const& rule : rules)
+  CHECK(sizes_of(detail::heap_gradients(deep)) == sizes_of(detail::heap_gradients(plain)));
+  CHECK(sizes_of(detail::heap_gradients(deep)) == detail::count_gradients(M::graph));
+  detail::recompute_rule const rules[] = {{}, {.recomputes = true, .drops = ~std::uint64_t(0)}};
+  for (detail::recompute_rule const& rule : rules)
     for (bool splits : {false, true})
       for (int first = 1; first + 1 < deep.units.size(); ++first)
         for (int second : {first + 1, (first + deep.units.size()) / 2, deep.units.size() - 1}) {
-          heap_compilation const a = cut_at(deep, rule, splits, first, second),
-                                 b = cut_at(plain, rule, splits, first, second);
+          detail::heap_compilation const a = cut_at(deep, rule, splits, first, second),
+                                         b = cut_at(plain, rule, splits, first, second);
           bool same = equal(a.groups(), b.groups());
-          for (op_list l : every_op_list) {
-            fused_view const &x = a.model().kernels.fused[l], &y = b.model().kernels.fused[l];
+          for (detail::op_list l : detail::every_op_list) {
+            detail::fused_view const &x = a.model().kernels.fused[l],
+                                     &y = b.model().kernels.fused[l];
             same = same && equal(x.segments, y.segments) && equal(x.operands, y.operands) &&
                    equal(x.distinct, y.distinct);
           }
@@ -225,15 +232,15 @@ TEST_CASE("copies are fused as they are without knowing that they are copies", "
 
 TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {
   two_products const g;
-  heap_gradients const gradients(g.view());
-  gradient_view const b = gradients;
+  detail::heap_gradients const gradients(g.view());
+  detail::gradient_view const b = gradients;
   REQUIRE(b.input_ops.size() == 1);  // nothing before the first product needs a gradient
   CHECK(b.input_ops[0].kind == op_kind::matmul_input_gradient);
-  CHECK(b.input_ops[0].in[0] == value_operand(2));  // the loss's gradient
-  CHECK(b.input_ops[0].in[1] == operand{space::parameter_transposed, 1});
+  CHECK(b.input_ops[0].in[0] == detail::value_operand(2));  // the loss's gradient
+  CHECK(b.input_ops[0].in[1] == detail::operand{detail::space::parameter_transposed, 1});
   REQUIRE(b.weight_ops.size() == 2);
-  CHECK(b.weight_ops[0].in[0] == value_operand(0));
-  CHECK(b.weight_ops[1].in[0] == operand{space::input, 0});
+  CHECK(b.weight_ops[0].in[0] == detail::value_operand(0));
+  CHECK(b.weight_ops[1].in[0] == detail::operand{detail::space::input, 0});
   CHECK(b.weight_ops[1].in[1] == b.input_ops[0].out[0]);
   REQUIRE(b.values.size() == 1);
   CHECK(b.values[0].elements == 4);
@@ -243,52 +250,57 @@ TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {
 
 TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[passes]") {
   struct model : Model<Input<6, 8>, Attention<2, RoPE<>, NoBias>, Linear<2>, MSE> {};
-  heap_compilation const c(model::graph, {.stages = 1, .samples = 3, .widths = {4, 2}},
-                           [](auto const&, int units, int, auto& cuts) { cuts[1] = units; });
-  heap_stage const stage(c, 0, false);
-  stage_bytes const& bytes = stage.totals().bytes;
-  CHECK(bytes.buffers == align_up(6 * 4 * 4));
+  detail::heap_compilation const c(
+      model::graph, {.stages = 1, .samples = 3, .widths = {4, 2}},
+      [](auto const&, int units, int, auto& cuts) { cuts[1] = units; });
+  detail::heap_stage const stage(c, 0, false);
+  detail::stage_bytes const& bytes = stage.totals().bytes;
+  CHECK(bytes.buffers == detail::align_up(6 * 4 * 4));
   CHECK(bytes.sums == 0);
-  CHECK(bytes.parameters ==
-        align_up(8 * 24 * 4) + align_up(8 * 8 * 4) + align_up(8 * 2 * 4) + align_up(2 * 4));
+  CHECK(bytes.parameters == detail::align_up(8 * 24 * 4) + detail::align_up(8 * 8 * 4) +
+                                detail::align_up(8 * 2 * 4) + detail::align_up(2 * 4));
   int angles = 0;
-  for (op const& o : c.model().graph.ops)
+  for (detail::op const& o : c.model().graph.ops)
     for (int k = 0; k < o.ins; ++k)
-      if (operand const x = o.in[k]; is_parameter(x) || x.where == space::buffer) {
-        region const at = stage.places().resolve(c.model(), program::forward, x).where;
-        CHECK(at == (x.where == space::buffer ? region::buffers : region::copies));
-        angles += at == region::buffers;
+      if (detail::operand const x = o.in[k];
+          detail::is_parameter(x) || x.where == detail::space::buffer) {
+        detail::region const at =
+            stage.places().resolve(c.model(), detail::program::forward, x).where;
+        CHECK(at == (x.where == detail::space::buffer ? detail::region::buffers
+                                                      : detail::region::copies));
+        angles += at == detail::region::buffers;
       }
   CHECK(angles == 1);
 }
 
 TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {
   two_products const g;
-  heap_compilation const c(g.view(), {.stages = 2, .samples = 3}, halve);
+  detail::heap_compilation const c(g.view(), {.stages = 2, .samples = 3}, halve);
   REQUIRE(c.model().boundaries[1].forward.size() == 1);
-  CHECK(c.model().boundaries[1].forward[0].what == value_operand(0));
-  CHECK(c.model().boundaries[1].forward_bytes == align_up(3 * 4 * 4));
+  CHECK(c.model().boundaries[1].forward[0].what == detail::value_operand(0));
+  CHECK(c.model().boundaries[1].forward_bytes == detail::align_up(3 * 4 * 4));
   REQUIRE(c.model().boundaries[1].gradient.size() == 1);
   CHECK(c.groups().size() == 6);  // two products, the loss, and a gradient of x and two of weights
-  heap_stage const first(c, 0, false), last(c, 1, false);
-  CHECK(first.totals().bytes.parameters == align_up(5 * 4 * 4));
+  detail::heap_stage const first(c, 0, false), last(c, 1, false);
+  CHECK(first.totals().bytes.parameters == detail::align_up(5 * 4 * 4));
   CHECK(first.totals().bytes.transposed == 0);
-  CHECK(last.totals().bytes.transposed == align_up(4 * 2 * 4));
+  CHECK(last.totals().bytes.transposed == detail::align_up(4 * 2 * 4));
   CHECK(first.totals().bytes.record == 0);  // its result leaves, its input is the caller's
-  CHECK(last.totals().bytes.record == align_up(3 * 2 * 4));  // logits, and over them their gradient
-  CHECK(same(first.places().resolve(c.model(), program::forward, value_operand(0)),
-             {region::boundary_out, 0}));
-  CHECK(same(last.places().resolve(c.model(), program::forward, value_operand(0)),
-             {region::boundary_in, 0}));
+  CHECK(last.totals().bytes.record ==
+        detail::align_up(3 * 2 * 4));  // logits, and over them their gradient
+  CHECK(same(first.places().resolve(c.model(), detail::program::forward, detail::value_operand(0)),
+             {detail::region::boundary_out, 0}));
+  CHECK(same(last.places().resolve(c.model(), detail::program::forward, detail::value_operand(0)),
+             {detail::region::boundary_in, 0}));
 }
 
 TEST_CASE("what backward reads is kept or made again", "[passes]") {
   two_products const g;
-  recompute_rule const all{.recomputes = true, .drops = ~std::uint64_t(0)};
-  heap_compilation const one(g.view(), {.samples = 3, .recompute = all},
-                             [](auto const&, int, int, auto& cuts) { cuts[1] = 2; });
+  detail::recompute_rule const all{.recomputes = true, .drops = ~std::uint64_t(0)};
+  detail::heap_compilation const one(g.view(), {.samples = 3, .recompute = all},
+                                     [](auto const&, int, int, auto& cuts) { cuts[1] = 2; });
   CHECK(one.model().dropped[0]);  // the second product's gradient reads it
-  heap_stage const kept(one, 0, false), again(one, 0, true);
+  detail::heap_stage const kept(one, 0, false), again(one, 0, true);
   CHECK(kept.totals().bytes.record > again.totals().bytes.record);
-  CHECK(again.order(program::backward)[0].list == op_list::recompute);
+  CHECK(again.order(detail::program::backward)[0].list == detail::op_list::recompute);
 }

@@ -17,18 +17,18 @@ namespace {
 template <int Most>
 struct in_a_row {
   struct rule_type {
-    constexpr int taken(group const& g) const { return g.in[0]; }
-    constexpr int handed(group const& g) const {
+    constexpr int taken(detail::group const& g) const { return g.in[0]; }
+    constexpr int handed(detail::group const& g) const {
       return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
     }
-    constexpr launch_chain longest(unplaced_program const& p, int first) const {
-      launch_chain c{first, 1, 7};
+    constexpr detail::launch_chain longest(detail::unplaced_program const& p, int first) const {
+      detail::launch_chain c{first, 1, 7};
       if (p.shape(first).anchor == op_kind::squared_error) return c;
       while (first + c.count < p.size() && c.count < Most) {
-        operand const made =
+        detail::operand const made =
             p.operand_of(first + c.count - 1, handed(p.shape(first + c.count - 1)));
         if (p.shape(first + c.count).anchor == op_kind::squared_error) break;
-        if (made == operand{} ||
+        if (made == detail::operand{} ||
             made != p.operand_of(first + c.count, taken(p.shape(first + c.count))))
           break;
         ++c.count;
@@ -38,7 +38,7 @@ struct in_a_row {
   };
   static constexpr bool any = true;
   static constexpr rule_type rule{};
-  static constexpr int number(chain_kernel const& k) { return 1000 + k.groups[0]; }
+  static constexpr int number(detail::chain_kernel const& k) { return 1000 + k.groups[0]; }
 };
 
 struct Mlp
@@ -47,20 +47,20 @@ using passes = Pipeline<Mlp, PortableHost, RecomputeAll, MicroBatchSize<4>>::com
 
 /// The chains of a list, found by the program.
 template <class Rule>
-std::vector<launch_chain> found(Rule const& rule, unplaced_program const& p) {
-  std::vector<launch_chain> all(static_cast<std::size_t>(p.size()));
-  sink<launch_chain> to{all.data()};
-  find_chains(rule, p, to);
+std::vector<detail::launch_chain> found(Rule const& rule, detail::unplaced_program const& p) {
+  std::vector<detail::launch_chain> all(static_cast<std::size_t>(p.size()));
+  detail::sink<detail::launch_chain> to{all.data()};
+  detail::find_chains(rule, p, to);
   all.resize(std::size_t(to.count));
   return all;
 }
 
-template <class Chains, program Which, bool Drops>
+template <class Chains, detail::program Which, bool Drops>
 void holds() {
   using with = passes::programs<0, Drops, Chains>;
   using without = passes::programs<0, Drops>;
-  unplaced_program const p = with::template unplaced<Which>;
-  std::vector<launch_chain> const chains = found(Chains::rule, p);
+  detail::unplaced_program const p = with::template unplaced<Which>;
+  std::vector<detail::launch_chain> const chains = found(Chains::rule, p);
   REQUIRE(int(chains.size()) == with::template chains<Which>.count);
   int end = 0, joined = 0;
   for (std::size_t c = 0; c < chains.size(); ++c) {
@@ -86,38 +86,40 @@ void holds() {
   CHECK(numbered == int(chains.size()));
 
   // places: what lives at one time does not overlap; a value without one is handed on in a chain
-  chain_walk walk{with::template chains<Which>};
+  detail::chain_walk walk{with::template chains<Which>};
   for (int i = 0; i < p.size(); ++i) {
     bool const is_joined = walk.meets(i);
     int const handed = is_joined ? Chains::rule.handed(p.shape(i)) : -1,
               taken = is_joined && i > walk.chains[walk.next].first ? Chains::rule.taken(p.shape(i))
                                                                     : -1;
     for (int slot = 0; slot < p.shape(i).slots; ++slot) {
-      operand const x = p.operand_of(i, slot);
-      if (x.where == space::value && with::template resolve<Which>(x).where == region::none)
+      detail::operand const x = p.operand_of(i, slot);
+      if (x.where == detail::space::value &&
+          with::template resolve<Which>(x).where == detail::region::none)
         CHECK((slot == handed || slot == taken));
     }
   }
-  std::vector<range> live(std::size_t(with::range.local_values()), range{-1, -1});
+  std::vector<detail::range> live(std::size_t(with::range.local_values()), detail::range{-1, -1});
   std::vector<int> index(live.size());
-  chain_walk again{with::template chains<Which>};
+  detail::chain_walk again{with::template chains<Which>};
   for (int i = 0; i < p.size(); ++i) {
-    launch_chain const c = again.meets(i) ? again.chains[again.next] : launch_chain{i, 1, 0};
+    detail::launch_chain const c =
+        again.meets(i) ? again.chains[again.next] : detail::launch_chain{i, 1, 0};
     int const first = c.first, last = c.first + c.count;
     for (int slot = 0; slot < p.shape(i).slots; ++slot) {
-      operand const x = p.operand_of(i, slot);
-      if (x.where != space::value || with::range.local(x.index) < 0) continue;
+      detail::operand const x = p.operand_of(i, slot);
+      if (x.where != detail::space::value || with::range.local(x.index) < 0) continue;
       auto const v = std::size_t(with::range.local(x.index));
       index[v] = x.index;
-      live[v] = range{live[v].begin < 0 ? first : live[v].begin, last};
+      live[v] = detail::range{live[v].begin < 0 ? first : live[v].begin, last};
     }
   }
   for (std::size_t a = 0; a < live.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) {
       if (live[a].begin >= live[b].end || live[b].begin >= live[a].end) continue;
-      address const x = with::template resolve<Which>(value_operand(index[a])),
-                    y = with::template resolve<Which>(value_operand(index[b]));
-      if (x.where != region::scratch || y.where != region::scratch) continue;
+      detail::address const x = with::template resolve<Which>(detail::value_operand(index[a])),
+                            y = with::template resolve<Which>(detail::value_operand(index[b]));
+      if (x.where != detail::region::scratch || y.where != detail::region::scratch) continue;
       CHECK((x.offset + passes::values.bytes(index[a]) <= y.offset ||
              y.offset + passes::values.bytes(index[b]) <= x.offset || x.offset == y.offset));
     }
@@ -126,24 +128,24 @@ void holds() {
 }  // namespace
 
 TEST_CASE("chains are found before memory is planned", "[passes]") {
-  holds<in_a_row<16>, program::forward, false>();
-  holds<in_a_row<16>, program::backward, false>();
-  holds<in_a_row<16>, program::forward, true>();
-  holds<in_a_row<2>, program::forward, true>();
-  holds<in_a_row<3>, program::backward, true>();
+  holds<in_a_row<16>, detail::program::forward, false>();
+  holds<in_a_row<16>, detail::program::backward, false>();
+  holds<in_a_row<16>, detail::program::forward, true>();
+  holds<in_a_row<2>, detail::program::forward, true>();
+  holds<in_a_row<3>, detail::program::backward, true>();
 }
 
 TEST_CASE("what a chain alone has needs no memory", "[passes]") {
   auto const scratch = []<class Chains>(Chains) {
     return passes::programs<0, true, Chains>::layout.bytes.scratch;
   };
-  long const apart = scratch(no_chains{}), pairs = scratch(in_a_row<2>{}),
+  long const apart = scratch(detail::no_chains{}), pairs = scratch(in_a_row<2>{}),
              all = scratch(in_a_row<16>{});
   CHECK(all < apart);
   CHECK(all <= pairs);
   // the kernel of a chain knows whose result it need not store
-  chain_kernel const& k =
-      passes::programs<0, true, in_a_row<16>>::chain_kernels<program::forward>[0];
+  detail::chain_kernel const& k =
+      passes::programs<0, true, in_a_row<16>>::chain_kernels<detail::program::forward>[0];
   CHECK(k.count > 2);
   CHECK(k.form == 7);
   CHECK(k.dropped != 0);

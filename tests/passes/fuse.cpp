@@ -18,14 +18,14 @@ using compiled = typename compiled_pipeline<M, option_set<PortableHost, Options.
 /// A list of launches in words: `matmul[bias map] norm ...`, prologues before the anchor, * after a
 /// step that is stored.
 template <class C>
-std::string words(op_list list) {
+std::string words(detail::op_list list) {
   std::string text;
   for (int i = 0; i < C::kernels.fused[list].segments.size(); ++i) {
-    group const g = C::kernels.describe(list, i).shape;
+    detail::group const g = C::kernels.describe(list, i).shape;
     auto const steps = [&](auto const& chain) {
       if (chain.empty()) return;
       text += "[";
-      for (step const& s : chain)
+      for (detail::step const& s : chain)
         text += std::string(&s == chain.begin() ? "" : " ") + name_of(s.kind) +
                 (s.store >= 0 ? "*" : "");
       text += "]";
@@ -51,12 +51,12 @@ struct Flat : Model<Input<2, 3>, Linear<4>, Tanh, Flatten, Linear<2>, MSE> {};
 
 template <class C>
 void laws_hold() {
-  constexpr kernel_lists const& kernels = C::kernels;
-  for (op_list l : every_op_list) {
-    view<op> const ops = kernels.ops[l];
+  constexpr detail::kernel_lists const& kernels = C::kernels;
+  for (detail::op_list l : detail::every_op_list) {
+    detail::view<detail::op> const ops = kernels.ops[l];
     int at = 0;
     for (int i = 0; i < kernels.fused[l].segments.size(); ++i) {
-      segment const& s = kernels.fused[l].segments[i];
+      detail::segment const& s = kernels.fused[l].segments[i];
       CHECK(s.begin == at);
       CHECK(s.end > s.begin);
       at = s.end;
@@ -82,45 +82,46 @@ void random_model() {
 }  // namespace
 
 TEST_CASE("bias and activation join the matmul that feeds them", "[passes]") {
-  CHECK(words<compiled<Mlp>>(op_list::forward) ==
+  CHECK(words<compiled<Mlp>>(detail::op_list::forward) ==
         "matmul[bias* map*], matmul[bias map*], matmul[bias*], squared_error*");
-  CHECK(words<compiled<Mlp>>(op_list::input_gradients) ==
+  CHECK(words<compiled<Mlp>>(detail::op_list::input_gradients) ==
         "matmul_input_gradient[map_gradient*], matmul_input_gradient[map_gradient*]");
-  CHECK(words<compiled<Mlp>>(op_list::weight_gradients) ==
+  CHECK(words<compiled<Mlp>>(detail::op_list::weight_gradients) ==
         "[bias_gradient*]matmul_weight_gradient*, [bias_gradient*]matmul_weight_gradient*, "
         "[bias_gradient*]matmul_weight_gradient*");
 }
 TEST_CASE("a residual add joins the contraction before it, and in backward the norm", "[passes]") {
-  CHECK(words<compiled<Normed>>(op_list::forward) ==
+  CHECK(words<compiled<Normed>>(detail::op_list::forward) ==
         "matmul[bias*], norm*, matmul[bias add*], squared_error*");
-  CHECK(words<compiled<Normed>>(op_list::input_gradients) ==
+  CHECK(words<compiled<Normed>>(detail::op_list::input_gradients) ==
         "matmul_input_gradient*, norm_gradient[add*]");
 }
 TEST_CASE("pointwise ops before a contraction or a norm are its prologue", "[passes]") {
-  CHECK(words<compiled<Begins>>(op_list::forward) ==
+  CHECK(words<compiled<Begins>>(detail::op_list::forward) ==
         "[map map*]matmul[bias map*], norm*, squared_error*");
   using cut = compiled<Begins, Stages<2>, Cut<3>>;  // the second stage begins with Tanh
-  CHECK(words<cut>(op_list::forward) == "[map map*]matmul[bias*], [map*]norm*, squared_error*");
+  CHECK(words<cut>(detail::op_list::forward) ==
+        "[map map*]matmul[bias*], [map*]norm*, squared_error*");
 }
 TEST_CASE("positions join the lookup", "[passes]") {
-  CHECK(words<compiled<Words>>(op_list::forward) ==
+  CHECK(words<compiled<Words>>(detail::op_list::forward) ==
         "lookup[row_bias*], matmul[bias*], cross_entropy*");
-  CHECK(words<compiled<Words, Stages<3>>>(op_list::forward) ==
+  CHECK(words<compiled<Words, Stages<3>>>(detail::op_list::forward) ==
         "lookup*, pointwise[row_bias*], matmul[bias*], cross_entropy*");
 }
 TEST_CASE("a dropout joins as other pointwise ops do, and streams make no difference", "[passes]") {
-  CHECK(words<compiled<Drops>>(op_list::forward) ==
+  CHECK(words<compiled<Drops>>(detail::op_list::forward) ==
         "lookup[dropout*], matmul[bias*], gate[dropout*], matmul[bias dropout add*], "
         "matmul[bias*], gate[dropout*], "
         "matmul[bias dropout add*], softmax*, matmul[bias*], squared_error*");
   using passes = compiled<Drops>;
   for (int i : {1, 2, 3})
-    CHECK(passes::kernels.fused[op_list::forward].segments[i].group ==
-          passes::kernels.fused[op_list::forward].segments[i + 3].group);
+    CHECK(passes::kernels.fused[detail::op_list::forward].segments[i].group ==
+          passes::kernels.fused[detail::op_list::forward].segments[i + 3].group);
 }
 TEST_CASE("nothing joins across another look at the numbers", "[passes]") {
   using cut = compiled<Flat, Stages<2>, Cut<1>>;
-  CHECK(words<cut>(op_list::forward) ==
+  CHECK(words<cut>(detail::op_list::forward) ==
         "matmul[bias*], pointwise[map*], matmul[bias*], squared_error*");
 }
 TEST_CASE("the laws of fusion hold on random models", "[passes]") {

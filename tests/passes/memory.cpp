@@ -39,7 +39,7 @@ void ranges_cover_what_is_trained() {
       lies.push_back({p.offset, end});
       CHECK(p.trained == (p.offset < c.trained_bytes));
       if (!p.trained) continue;
-      parameter const& is = C::passes::forward.parameters[p.index];
+      detail::parameter const& is = C::passes::forward.parameters[p.index];
       int found = 0;
       for (int u = 0; u < c.update_count; ++u) {
         update_range const& range = c.updates[u];
@@ -58,7 +58,7 @@ void ranges_cover_what_is_trained() {
     }
     for (int u = 0; u < c.update_count; ++u) {
       CHECK(c.updates[u].begin == (u > 0 ? c.updates[u - 1].end : 0));
-      CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % alignment == 0);
+      CHECK(c.updates[u].begin * long(sizeof(typename C::element)) % detail::alignment == 0);
     }
     CHECK((c.update_count > 0 ? c.updates[c.update_count - 1].end : 0) *
               long(sizeof(typename C::element)) ==
@@ -74,7 +74,7 @@ void parts_do_not_overlap() {
     bool aligned = true;
     rank_description const& rank = C::memory().rank[r];
     auto const add = [&](long offset, long bytes) {
-      aligned = aligned && offset % alignment == 0 && bytes % alignment == 0;
+      aligned = aligned && offset % detail::alignment == 0 && bytes % detail::alignment == 0;
       if (bytes > 0) parts.push_back({offset, offset + bytes});
     };
     long most_scratch = 0;
@@ -99,17 +99,17 @@ void parts_do_not_overlap() {
     }(std::make_integer_sequence<int, C::stages>{});
     add(rank.scratch, most_scratch);
     add(rank.workspace, C::workspace);
-    auto const numbers = [](long count) { return align_up(count * long(sizeof(double))); };
+    auto const numbers = [](long count) { return detail::align_up(count * long(sizeof(double))); };
     for (int i = 0; i <= C::description().inputs; ++i)
       if (rank.staging[i] >= 0)
-        add(rank.staging[i], align_up(C::step::batch_bytes(C::passes::forward, i)));
+        add(rank.staging[i], detail::align_up(C::step::batch_bytes(C::passes::forward, i)));
     if (C::memory().chunks[C::stages - 1].rank == r) {
       add(rank.row_losses, numbers(C::step::loss_rows(C::passes::forward)));
       add(rank.losses, numbers(C::micro_batches));
     }
-    add(rank.executed, align_up(long(sizeof(executed_action)) *
-                                std::max(rank.training_count, rank.evaluation_count)));
-    add(rank.blocks, align_up(rank.block_count * long(sizeof(gradient_block))));
+    add(rank.executed, detail::align_up(long(sizeof(executed_action)) *
+                                        std::max(rank.training_count, rank.evaluation_count)));
+    add(rank.blocks, detail::align_up(rank.block_count * long(sizeof(gradient_block))));
     for (int s = 0; s < C::stages; ++s)
       if (chunk_description const& c = C::memory().chunks[s]; c.rank == r)
         add(c.norms, numbers(2L * c.parameter_count));
@@ -229,8 +229,8 @@ TEST_CASE("every launch finds its operands where values are made again", "[passe
 }
 
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
-  scratch_block live[8];
-  scratch_allocator room{live};
+  detail::scratch_block live[8];
+  detail::scratch_allocator room{live};
   CHECK(room.allocate(64, 0, 2) == 0);
   CHECK(room.allocate(128, 0, 1) == 64);
   CHECK(room.allocate(64, 1, 3) == 192);  // the second is still read by launch 1

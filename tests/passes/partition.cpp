@@ -45,7 +45,7 @@ void check(costs const& c) {
   int const layers = int(c.size());
   for (int stages = 1; stages <= layers; ++stages) {
     std::vector<int> cuts(std::size_t(stages + 1), -1);
-    partition_by_cost(c, layers, stages, cuts);
+    detail::partition_by_cost(c, layers, stages, cuts);
     REQUIRE(cuts.front() == 0);
     REQUIRE(cuts.back() == layers);
     for (std::size_t s = 0; s + 1 < cuts.size(); ++s) REQUIRE(cuts[s] < cuts[s + 1]);
@@ -56,7 +56,7 @@ void check(costs const& c) {
 costs random_costs(std::uint64_t seed, int layers, long limit) {
   costs c;
   for (int i = 0; i < layers; ++i) {
-    philox_block const r = random_block(seed, 1, std::uint64_t(i));
+    detail::philox_block const r = random_block(seed, 1, std::uint64_t(i));
     c.push_back(r.word[1] % 5 == 0 ? 0 : long(r.word[0]) % limit);
   }
   return c;
@@ -86,10 +86,10 @@ TEST_CASE("the partition by cost handles extremes", "[passes]") {
 
 TEST_CASE("equal layers get equal stages", "[passes]") {
   std::vector<int> cuts(5);
-  partition_by_cost(costs(12, 100), 12, 4, cuts);
+  detail::partition_by_cost(costs(12, 100), 12, 4, cuts);
   CHECK(cuts == std::vector<int>{0, 3, 6, 9, 12});
   // 10 layers in 4 stages: no stage above 3, none far below the others.
-  partition_by_cost(costs(10, 100), 10, 4, cuts);
+  detail::partition_by_cost(costs(10, 100), 10, 4, cuts);
   for (std::size_t s = 0; s < 4; ++s)
     CHECK((cuts[s + 1] - cuts[s] == 2 || cuts[s + 1] - cuts[s] == 3));
 }
@@ -98,7 +98,7 @@ TEST_CASE("the partition by count gives the first stages one layer more", "[pass
   for (int layers = 1; layers <= 20; ++layers)
     for (int stages = 1; stages <= layers; ++stages) {
       std::vector<int> cuts(std::size_t(stages + 1));
-      partition_by_count(layers, stages, cuts);
+      detail::partition_by_count(layers, stages, cuts);
       CHECK(cuts.front() == 0);
       CHECK(cuts.back() == layers);
       for (int s = 0; s < stages; ++s)
@@ -117,7 +117,7 @@ TEST_CASE("a partition is a constant, of hundreds of layers too", "[passes]") {
     struct {
       constexpr long operator[](int i) const { return 1'000'000 + i * 997 % 1013; }
     } cost;
-    partition_by_cost(cost, 400, 8, c);
+    detail::partition_by_cost(cost, 400, 8, c);
     return c;
   }();
   static_assert(cuts[0] == 0 && cuts[8] == 400);

@@ -59,7 +59,7 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
 TEST_CASE("memory of buffers has a column where there are any") {
   struct Rotated : Model<Input<6, 8>, Attention<2, RoPE<>>, Linear<2>, MSE> {};
   using trainer = Pipeline<Rotated, SGD>;
-  CHECK(trainer::plan.stages[0].buffer_bytes == align_up(6 * 4 * long(sizeof(float))));
+  CHECK(trainer::plan.stages[0].buffer_bytes == detail::align_up(6 * 4 * long(sizeof(float))));
   CHECK(trainer::plan.parameters == 9 * 24 + 9 * 8 + 9 * 2);
   CHECK(trainer::plan.buffers == 0);  // that follow statistics
   CHECK(has(explain_memory<trainer>(), "buffers"));

@@ -95,7 +95,7 @@ struct wrapped_executor {
 };
 
 /// The first group that stage s runs in a program.
-int group_of(int s, program p) {
+int group_of(int s, detail::program p) {
   return compiled::memory().chunks[s].set_for(0).programs[int(p)].launches[0].group;
 }
 
@@ -110,7 +110,7 @@ void in_trouble(trouble t, int group, int after = 0) {
 TEST_CASE("a failing kernel stops every rank and changes nothing", "[runtime]") {
   using namespace std::chrono_literals;
   for (int stage = 0; stage < compiled::stages; ++stage)
-    for (program p : {program::forward, program::backward}) {
+    for (detail::program p : {detail::program::forward, detail::program::backward}) {
       wrapped_executor healthy(300s), troubled(300s);
       healthy.train();
       troubled.train();
@@ -133,7 +133,8 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
   troubled.train();
   auto const before = troubled.all();
 
-  in_trouble(trouble::stalls, group_of(0, program::forward));  // the others wait for its result
+  in_trouble(trouble::stalls,
+             group_of(0, detail::program::forward));  // the others wait for its result
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
 
@@ -141,7 +142,7 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
 
   // It stalls in its last action, when all others wait for the end of the step: they give up, and
   // when it arrives in the end it must not go on to an update that the others have not made.
-  in_trouble(trouble::stalls, group_of(0, program::backward), compiled::micro_batches - 1);
+  in_trouble(trouble::stalls, group_of(0, detail::program::backward), compiled::micro_batches - 1);
   CHECK_THROWS_AS(troubled.train(), rank_error);
   CHECK(laws::same_numbers(before, troubled.all()));
 
@@ -153,7 +154,7 @@ TEST_CASE("a stalled rank is not waited for beyond the deadline", "[runtime]") {
 TEST_CASE("a rank may wait longer than the deadline for one that gets ahead", "[runtime]") {
   using namespace std::chrono_literals;
   wrapped_executor slow(300ms);
-  in_trouble(trouble::is_slow, group_of(0, program::backward));
+  in_trouble(trouble::is_slow, group_of(0, detail::program::backward));
   CHECK_NOTHROW(slow.train());
   in_trouble(trouble::none, -1);
   long const last = slow.m.executed(2)[slow.m.executed_count(2) - 1].end;
@@ -174,7 +175,7 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
   using namespace std::chrono_literals;
   wrapped_executor troubled(200ms, keep);
   reports = 0;
-  in_trouble(trouble::stalls, group_of(1, program::forward));
+  in_trouble(trouble::stalls, group_of(1, detail::program::forward));
   try {
     troubled.train();
     FAIL("no exception");
@@ -212,7 +213,7 @@ TEST_CASE("what the report's callback throws comes out, and nothing has changed"
   using namespace std::chrono_literals;
   wrapped_executor troubled(200ms, [](std::string_view) { throw std::logic_error("enough"); });
   auto const before = troubled.all();
-  in_trouble(trouble::stalls, group_of(1, program::forward));
+  in_trouble(trouble::stalls, group_of(1, detail::program::forward));
   CHECK_THROWS_WITH(troubled.train(), "enough");
   in_trouble(trouble::none, -1);
   CHECK(laws::same_numbers(before, troubled.all()));
@@ -225,7 +226,7 @@ TEST_CASE("time in which the process was stopped does not count", "[runtime]") {
   if (child == 0) {
     alarm(60);
     wrapped_executor slow(400ms);
-    in_trouble(trouble::is_slow, group_of(0, program::forward));
+    in_trouble(trouble::is_slow, group_of(0, detail::program::forward));
     try {
       for (int i = 0; i < 3; ++i) slow.train();
     } catch (...) {

@@ -165,8 +165,8 @@ TEST_CASE("what is not trained has neither gradients nor optimizer state", "[run
     CHECK(plan.stages[s].gradient_bytes + plan.stages[s].optimizer_bytes == 0);
   }
   CHECK(plan.stages[3].trained == 8);  // the norm, not the Linear beside it
-  CHECK(plan.stages[3].gradient_bytes == 2 * pp::alignment);
-  CHECK(plan.stages[3].optimizer_bytes == 4 * pp::alignment);
+  CHECK(plan.stages[3].gradient_bytes == 2 * pp::detail::alignment);
+  CHECK(plan.stages[3].optimizer_bytes == 4 * pp::detail::alignment);
 }
 
 #if PIPE_TESTS_COUNT_ALLOCATIONS

@@ -19,7 +19,8 @@ constexpr bool names_value =
 // ---- layers ----
 
 template <class L, class Model = lowering<Input<3>, Linear<4>, L, Linear<2>, MSE>>
-using said_of_layer = typename decltype(diagnose<Model::fault, typename Model::leaves>())::type;
+using said_of_layer =
+    typename decltype(detail::diagnose<Model::fault, typename Model::leaves>())::type;
 
 struct Scale {
   static constexpr int parameters = 1;
@@ -54,7 +55,7 @@ struct fails : Scale {  // for the shape that it gets
     return in.columns() == 4 ? throw "no" : custom_parameter{1, in.columns()};
   }
 };
-static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, nothing_wrong>);
+static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, detail::nothing_wrong>);
 static_assert(
     names_function<said_of_layer<Custom<late_result>>, Custom<late_result>, member::result>);
 static_assert(names_function<said_of_layer<Custom<late_parameter>>, Custom<late_parameter>,
@@ -78,7 +79,7 @@ struct late_description {
     b.set(b.current());
   }
 };
-static_assert(std::is_same_v<said_of_layer<described>, nothing_wrong>);
+static_assert(std::is_same_v<said_of_layer<described>, detail::nothing_wrong>);
 static_assert(names_function<said_of_layer<late_description>, late_description, member::describe>);
 static_assert(names_function<said_of_layer<Seq<described, Residual<late_description>>>,
                              late_description, member::describe>);
@@ -98,20 +99,20 @@ static_assert(
     names_value<said_of_layer<late_formula>, late_formula, member::derivative_reads_output>);
 
 struct Small {
-  static constexpr initializer of(int inputs, int) {
+  static constexpr detail::initializer of(int inputs, int) {
     return {distribution::normal, 1.0f / float(inputs)};
   }
 };
 struct late_recipe {
-  static initializer of(int, int) { return {distribution::normal, 1}; }
+  static detail::initializer of(int, int) { return {distribution::normal, 1}; }
 };
 struct of_many {  // not for few
-  static constexpr initializer of(int inputs, int) {
-    return inputs < 3 ? throw "no" : initializer{distribution::normal, 1};
+  static constexpr detail::initializer of(int inputs, int) {
+    return inputs < 3 ? throw "no" : detail::initializer{distribution::normal, 1};
   }
 };
-static_assert(std::is_same_v<said_of_layer<Linear<4, Init<Small>>>, nothing_wrong>);
-static_assert(std::is_same_v<said_of_layer<Linear<4, Init<of_many>>>, nothing_wrong>);
+static_assert(std::is_same_v<said_of_layer<Linear<4, Init<Small>>>, detail::nothing_wrong>);
+static_assert(std::is_same_v<said_of_layer<Linear<4, Init<of_many>>>, detail::nothing_wrong>);
 static_assert(
     names_function<said_of_layer<Linear<4, Init<late_recipe>>>, Init<late_recipe>, member::of>);
 static_assert(names_function<said_of_layer<Group<Init<Small, late_recipe>, Linear<4>>>,
@@ -151,7 +152,7 @@ struct late_refuses : Order {
 struct late_fits : Order {
   static bool fits_a_constant(int, int) { return true; }
 };
-static_assert(std::is_same_v<said<Order>, nothing_wrong>);
+static_assert(std::is_same_v<said<Order>, detail::nothing_wrong>);
 static_assert(names_value<said<late_name>, late_name, member::name>);
 static_assert(names_value<said<late_where>, late_where, member::where>);
 static_assert(names_value<said<late_chunks>, late_chunks, member::chunks_per_rank>);
@@ -183,9 +184,9 @@ struct late_workspace : Muon {
 };
 static_assert((optimizer<SGD> && optimizer<Adam> && optimizer<AdamW> && optimizer<Lion> &&
                optimizer<LAMB> && optimizer<Adafactor> && optimizer<Muon>));
-static_assert(std::is_same_v<said<Muon>, nothing_wrong> &&
-              std::is_same_v<said<LAMB, FP64>, nothing_wrong> &&
-              std::is_same_v<said<Adafactor>, nothing_wrong>);
+static_assert(std::is_same_v<said<Muon>, detail::nothing_wrong> &&
+              std::is_same_v<said<LAMB, FP64>, detail::nothing_wrong> &&
+              std::is_same_v<said<Adafactor>, detail::nothing_wrong>);
 static_assert(names_value<said<late_states>, late_states, member::states>);
 static_assert(names_value<said<late_title>, late_title, member::name>);
 static_assert(names_function<said<late_takes>, late_takes, member::takes>);
@@ -213,7 +214,7 @@ struct late_keeps_last : Norms {
 struct late_recomputes : Norms {
   static inline bool recomputes = true;
 };
-static_assert(std::is_same_v<said<Norms>, nothing_wrong>);
+static_assert(std::is_same_v<said<Norms>, detail::nothing_wrong>);
 static_assert(names_function<said<late_drops>, late_drops, member::drops>);
 static_assert(names_function<said<drops_of_some>, drops_of_some, member::drops>);
 static_assert(names_value<said<late_keeps_last>, late_keeps_last, member::keeps_last>);
@@ -276,7 +277,7 @@ struct waits_in_vain : in_process {
 template <member Lacks, class T>
 inline constexpr bool lacks_of_transport =
     std::is_same_v<said<Over<T>>, wrong::transport_is_incomplete<Over<T>, wrong::Missing<Lacks>>>;
-static_assert(std::is_same_v<said<Over<in_process>>, nothing_wrong>);
+static_assert(std::is_same_v<said<Over<in_process>>, detail::nothing_wrong>);
 static_assert(names_value<said<Over<late_copies>>, Over<late_copies>, member::copies>);
 static_assert(lacks_of_transport<member::copies, says_nothing> &&
               lacks_of_transport<member::constructor, of_no_ranks> &&
@@ -315,7 +316,7 @@ template <class... O>
 using said_of_cuts =
     typename decltype(diagnose_pipeline<SmallNet,
                                         option_set<PortableHost, Stages<2>, O...>>())::type;
-static_assert(std::is_same_v<said_of_cuts<Halves>, nothing_wrong>);
+static_assert(std::is_same_v<said_of_cuts<Halves>, detail::nothing_wrong>);
 static_assert(names_function<said_of_cuts<late_cut>, late_cut, member::cut>);
 static_assert(names_function<said_of_cuts<cut_beyond_the_last>, cut_beyond_the_last, member::cut>);
 static_assert(
@@ -338,8 +339,8 @@ static_assert(std::is_same_v<mixed::get<option_family::optimizer>, AdamW> &&
               std::is_same_v<mixed::get<option_family::memory_limit>, MemoryLimit<0>>);
 // Each default is of its own family, and of no other.
 template <class... Family>
-constexpr bool defaults_are_of_their_family(layers<Family...> all) {
-  return ((find_family<typename Family::fallback>(all) == leaf_index<Family>(all)) && ...);
+constexpr bool defaults_are_of_their_family(detail::layers<Family...> all) {
+  return ((find_family<typename Family::fallback>(all) == detail::leaf_index<Family>(all)) && ...);
 }
 static_assert(defaults_are_of_their_family(option_families{}));
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Both namespaces at once: what a program means by a name of the standard library is that name.
+// Both namespaces at once: what a program means by a name of the standard library is that name, and
+// words that programs have types of their own for are not taken.
 #include <algorithm>
 #include <barrier>
 #include <cmath>
@@ -31,6 +32,22 @@
 
 using namespace std;
 using namespace pp;
+
+struct address {};
+struct builder {};
+struct cost {};
+struct graph {};
+struct group {};
+struct op {};
+struct parameter {};
+struct program {};
+struct region {};
+struct step {};
+struct value {};
+struct view {};
+using of_the_program =
+    tuple<address, builder, cost, graph, group, op, parameter, program, region, step, value, view>;
+static_assert(tuple_size_v<of_the_program> == 12);
 
 namespace {
 

@@ -20,13 +20,13 @@ namespace {
 template <class T, int HeadSize, bool Many>
 struct attention_alone {
   using element = T;
-  using leaves = layers<>;
+  using leaves = detail::layers<>;
   static constexpr int samples = Many ? 32 : 1;
-  static constexpr group group_at(int i) {
-    group g;
+  static constexpr detail::group group_at(int i) {
+    detail::group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
     g.rows = 1024, g.columns = HeadSize;
-    g.attributes = attention_attributes{.heads = 1, .kv_heads = 1, .causal = true};
+    g.attributes = detail::attention_attributes{.heads = 1, .kv_heads = 1, .causal = true};
     g.in[0] = g.in[1] = g.in[2] = 0, g.in[3] = 1, g.in[4] = g.in[5] = -1, g.in[2] = i == 0 ? -1 : 0;
     if (i == 0) g.in[1] = g.in[3] = -1;
     g.out[0] = 2, g.out[1] = i == 0 ? 3 : -1;
@@ -51,16 +51,16 @@ static_assert(all_attentions_fit<bf16>(std::make_integer_sequence<int, 8>{}));
 template <class T, op_kind Kind, product_format Format>
 struct product_alone {
   using element = T;
-  using leaves = layers<>;
+  using leaves = detail::layers<>;
   static constexpr dtype product =
-      Format == product_format::tf32 ? dtype::tf32 : dtype_of<T>::value;
+      Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
   static constexpr int samples = 1;
-  static constexpr group group_at(int) {
-    group g;
-    g.anchor = Kind, g.rows = g.columns = 1000, g.attributes = contraction_attributes{1000};
+  static constexpr detail::group group_at(int) {
+    detail::group g;
+    g.anchor = Kind, g.rows = g.columns = 1000, g.attributes = detail::contraction_attributes{1000};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
-      g.prologue.push_back(step{op_kind::bias_gradient, 0, -1, 3});
+      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3});
     g.slots = 4;
     return g;
   }

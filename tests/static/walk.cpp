@@ -44,9 +44,9 @@ static_assert(passes::boundaries[2].forward_bytes == 2 * 128 * 96 * sizeof(float
 
 // [fuse]
 constexpr auto const& kernels = passes::kernels.fused;
-static_assert(kernels[op_list::forward].segments.size() == 60);
-static_assert(kernels[op_list::input_gradients].segments.size() == 58);
-static_assert(kernels[op_list::weight_gradients].segments.size() == 52);
+static_assert(kernels[detail::op_list::forward].segments.size() == 60);
+static_assert(kernels[detail::op_list::input_gradients].segments.size() == 58);
+static_assert(kernels[detail::op_list::weight_gradients].segments.size() == 52);
 static_assert(passes::groups == 25);
 static_assert(passes::group_at(5).anchor == op_kind::matmul &&
               passes::group_at(5).epilogue.size() == 2);  // bias, GELU

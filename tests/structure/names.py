@@ -5,8 +5,8 @@
     names.py ROOT [--write]
 
 Namespace pp holds these names and no others: what is for the library itself is in an inner namespace, `pp::detail` where a folder has none of
-its own. A name of namespace pp is for users when a page mentions it: a type in CamelCase in any code, another name as `name`, `name(...)` or
-`name<...>`. A type in CamelCase that no page mentions is a fault, and so is a name without a sentence that says what it is.
+its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`. A name of namespace pp that no
+page mentions is a fault, and so is one without a sentence that says what it is.
 """
 import argparse
 import os
@@ -36,12 +36,6 @@ WORD = re.compile(r"(?<![\w.>:])(?:pp::)?([a-z]\w*)(?=[<({]|::| const\b| \w+[ ;(
 OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-FOLDERS = ("base", "io", "schedule", "nn", "optim", "transport", "runtime", "train", "infer", "report")  # with names that are not in CamelCase
-BASES = {"activation", "element_loss", "label_loss"}  # and types that programs derive from
-# What pages mean by these words is something else, a member or a variable.
-FOR_ITSELF = {"accumulated", "describe", "optimizer", "plan", "scratch", "sentence", "step", "team", "text"}
-# Folders with names that are in namespace pp and not in the page: a list that only gets shorter.
-MIXED = ("backend", "base", "graph", "passes")
 LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
@@ -110,40 +104,19 @@ def make(root):
     for header in sorted((root / "include" / "pipe").rglob("*")):
         if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
             for name, sentence in declarations(header):
-                if not name[0].isupper() and header.relative_to(root / "include" / "pipe").parts[0] not in FOLDERS and \
-                        name not in BASES:
-                    continue
                 known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
                 known[0] = known[0] or sentence
     rows, faults = [], []
-    exported = {}
     for name, (sentence, header) in sorted(found.items(), key=lambda item: (item[0].lower(), item[0])):
-        if name in FOR_ITSELF:
-            continue
         where = [page for page, names in mentioned.items() if name in names]
-        if name[0].isupper() and not name.isupper() and not where:
-            faults.append(f"{header}: no page mentions {name}")
         if not where:
+            faults.append(f"{header}: {name} is in namespace pp, and no page mentions it: what is not for users belongs to pp::detail")
             continue
         if not sentence:
             faults.append(f"{header}: no sentence says what {name} is")
         links = ", ".join(f"[{p.stem if p.suffix == '.md' else p.name}]({os.path.relpath(p, (root / PAGE).parent)})" for p in where[:SHOWN])
-        exported[name] = header
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
-    return HEAD + "\n".join(rows) + "\n", faults + undocumented(root, set(exported))
-
-
-def undocumented(root, exported):
-    """Names of namespace pp that the page has not, in folders where every name is for users; folders of MIXED that are such by now."""
-    include = root / "include" / "pipe"
-    faults, mixed = [], set()
-    for header in sorted(p for p in include.rglob("*") if p.suffix in (".hpp", ".cuh") and p.name not in LEFT_OUT):
-        folder = header.relative_to(include).parts[0]
-        for name in sorted({name for name, _ in declarations(header)} - exported):
-            mixed.add(folder)
-            if folder not in MIXED:
-                faults.append(f"{header.relative_to(root / 'include')}: {name} is in namespace pp, and no page mentions it: it belongs to pp::detail")
-    return faults + [f"{folder}/ has names for users only: take it from MIXED" for folder in MIXED if (include / folder).exists() and folder not in mixed]
+    return HEAD + "\n".join(rows) + "\n", faults
 
 
 def main():

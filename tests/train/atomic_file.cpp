@@ -181,7 +181,7 @@ TEST_CASE("every name that a file may have can be written") {
     CHECK(folder.names() == names{name});
     pp::detail::temporary_names const temporary(path);
     CHECK(temporary.path(999).size() - temporary.folder.size() <= 143);
-    CHECK(pp::valid_utf8_bytes(temporary.stem) == temporary.stem.size());
+    CHECK(pp::detail::valid_utf8_bytes(temporary.stem) == temporary.stem.size());
     CHECK(temporary.stem != pp::detail::temporary_names(folder.file("y" + name)).stem);
     folder.write(temporary.path(0).substr(temporary.folder.size()), "of a program that is gone");
     replace(path, "again");

@@ -40,8 +40,8 @@ int misrounded(From from_bits, To to_bits) {
     double const low = double(from_bits(bits16(b))), high = double(from_bits(bits16(b + 1))),
                  middle = (low + high) / 2;
     auto const is = [&](double x, unsigned expected) {
-      wrong += to_bits(pp::float_rounded_to_odd(x)) != expected;
-      wrong += to_bits(pp::float_rounded_to_odd(-x)) != (expected | 0x8000);
+      wrong += to_bits(pp::detail::float_rounded_to_odd(x)) != expected;
+      wrong += to_bits(pp::detail::float_rounded_to_odd(-x)) != (expected | 0x8000);
     };
     is(middle, b % 2 == 0 ? b : b + 1);
     is(std::nextafter(middle, 0), b);
@@ -57,27 +57,30 @@ int misrounded(From from_bits, To to_bits) {
 TEST_CASE("every F16 and BF16 is the number it stands for, and comes back as the same bits") {
   int wrong = 0;
   for (unsigned b = 0; b < 65536; ++b) {
-    wrong += !same(double(pp::float_from_f16(bits16(b))), by_definition(bits16(b), 10, 15));
-    wrong += !same(double(pp::float_from_bf16(bits16(b))), by_definition(bits16(b), 7, 127));
-    wrong += pp::f16_from_float(pp::float_from_f16(bits16(b))) != b;
-    wrong += pp::bf16_from_float(pp::float_from_bf16(bits16(b))) != b;
+    wrong += !same(double(pp::detail::float_from_f16(bits16(b))), by_definition(bits16(b), 10, 15));
+    wrong +=
+        !same(double(pp::detail::float_from_bf16(bits16(b))), by_definition(bits16(b), 7, 127));
+    wrong += pp::detail::f16_from_float(pp::detail::float_from_f16(bits16(b))) != b;
+    wrong += pp::detail::bf16_from_float(pp::detail::float_from_bf16(bits16(b))) != b;
   }
   CHECK(wrong == 0);
 }
 
 TEST_CASE("rounding to F16 and BF16 is to the nearest, ties to even, from a double too") {
-  CHECK(misrounded(pp::float_from_f16, pp::f16_from_float) == 0);
-  CHECK(misrounded(pp::float_from_bf16, pp::bf16_from_float) == 0);
+  CHECK(misrounded(pp::detail::float_from_f16, pp::detail::f16_from_float) == 0);
+  CHECK(misrounded(pp::detail::float_from_bf16, pp::detail::bf16_from_float) == 0);
 }
 
 TEST_CASE("what is too large becomes infinite, what is no number stays none") {
-  CHECK(pp::f16_from_float(65519.996f) == 0x7BFF);
-  CHECK(pp::f16_from_float(65520) == 0x7C00);
-  CHECK(pp::f16_from_float(-1e30f) == 0xFC00);
-  CHECK(pp::bf16_from_float(std::numeric_limits<float>::max()) == 0x7F80);
-  CHECK(pp::f16_from_float(1e-30f) == 0);
+  CHECK(pp::detail::f16_from_float(65519.996f) == 0x7BFF);
+  CHECK(pp::detail::f16_from_float(65520) == 0x7C00);
+  CHECK(pp::detail::f16_from_float(-1e30f) == 0xFC00);
+  CHECK(pp::detail::bf16_from_float(std::numeric_limits<float>::max()) == 0x7F80);
+  CHECK(pp::detail::f16_from_float(1e-30f) == 0);
   for (std::uint32_t const bits : {0x7F800001u, 0x7FC00000u, 0xFF800001u, 0x7F80FFFFu}) {
-    CHECK(std::isnan(pp::float_from_f16(pp::f16_from_float(std::bit_cast<float>(bits)))));
-    CHECK(std::isnan(pp::float_from_bf16(pp::bf16_from_float(std::bit_cast<float>(bits)))));
+    CHECK(std::isnan(
+        pp::detail::float_from_f16(pp::detail::f16_from_float(std::bit_cast<float>(bits)))));
+    CHECK(std::isnan(
+        pp::detail::float_from_bf16(pp::detail::bf16_from_float(std::bit_cast<float>(bits)))));
   }
 }

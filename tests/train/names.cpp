@@ -107,16 +107,16 @@ TEST_CASE("copies count from 0, also a single one", "[train]") {
         "0.weight 0.bias 1.0.mix.weight 1.0.mix.bias 2.weight 2.bias ");
 
   auto const first_copy_is_the_only_one =
-      []<class... L>(layers<L...>) {  // a deeper model takes up a shallow one
+      []<class... L>(detail::layers<L...>) {  // a deeper model takes up a shallow one
         std::string const one = names<Of<Repeat<1, L...>>>(), two = names<Of<Repeat<2, L...>>>();
         std::size_t const rest = one.find("2.weight");
         CHECK(one.substr(0, rest) == two.substr(0, rest));
         if (sizeof...(L) > 1) CHECK(one == names<Of<Repeat<1, Seq<L...>>>>());
       };
-  first_copy_is_the_only_one(layers<A, Tanh, A>{});
-  first_copy_is_the_only_one(layers<Body>{});
-  first_copy_is_the_only_one(layers<Named<"mix", A>, A>{});
-  first_copy_is_the_only_one(layers<Frozen<A>, Residual<A>>{});
+  first_copy_is_the_only_one(detail::layers<A, Tanh, A>{});
+  first_copy_is_the_only_one(detail::layers<Body>{});
+  first_copy_is_the_only_one(detail::layers<Named<"mix", A>, A>{});
+  first_copy_is_the_only_one(detail::layers<Frozen<A>, Residual<A>>{});
   static_assert(Of<Repeat<1, Named<"mix", A>>, Named<"mix", A>>::valid);
 }
 

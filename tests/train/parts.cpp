@@ -178,9 +178,9 @@ TEST_CASE(
   CHECK((m.chunks[0].values == 0 && m.chunks[0].gradients == 64));
   CHECK((m.chunks[2].values == 128 && m.chunks[2].gradients == 192));  // after chunk 0
   CHECK(m.rank[0].scratch == 128 + 384);
-  CHECK(m.rank[0].workspace == 512 + align_up(200));
+  CHECK(m.rank[0].workspace == 512 + detail::align_up(200));
   CHECK(m.rank[0].bytes == m.rank[0].workspace + 2 * 64);
-  CHECK((m.rank[1].scratch == 256 && m.rank[1].bytes == 256 + align_up(300) + 2 * 64));
+  CHECK((m.rank[1].scratch == 256 && m.rank[1].bytes == 256 + detail::align_up(300) + 2 * 64));
 }
 
 struct found_ranges {
@@ -192,7 +192,7 @@ template <class Optimizer>
 constexpr found_ranges ranges_for() {
   constexpr list<int, 4> order{{0, 1, 2, 3}};  // weight, bias, weight, bias
   found_ranges found;
-  sink<update_range> into{found.ranges.items};
+  detail::sink<update_range> into{found.ranges.items};
   found.state = find_update_ranges<Optimizer, float>({Net::graph.parameters, 4}, order.items, into);
   found.count = into.count;
   return found;
@@ -206,7 +206,8 @@ TEST_CASE("An optimizer for single elements takes neighbours at once, one for te
       CHECK(u->ranges[i].begin == end);
       end = u->ranges[i].end;
     }
-    CHECK(end == padded<float>(12) + padded<float>(4) + padded<float>(8) + padded<float>(2));
+    CHECK(end == detail::padded<float>(12) + detail::padded<float>(4) + detail::padded<float>(8) +
+                     detail::padded<float>(2));
   }
   CHECK(single.count == 4);  // weights decay, biases do not
   CHECK(single.state == 2 * single.ranges[3].end);
@@ -222,7 +223,7 @@ TEST_CASE("A tie has the places of a shared parameter and of its owner") {
   parameter_place places[8];
   for (int i = 0; i < graph.size.parameters; ++i) places[i].index = i;
   short const stage_of_unit[] = {0, 0, 1, 1};
-  int const second = graph_view(graph).first_parameter(2);
+  int const second = detail::graph_view(graph).first_parameter(2);
   parameter_place const* const of_stage[] = {places, places + second};
   list<tie, count> ties;
   find_ties(graph, of_stage, stage_of_unit, ties.items);

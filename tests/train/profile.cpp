@@ -88,9 +88,9 @@ template <class Trainer>
 std::vector<bool> layers_with_launches(bool forward) {
   using passes = typename Trainer::compiled::passes;
   std::vector<bool> found = std::vector<bool>(std::size_t(passes::units));
-  for (op_list l : every_op_list)
-    if (l != op_list::recompute && (l == op_list::forward) == forward)
-      for (segment const& s : passes::kernels.fused[l].segments)
+  for (detail::op_list l : detail::every_op_list)
+    if (l != detail::op_list::recompute && (l == detail::op_list::forward) == forward)
+      for (detail::segment const& s : passes::kernels.fused[l].segments)
         found[std::size_t(passes::ops[l][s.begin].unit)] = true;
   return found;
 }

@@ -15,6 +15,8 @@ template <class... What>
 struct backend_has_no_such_precision;
 }  // namespace wrong
 
+namespace detail {
+
 /// A backend, an option of a Pipeline:
 ///
 ///     name                              in reports
@@ -35,5 +37,7 @@ concept compute_backend = requires(group const& g) {
   { B::parts_for(g, 1, 1) } -> std::same_as<int>;
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };
+
+}  // namespace detail
 
 }  // namespace pp

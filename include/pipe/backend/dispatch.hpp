@@ -10,7 +10,7 @@
 
 #include <pipe/graph/op_traits.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether groups have anchors of this kind. Pointwise ops are steps of a group; one that consists
 /// of nothing else has the anchor op_kind::pointwise.
@@ -54,4 +54,4 @@ constexpr Result ask_kernel(op_kind anchor, Result otherwise, F const& f) {
   return ask_kernel<KernelOf>(anchor, otherwise, f, std::make_integer_sequence<int, op_kinds>{});
 }
 
-}  // namespace pp
+}  // namespace pp::detail

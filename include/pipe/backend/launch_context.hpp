@@ -8,7 +8,7 @@
 
 #include <pipe/passes/group.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// One launch on one micro-batch. Pointers are to the memory of the backend.
 struct launch_context {
@@ -25,4 +25,4 @@ struct launch_context {
   bool wants_gradient = true;  ///< a loss kernel: training, not evaluation
 };
 
-}  // namespace pp
+}  // namespace pp::detail

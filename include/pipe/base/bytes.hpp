@@ -12,6 +12,8 @@ constexpr long operator""_MiB(unsigned long long n) { return long(n) << 20; }
 constexpr long operator""_GiB(unsigned long long n) { return long(n) << 30; }
 }  // namespace literals
 
+namespace detail {
+
 /// Bytes to which every planned value is aligned: one cache line, and one AVX-512 vector.
 inline constexpr long alignment = 64;
 
@@ -25,5 +27,7 @@ template <class T>
 constexpr long padded(long elements) {
   return align_up(elements * long(sizeof(T))) / long(sizeof(T));
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -7,7 +7,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Throws Error: "<what> <index> is not in [0, <end>)". Out of line, so that the check inlines to a
 /// compare and a branch.
@@ -24,4 +24,4 @@ constexpr int checked_index(char const* what, int index, int end) {
   return index;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether F::call() is a constant expression.
 template <class F>
@@ -21,4 +21,4 @@ constexpr bool is_read(T) {
   return true;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

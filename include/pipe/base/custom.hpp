@@ -11,8 +11,12 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The maximum number of parameters, and of buffers, of a user-defined layer.
 inline constexpr int most_custom_parameters = 3;
+
+}  // namespace detail
 
 /// The type of parameter gradients, buffers and their sums where values are T: float for 16-bit
 /// types, so that sums over micro-batches do not lose small addends.
@@ -27,10 +31,10 @@ struct custom_forward {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const* x = nullptr;
-  T const* parameter[most_custom_parameters]{};
+  T const* parameter[detail::most_custom_parameters]{};
   T* y = nullptr;
   T* saved = nullptr;  ///< saved_per_sample numbers per sample, kept for the backward functions
-  accumulated<T> const* buffer[most_custom_parameters]{};
+  accumulated<T> const* buffer[detail::most_custom_parameters]{};
 };
 
 /// Arguments of the input gradient: overwrites dx[samples][in] from dy[samples][out].
@@ -39,9 +43,9 @@ struct custom_input_gradient {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
-  T const* parameter[most_custom_parameters]{};
+  T const* parameter[detail::most_custom_parameters]{};
   T* dx = nullptr;
-  accumulated<T> const* buffer[most_custom_parameters]{};
+  accumulated<T> const* buffer[detail::most_custom_parameters]{};
 };
 
 /// Arguments of the weight gradient: adds this micro-batch's share to the gradient of each
@@ -51,7 +55,7 @@ struct custom_weight_gradient {
   int samples = 0;
   shape in{};  ///< shape of one sample of x
   T const *dy = nullptr, *x = nullptr, *saved = nullptr;
-  accumulated<T>* gradient[most_custom_parameters]{};  ///< null for a frozen parameter
+  accumulated<T>* gradient[detail::most_custom_parameters]{};  ///< null for a frozen parameter
 };
 
 /// Arguments of the statistics: adds this micro-batch's share to the sum of each buffer.
@@ -60,7 +64,8 @@ struct custom_statistics {
   int samples = 0;  ///< samples present; the last micro-batch may have fewer than planned
   shape in{};       ///< shape of one sample of x
   T const *x = nullptr, *saved = nullptr;
-  accumulated<T>* sum[most_custom_parameters]{};  ///< null for a buffer that is never written
+  accumulated<T>*
+      sum[detail::most_custom_parameters]{};  ///< null for a buffer that is never written
 };
 
 }  // namespace pp

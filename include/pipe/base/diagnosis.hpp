@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-namespace pp {
+namespace pp::detail {
 
 /// The diagnosis of a correct program.
 struct nothing_wrong {};
@@ -28,7 +28,7 @@ Diagnosis& diagnosed(std::type_identity<Diagnosis>);
 template <class Found>
 struct accepted {
   // The name of the diagnosis is a heading in docs/reference/errors.md.
-  static_assert(sizeof(pp::diagnosed(Found{})) > 0);
+  static_assert(sizeof(detail::diagnosed(Found{})) > 0);
   static constexpr bool value = true;
 };
 
@@ -55,4 +55,4 @@ constexpr auto first_finding() {
 template <class... T>
 concept all_are_types = (... && (sizeof(std::type_identity<T>) > 0));
 
-}  // namespace pp
+}  // namespace pp::detail

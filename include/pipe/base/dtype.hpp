@@ -21,6 +21,8 @@ constexpr int size_of(dtype t) {
   return t == dtype::f64 ? 8 : t == dtype::bf16 || t == dtype::f16 ? 2 : 4;
 }
 
+namespace detail {
+
 /// The dtype of a C++ element type: float, double, bf16 or fp16.
 template <class T>
 struct dtype_of;
@@ -40,5 +42,7 @@ template <>
 struct dtype_of<fp16> {
   static constexpr dtype value = dtype::f16;
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -13,6 +13,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The value of a bfloat16. law: exact
 PIPE_HD constexpr float float_from_bf16(std::uint16_t bits) {
   return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
@@ -86,20 +88,24 @@ PIPE_HD constexpr std::uint16_t f16_from_float(float value) {
   return std::uint16_t(sign | (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }
 
+}  // namespace detail
+
 /// A bfloat16 number in memory. Explicit conversions only: arithmetic is done in float.
 struct bf16 {
   std::uint16_t bits;
   bf16() = default;
-  PIPE_HD constexpr explicit bf16(float value) : bits(bf16_from_float(value)) {}
-  PIPE_HD constexpr explicit operator float() const { return float_from_bf16(bits); }
+  PIPE_HD constexpr explicit bf16(float value) : bits(detail::bf16_from_float(value)) {}
+  PIPE_HD constexpr explicit operator float() const { return detail::float_from_bf16(bits); }
 };
 /// An IEEE binary16 number in memory. Explicit conversions only: arithmetic is done in float.
 struct fp16 {
   std::uint16_t bits;
   fp16() = default;
-  PIPE_HD constexpr explicit fp16(float value) : bits(f16_from_float(value)) {}
-  PIPE_HD constexpr explicit operator float() const { return float_from_f16(bits); }
+  PIPE_HD constexpr explicit fp16(float value) : bits(detail::f16_from_float(value)) {}
+  PIPE_HD constexpr explicit operator float() const { return detail::float_from_f16(bits); }
 };
+
+namespace detail {
 
 /// `value` rounded to odd: an inexact result gets an odd last bit. Rounding it further to 16 bits
 /// gives the same result as rounding `value` directly, without double rounding.
@@ -114,5 +120,7 @@ inline float float_rounded_to_odd(double value) {
   return __builtin_bit_cast(float, bits | 1);
 }
 inline float float_rounded_to_odd(float value) { return value; }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace pp {
+namespace pp::detail {
 
 /// `size` items on the heap; movable, not copyable.
 ///
@@ -42,4 +42,4 @@ class heap_array {
   long size_ = 0;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -28,6 +28,8 @@ zeros_may_lose_their_sign() noexcept;
 nans_may_be_ignored() noexcept;
 }  // namespace wrong
 
+namespace detail {
+
 /// Compiles to nothing, or to one error that names the flag.
 inline void require_ieee_arithmetic() {
   float volatile unknown = 1;
@@ -48,9 +50,13 @@ inline void require_ieee_arithmetic() {
     wrong::nans_may_be_ignored();
 }
 
+}  // namespace detail
+
 #else
 
+namespace detail {
 inline void require_ieee_arithmetic() {}
+}  // namespace detail
 
 #endif
 

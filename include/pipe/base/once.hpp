@@ -4,7 +4,7 @@
 // by the program on first use.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// `once<true, Make>::get()` is the constant Make::make(); `once<false, Make>::get()` calls
 /// Make::make() on the first call (thread-safe).
@@ -23,4 +23,4 @@ struct once<false, Make> {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// 128 bits: a counter, or the random words made from it.
 struct philox_block {
   std::uint32_t word[4];
@@ -33,14 +35,16 @@ PIPE_HD constexpr philox_block philox(philox_block counter, std::uint32_t key0,
   return counter;
 }
 
+}  // namespace detail
+
 /// The four random words of block `index` of stream `stream` under `seed`.
 ///
 /// law: different (stream, index) under one seed are different counters, so blocks never coincide
-PIPE_HD constexpr philox_block random_block(std::uint64_t seed, std::uint64_t stream,
-                                            std::uint64_t index) {
-  return philox(philox_block{{std::uint32_t(index), std::uint32_t(index >> 32),
-                              std::uint32_t(stream), std::uint32_t(stream >> 32)}},
-                std::uint32_t(seed), std::uint32_t(seed >> 32));
+PIPE_HD constexpr detail::philox_block random_block(std::uint64_t seed, std::uint64_t stream,
+                                                    std::uint64_t index) {
+  return detail::philox(detail::philox_block{{std::uint32_t(index), std::uint32_t(index >> 32),
+                                              std::uint32_t(stream), std::uint32_t(stream >> 32)}},
+                        std::uint32_t(seed), std::uint32_t(seed >> 32));
 }
 
 /// A uniform number in (0, 1), never 0 and never 1: the midpoints of 2^23 equal intervals, each

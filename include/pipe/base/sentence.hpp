@@ -14,7 +14,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A part of a sentence: an integer, a real number (9 digits), or a text that outlives the call.
 class piece {
@@ -67,4 +67,4 @@ template <class Error>
   throw Error(sentence(pieces).begin());
 }
 
-}  // namespace pp
+}  // namespace pp::detail

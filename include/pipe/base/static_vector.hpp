@@ -10,7 +10,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Up to `Capacity` items, stored inline.
 ///
@@ -51,4 +51,4 @@ struct static_vector {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -20,7 +20,7 @@ constexpr std::string_view in_full() {
 inline constexpr std::size_t before_name = in_full<double>().find("double");
 }  // namespace pipe_spelling
 
-namespace pp {
+namespace pp::detail {
 
 /// The type's name as the compiler spells it, inside a text that is the same for every type. nvcc
 /// spells a `text` with its terminating zero, so the length is from sizeof, not from a search for a
@@ -182,4 +182,4 @@ constexpr std::string_view type_name() {
   return {tidy_name_of<T>.items, tidy_name_of<T>.size()};
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace pp {
+namespace pp::detail {
 
 /// The length in bytes of the longest valid UTF-8 prefix; text.size() if all of it is valid.
 constexpr std::size_t valid_utf8_bytes(std::string_view text) {
@@ -72,4 +72,4 @@ inline std::string in_quotes(std::string_view name) {
   return shown + (name.size() > longest ? "'..." : "'");
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -7,7 +7,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A half-open range of indices, [begin, end).
 struct range {
@@ -45,4 +45,4 @@ struct sink {
   constexpr view<T> filled() const { return view<T>{items, count}; }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

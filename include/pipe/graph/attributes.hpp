@@ -8,7 +8,7 @@
 
 #include <pipe/base/shape.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Of a matrix product: the length of the dot product of each element.
 struct contraction_attributes {
@@ -197,4 +197,4 @@ class attributes {
   };
 };
 
-}  // namespace pp
+}  // namespace pp::detail

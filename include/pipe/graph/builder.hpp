@@ -17,7 +17,7 @@
 #include <pipe/graph/naming.hpp>
 #include <pipe/graph/op_functions.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Runs layer descriptions. Without room it counts and checks; with exactly the counted room it
 /// stores what they add.
@@ -320,7 +320,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
         file);
     return at.where == space::parameter ? operand{space::buffer, at.index} : at;
   }
-  constexpr operand new_parameter(pp::parameter const& p, file_name const& file) {
+  constexpr operand new_parameter(detail::parameter const& p, file_name const& file) {
     shape leading = p.form;  // rows are counted in an int
     --leading.rank;
     if (!needs_room(p.form, most_parameters) || !needs_room(leading, most_numbers))
@@ -345,13 +345,13 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   }
   constexpr operand share(int parameter) {
     shared_extents const of = shared(parameter);
-    pp::parameter p{};
+    detail::parameter p{};
     p.form = of.form;
     p.tied_to = short(of.owner);
     p.trained = of.trained;
     return add_parameter(p);
   }
-  constexpr operand add_parameter(pp::parameter p) {
+  constexpr operand add_parameter(detail::parameter p) {
     p.unit = unit_;
     p.leaf = short(leaf_);
     p.kind = p.rows() > 1 ? tensor_kind::matrix : tensor_kind::vector;
@@ -443,4 +443,4 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   graph<Room> graph_{};
 };
 
-}  // namespace pp
+}  // namespace pp::detail

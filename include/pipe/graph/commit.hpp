@@ -6,7 +6,7 @@
 
 #include <pipe/base/config.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// How a step writes a buffer. Each micro-batch adds to a sum, in the program of the weight
 /// gradients, which runs once per micro-batch and is never recomputed; the end of the step commits
@@ -28,4 +28,4 @@ PIPE_HD constexpr T committed(commit_rule const& rule, T buffer, T sum, double s
   return buffer + T(rule.momentum) * (mean - buffer);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

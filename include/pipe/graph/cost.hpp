@@ -6,7 +6,7 @@
 
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// FLOPs and bytes moved, per sample.
 struct cost {
@@ -91,4 +91,4 @@ inline constexpr long flops_per_byte = 8;
 /// Estimated time in units of one FLOP at full speed.
 constexpr long estimated_time(cost const& c) { return c.flops + flops_per_byte * c.bytes; }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -8,7 +8,7 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The state of a builder between two layers.
 struct description_state {
@@ -25,4 +25,4 @@ struct description_state {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -139,6 +139,8 @@ template <class... What>
 struct there_is_no_such_layer;
 }  // namespace wrong
 
+namespace detail {
+
 /// A word of a message as a value. A deduced argument is the type itself and not an alias of it,
 /// which nvcc would spell instead.
 template <class T>
@@ -341,5 +343,7 @@ constexpr auto diagnose() {
       return say<wrong::model_needs_at_least_one_layer>(at, type);
   }
 }
+
+}  // namespace detail
 
 }  // namespace pp

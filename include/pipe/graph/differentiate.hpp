@@ -6,7 +6,7 @@
 
 #include <pipe/graph/gradients.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Working memory of differentiation: an item for each value of the graph.
 struct gradient_scratch {
@@ -380,4 +380,4 @@ constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> 
   return out;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -8,6 +8,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The kinds of mistakes in a model, one for each diagnostic in namespace `wrong`.
 enum class fault_kind : unsigned char {
   none,
@@ -62,6 +64,8 @@ enum class fault_kind : unsigned char {
   value_not_constexpr,
   no_such_layer,
 };
+
+}  // namespace detail
 
 /// The members of user-defined types that diagnostics can name as missing or not constant.
 enum class member : unsigned char {
@@ -119,6 +123,8 @@ enum class member : unsigned char {
   wait
 };
 
+namespace detail {
+
 /// The first fault of a model, or none. `expected` and `found` are shapes or single numbers,
 /// depending on the kind.
 struct model_fault {
@@ -130,5 +136,7 @@ struct model_fault {
   member missing = member::none;
   constexpr bool ok() const { return what == fault_kind::none; }
 };
+
+}  // namespace detail
 
 }  // namespace pp

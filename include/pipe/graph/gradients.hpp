@@ -5,7 +5,7 @@
 
 #include <pipe/graph/graph.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The lengths of the lists of a gradient graph.
 struct gradient_size {
@@ -90,4 +90,4 @@ struct gradient_graph {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

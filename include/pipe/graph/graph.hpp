@@ -8,7 +8,7 @@
 #include <pipe/base/view.hpp>
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The lengths of the lists of a graph.
 struct graph_size {
@@ -75,7 +75,7 @@ struct repetition_list {
 struct graph_view {
   view<op> ops;
   view<value> values;
-  view<pp::parameter> parameters;
+  view<detail::parameter> parameters;
   view<unit_record> units;
   view<input_record> inputs;
   shape output{};
@@ -114,4 +114,4 @@ struct graph {
   constexpr op const& loss() const { return ops[Size.ops - 1]; }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -8,7 +8,7 @@
 
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A value as layers pass it on: its operand, the shape of one sample, and whether it is token ids.
 struct handle {
@@ -91,4 +91,4 @@ struct further_operands {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

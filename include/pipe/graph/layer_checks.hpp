@@ -12,7 +12,7 @@
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layer_option.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The fault of layer type L by itself, independent of its place in a model.
 template <class L>
@@ -169,4 +169,4 @@ class layer_checks {
   operand probabilities_{};  // the latest value that is probabilities
 };
 
-}  // namespace pp
+}  // namespace pp::detail

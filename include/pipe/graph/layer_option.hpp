@@ -7,7 +7,7 @@
 
 #include <pipe/graph/layers.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The subject of an option, its member `option`. A layer takes at most one option of each kind,
 /// unless the option has a member `repeats`.
@@ -113,4 +113,4 @@ constexpr refused_option refused_by() {
 template <class L>
 inline constexpr bool refuses_an_option = refused_by<L>().at >= 0;
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -11,7 +11,7 @@
 
 #include <pipe/base/text.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A list of layer types.
 template <class... L>
@@ -178,4 +178,4 @@ struct named_by<-1, Leaves> {
 template <text Name, class Leaves>
 using named_layer = typename named_by<naming_leaf<Name>(Leaves{}), Leaves>::type;
 
-}  // namespace pp
+}  // namespace pp::detail

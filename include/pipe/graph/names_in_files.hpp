@@ -12,7 +12,7 @@
 
 #include <pipe/graph/handle.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// An observer of a description that stores the hash of each parameter's name, and the full name of
 /// parameter `wanted`.
@@ -76,4 +76,4 @@ struct names_in_files {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -12,7 +12,7 @@
 #include <pipe/graph/handle.hpp>
 #include <pipe/graph/layers.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A stashed value: its name, the place of its Stash, and whether it has been read.
 struct named_value {
@@ -96,4 +96,4 @@ struct sibling_names {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The memory space of an operand. Values are per micro-batch; parameters, buffers, gradients and
 /// sums belong to the stage. `random` is the number of a stream of random bits: it is read from
 /// memory, so that ops that differ only in their stream share one kernel.
@@ -59,7 +61,7 @@ struct op {
   int rows = 0;     // R, per sample
   int columns = 0;  // width of the result
   int origin = 0;   // the forward op that this one is, or differentiates
-  pp::attributes attributes{};
+  detail::attributes attributes{};
 };
 
 /// Whether the kernel of o depends on its layer type: a formula, or weights of classes.
@@ -84,9 +86,14 @@ struct value {
   short unit = 0;     // the unit of the op that computes it
 };
 
+}  // namespace detail
+
 /// Distributions of initial values. The last two are tables (graph/position_tables.hpp): such a
 /// parameter is never trained.
 enum class distribution : unsigned char { constant, uniform, normal, rotary, sinusoidal };
+
+namespace detail {
+
 /// Whether a parameter is computed from graph/position_tables.hpp instead of drawn.
 constexpr bool is_table(distribution d) {
   return d == distribution::rotary || d == distribution::sinusoidal;
@@ -101,12 +108,16 @@ struct initializer {
   float scale = 0;
 };
 
+}  // namespace detail
+
 /// The role of a parameter, by which some optimizers choose their rule.
 enum class tensor_kind : unsigned char {
   vector,  // biases, scales, shifts
   matrix,  // the right side of a contraction, [inputs, outputs]
   table,   // rows that are looked up or added: embeddings, positions
 };
+
+namespace detail {
 
 /// A tensor that a stage keeps between steps: a parameter, or a buffer.
 struct parameter {
@@ -128,5 +139,7 @@ struct parameter {
   /// Whether it is a buffer that steps write; a constant buffer is not.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
 };
+
+}  // namespace detail
 
 }  // namespace pp

@@ -11,7 +11,7 @@
 #include <pipe/graph/op.hpp>
 #include <pipe/graph/op_kind.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Base of Builder, which stores the ops that these functions add. Each function appends one op and
 /// returns the handle of its result.
@@ -116,4 +116,4 @@ class op_functions {
   constexpr Builder& self() { return static_cast<Builder&>(*this); }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

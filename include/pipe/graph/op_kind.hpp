@@ -56,7 +56,12 @@ enum class op_kind : unsigned char {
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone
   pointwise,
 };
+
+namespace detail {
+
 inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
+
+}  // namespace detail
 
 /// Compile errors for a kind that lacks one of its parts: these functions are not constexpr, so a
 /// constant evaluation that needs the part stops at their name. A missing kernel is an incomplete

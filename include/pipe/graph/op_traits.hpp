@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// How a decoder computes a row of the result: from the same row of the operands alone or, of
 /// attention, also from earlier rows. A kind that mixes rows in another way has no rule, and a
 /// model with it has no decoder.
@@ -193,8 +195,13 @@ constexpr bool has(op_kind k) {
   return kinds_with<Property> >> int(k) & 1;
 }
 
+}  // namespace detail
+
 /// The name of a kind, for plans and messages.
-constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
+constexpr char const* name_of(op_kind k) { return detail::op_traits_rows.rows[int(k)].name; }
+
+namespace detail {
+
 /// The kind of attributes that ops of kind k have.
 constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }
 /// The rule by which a decoder makes one row of the result.
@@ -215,5 +222,7 @@ constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologu
 constexpr bool takes_epilogue(op_kind k) {
   return (kinds_with<&op_traits::epilogue> | kinds_with<&op_traits::pointwise>) >> int(k) & 1;
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -6,7 +6,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// An entry of a table of the given width; row t is position t.
 ///
@@ -23,4 +23,4 @@ inline double table_entry(initializer how, int columns, long row, int column) {
   return cosine ? libm::cos(angle) : libm::sin(angle);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

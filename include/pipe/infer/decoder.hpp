@@ -60,7 +60,7 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
 template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
-  static_assert(sizeof(pp::diagnosed(detail::diagnose_decoding(word<Given>{}))) > 0);
+  static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 
  public:
@@ -77,7 +77,8 @@ class decoder {
   /// throws: data_error if position is not in [0, position()]
   void rewind(int position) {
     if (position < 0 || position > position_)
-      throw_error<data_error>({"rewind: position ", position, " is not in [0, ", position_, "]"});
+      detail::throw_error<data_error>(
+          {"rewind: position ", position, " is not in [0, ", position_, "]"});
     position_ = position;
   }
 
@@ -87,13 +88,15 @@ class decoder {
   /// throws: data_error if there are none, one is not in the vocabulary, or the context is too
   ///         short; nothing is read then
   std::span<element const> read(std::span<int const> tokens) {
-    if (tokens.empty()) throw_error<data_error>({"decoder: expected at least one token, got none"});
+    if (tokens.empty())
+      detail::throw_error<data_error>({"decoder: expected at least one token, got none"});
     if (tokens.size() > std::size_t(context - position_))
-      throw_error<data_error>({"decoder: expected at most ", context - position_, " tokens after ",
-                               position_, " of a context of ", context, ", got ", tokens.size()});
+      detail::throw_error<data_error>({"decoder: expected at most ", context - position_,
+                                       " tokens after ", position_, " of a context of ", context,
+                                       ", got ", tokens.size()});
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] < 0 || tokens[i] >= vocabulary)
-        throw_error<data_error>(
+        detail::throw_error<data_error>(
             {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
     std::span<element const> logits;
     while (!tokens.empty()) {
@@ -132,19 +135,19 @@ class decoder {
     m.context = context;
     m.vocabulary = vocabulary;
 
-    heap_array<host::row_function<element>> distinct(program::distinct.count);
+    detail::heap_array<host::row_function<element>> distinct(program::distinct.count);
     detail::choose_rows<program, element>(typename Trainer::compiled::backend{}, m.kernels,
                                           distinct.begin());
-    m.functions = heap_array<host::row_function<element>>(long(m.ops.size()));
+    m.functions = detail::heap_array<host::row_function<element>>(long(m.ops.size()));
     for (long i = 0; i < m.functions.size(); ++i)
       if (host::row_formula const f = program::formula_of(g.ops[i]); f.kind != op_kind::none)
         m.functions[i] = distinct[program::distinct.find(f)];
 
-    m.weights = heap_array<element const*>(g.size.parameters);
+    m.weights = detail::heap_array<element const*>(g.size.parameters);
     if constexpr (std::is_same_v<M, Given>) {
       for (auto const& p : trainer.parameters()) m.weights[p.index] = p.values.data();
       for (int i = 0; i < g.size.parameters; ++i) {
-        if (is_table(g.parameters[i].initial.kind)) m.weights[i] = table(i, m.weights);
+        if (detail::is_table(g.parameters[i].initial.kind)) m.weights[i] = table(i, m.weights);
         if (g.parameters[i].tied_to >= 0) m.weights[i] = m.weights[g.parameters[i].tied_to];
       }
     }
@@ -152,22 +155,22 @@ class decoder {
   }
 
   /// Constant table i; equal tables share their memory.
-  element const* table(int i, heap_array<element const*> const& before) {
-    parameter const& mine = M::graph.parameters[i];
+  element const* table(int i, detail::heap_array<element const*> const& before) {
+    detail::parameter const& mine = M::graph.parameters[i];
     for (int k = 0; k < i; ++k) {
-      parameter const& p = M::graph.parameters[k];
+      detail::parameter const& p = M::graph.parameters[k];
       if (p.initial.kind == mine.initial.kind && p.initial.scale == mine.initial.scale &&
           p.form == mine.form)
         return before[k];
     }
-    heap_array<element>& all = tables_.emplace_back(mine.elements());
+    detail::heap_array<element>& all = tables_.emplace_back(mine.elements());
     for (long e = 0; e < all.size(); ++e)
-      all[e] = element(
-          table_entry(mine.initial, mine.columns(), e / mine.columns(), int(e % mine.columns())));
+      all[e] = element(detail::table_entry(mine.initial, mine.columns(), e / mine.columns(),
+                                           int(e % mine.columns())));
     return all.begin();
   }
 
-  std::vector<heap_array<element>> tables_;
+  std::vector<detail::heap_array<element>> tables_;
   detail::new_rows<element> rows_;
   int position_ = 0;
 };

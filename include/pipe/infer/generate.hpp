@@ -45,13 +45,15 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
   constexpr int context = decoder<Trainer>::context;
   int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
   if (prompt.empty())
-    throw_error<data_error>({"generate: expected a prompt of at least one token, got none"});
+    detail::throw_error<data_error>(
+        {"generate: expected a prompt of at least one token, got none"});
   if (s.tokens < 0)
-    throw_error<data_error>({"generate: tokens: expected 0 or more, got ", s.tokens});
+    detail::throw_error<data_error>({"generate: tokens: expected 0 or more, got ", s.tokens});
   if (kept < 1 || kept > context)
-    throw_error<data_error>({"generate: keep_at_end: ", kept, " is not in [1, ", context, "]"});
+    detail::throw_error<data_error>(
+        {"generate: keep_at_end: ", kept, " is not in [1, ", context, "]"});
   if (s.end < -1 || s.end >= decoder<Trainer>::vocabulary)
-    throw_error<data_error>(
+    detail::throw_error<data_error>(
         {"generate: end: token ", s.end, " is not in [-1, ", decoder<Trainer>::vocabulary, ")"});
   if (prompt.size() > std::size_t(context)) prompt = prompt.last(std::size_t(context));
   std::vector<int> text(prompt.begin(), prompt.end());

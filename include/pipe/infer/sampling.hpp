@@ -105,7 +105,7 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 /// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
 inline void keep_top_k(std::span<double> p, int k) {
-  if (k < 1) throw_error<data_error>({"top-k: expected 1 or more, got ", k});
+  if (k < 1) detail::throw_error<data_error>({"top-k: expected 1 or more, got ", k});
   detail::keep_largest(p, std::size_t(k), 2);
 }
 /// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
@@ -113,7 +113,7 @@ inline void keep_top_k(std::span<double> p, int k) {
 /// throws: data_error for a mass outside (0, 1] and as keep_largest does
 inline void keep_top_p(std::span<double> p, double mass) {
   if (!(mass > 0) || !(mass <= 1))
-    throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
+    detail::throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", mass});
   detail::keep_largest(p, p.size(), mass);
 }
 

@@ -11,24 +11,24 @@ namespace pp {
 
 /// Every position attends to itself and the positions before it (default).
 struct Causal {
-  static constexpr auto option = option_kind::mask;
+  static constexpr auto option = detail::option_kind::mask;
 };
 /// Every position attends to all positions.
 struct NotCausal {
-  static constexpr auto option = option_kind::mask;
+  static constexpr auto option = detail::option_kind::mask;
 };
 /// Grouped-query attention (Ainslie et al., 2023): K heads of keys and values, each shared by
 /// Heads / K heads of queries.
 template <int K>
 struct KeyValueHeads {
-  static constexpr auto option = option_kind::key_value_heads;
+  static constexpr auto option = detail::option_kind::key_value_heads;
 };
 /// Rotary position embedding (Su et al., 2021): rotates queries and keys by angles proportional to
 /// their positions, so that scores depend on distances. The two halves of a head are paired, as in
 /// Hugging Face's Llama.
 template <int Base = 10000>
 struct RoPE {
-  static constexpr auto option = option_kind::rotation;
+  static constexpr auto option = detail::option_kind::rotation;
 };
 
 namespace detail {
@@ -76,10 +76,11 @@ constexpr attention_settings attention_of(int heads) {
 ///          half
 template <int Heads, class... Options>
 struct Attention {
-  using options = layers<Options...>;
+  using options = detail::layers<Options...>;
   static constexpr unsigned takes =
-      option_kinds(option_kind::mask, option_kind::bias, option_kind::key_value_heads,
-                   option_kind::rotation, option_kind::initial, option_kind::output_initial);
+      detail::option_kinds(detail::option_kind::mask, detail::option_kind::bias,
+                           detail::option_kind::key_value_heads, detail::option_kind::rotation,
+                           detail::option_kind::initial, detail::option_kind::output_initial);
   static constexpr detail::attention_settings settings = detail::attention_of<Options...>(Heads);
 
   template <class Builder>
@@ -87,11 +88,11 @@ struct Attention {
     if (!b.needs_numbers() || !fits(b)) return;
     shape const form = b.current().form;
     int const head_size = form.columns() / Heads;
-    initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
-    handle const qkv =
+    detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
+    detail::handle const qkv =
         detail::affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size,
                        settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
-    operand rotation{};
+    detail::operand rotation{};
     if (settings.says_rotary)
       rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
     b.set(detail::affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
@@ -107,11 +108,12 @@ struct Attention {
     if (!b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads)) return false;
     if (settings.says_rotary && !b.needs_positive(settings.rotary_base)) return false;
     if (width % Heads != 0)
-      b.report(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+      b.report(detail::fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     else if (Heads % settings.kv_heads != 0)
-      b.report(fault_kind::key_value_heads_do_not_divide, shape(Heads), shape(settings.kv_heads));
+      b.report(detail::fault_kind::key_value_heads_do_not_divide, shape(Heads),
+               shape(settings.kv_heads));
     else if (settings.says_rotary && width / Heads % 2 != 0)
-      b.report(fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
+      b.report(detail::fault_kind::rotary_head_is_odd, shape{}, shape(width / Heads));
     return b.needs_two_positions(b.current());
   }
 };

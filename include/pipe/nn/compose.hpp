@@ -11,7 +11,7 @@ namespace pp {
 /// One layer after the other. The model may be cut between them.
 template <class... L>
 struct Seq {
-  using parts = layers<L...>;
+  using parts = detail::layers<L...>;
   static constexpr int times = 1;
 };
 
@@ -19,7 +19,7 @@ struct Seq {
 /// between them. A single type for any N, so that compile time does not grow with it.
 template <int N, class... L>
 struct Repeat {
-  using parts = layers<L...>;
+  using parts = detail::layers<L...>;
   static constexpr int times = N;
   static constexpr bool makes_copies = true;
 };
@@ -30,15 +30,15 @@ struct Repeat {
 /// law:   backward dx = dy + df(dy): the gradient of x is the sum of both ways
 template <class... L>
 struct Residual {
-  using parts = layers<L...>;
+  using parts = detail::layers<L...>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    handle const x = b.current();
+    detail::handle const x = b.current();
     b.all(parts{});
-    handle const y = b.current();
+    detail::handle const y = b.current();
     if (b.ok() && !(y.form == x.form))
-      b.report(fault_kind::residual_changes_the_shape, x.form, y.form);
+      b.report(detail::fault_kind::residual_changes_the_shape, x.form, y.form);
     if (b.ok()) b.set(b.add(y, x));
   }
 };
@@ -48,9 +48,9 @@ struct Flatten {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    handle x = b.current();
+    detail::handle x = b.current();
     x.form = shape(x.form.elements());
-    x.padding = operand{};
+    x.padding = detail::operand{};
     b.set(x);
   }
 };

@@ -19,30 +19,33 @@ namespace pp {
 template <int Heads, text Memory, class... Options>
 struct CrossAttention {
   static constexpr text key = Memory;
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::bias, option_kind::key_value_heads,
-                                                 option_kind::initial, option_kind::output_initial);
+  using options = detail::layers<Options...>;
+  static constexpr unsigned takes =
+      detail::option_kinds(detail::option_kind::bias, detail::option_kind::key_value_heads,
+                           detail::option_kind::initial, detail::option_kind::output_initial);
   static constexpr detail::attention_settings settings = detail::attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads))
       return;
-    handle const x = b.current(), memory = b.recall(Memory.view());
+    detail::handle const x = b.current(), memory = b.recall(Memory.view());
     if (!b.ok()) return;
     int const width = x.form.columns();
-    if (memory.is_ids) return b.report(fault_kind::needs_real_numbers, shape{}, memory.form);
+    if (memory.is_ids)
+      return b.report(detail::fault_kind::needs_real_numbers, shape{}, memory.form);
     if (width % Heads != 0)
-      return b.report(fault_kind::heads_do_not_divide, shape(Heads), shape(width));
+      return b.report(detail::fault_kind::heads_do_not_divide, shape(Heads), shape(width));
     if (Heads % settings.kv_heads != 0)
-      return b.report(fault_kind::key_value_heads_do_not_divide, shape(Heads),
+      return b.report(detail::fault_kind::key_value_heads_do_not_divide, shape(Heads),
                       shape(settings.kv_heads));
     if (!b.needs_two_positions(memory)) return;
-    initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
-    handle const q =
+    detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
+    detail::handle const q =
         detail::affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
-    handle const kv = detail::affine(b, memory, 2 * settings.kv_heads * (width / Heads),
-                                     settings.has_bias, start, {"kv_proj_weight", "kv_proj_bias"});
+    detail::handle const kv =
+        detail::affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias, start,
+                       {"kv_proj_weight", "kv_proj_bias"});
     b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads), width,
                          settings.has_bias, detail::initial_output_of<Options...>(start),
                          {"out_proj.weight", "out_proj.bias"}));

@@ -20,7 +20,7 @@ struct custom_parameter {
   int rows = 1, columns = 1;
   /// In weight files: not empty, UTF-8, unique among the parameters of a layer.
   char const* name = "weight";
-  initializer initial{distribution::constant, 0};
+  detail::initializer initial{distribution::constant, 0};
   bool decays = false;  ///< whether weight decay applies
   shape form{};         ///< for a tensor of other than two extents, instead of rows x columns
   constexpr shape extents() const { return form.rank > 0 ? form : shape(rows, columns); }
@@ -31,8 +31,8 @@ struct custom_parameter {
 struct custom_buffer {
   shape form{};                       ///< 1 to 4 extents
   char const* name = "running_mean";  ///< in weight files, as for a parameter
-  initializer initial{distribution::constant, 0};
-  commit_rule commit{};
+  detail::initializer initial{distribution::constant, 0};
+  detail::commit_rule commit{};
 };
 
 namespace detail {
@@ -128,19 +128,19 @@ struct Custom {
   static constexpr void describe(Builder& b) {
     constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
-      b.report_missing(fault_kind::value_not_constexpr, member::parameters);
+      b.report_missing(detail::fault_kind::value_not_constexpr, member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
-      b.report_missing(fault_kind::value_not_constexpr, member::buffers);
+      b.report_missing(detail::fault_kind::value_not_constexpr, member::buffers);
     } else if constexpr (missing != member::none) {
-      b.report_missing(fault_kind::custom_is_incomplete, missing);
-    } else if constexpr (parameters + buffers > most_custom_parameters) {
-      b.report(fault_kind::too_many_custom_parameters, shape(most_custom_parameters),
-               shape(parameters + buffers));
+      b.report_missing(detail::fault_kind::custom_is_incomplete, missing);
+    } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
+      b.report(detail::fault_kind::too_many_custom_parameters,
+               shape(detail::most_custom_parameters), shape(parameters + buffers));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);
       if (!b.needs_positive(int(out.elements()))) return;
-      custom_operands with;
+      detail::custom_operands with;
       for (int i = 0; i < parameters; ++i) {
         custom_parameter const p = parameter(i, in);
         if (!b.needs_positive(p.extents())) return;

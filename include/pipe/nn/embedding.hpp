@@ -26,16 +26,16 @@ constexpr initializer initial_table(initial_rules start, int rows, int width) {
 /// cost:    forward a copy of T rows; the gradient adds the T rows of dy to a table of V rows
 template <int Width, class... Options>
 struct Embedding {
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::initial);
+  using options = detail::layers<Options...>;
+  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::initial);
   static constexpr bool embeds = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_ids() || !b.needs_positive(Width)) return;
     int const vocabulary = b.current().vocabulary;
-    initializer const initial =
+    detail::initializer const initial =
         detail::initial_table(detail::initial_of<Options...>(b.scope().initial), vocabulary, Width);
-    operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
+    detail::operand const table = b.parameter(vocabulary, Width, initial, true, {"weight"});
     b.set(b.lookup(b.current(), table, vocabulary, Width));
   }
 };
@@ -49,9 +49,10 @@ struct Positions {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     shape const form = b.current().form;
-    initializer const initial =
+    detail::initializer const initial =
         detail::initial_table(b.scope().initial, form.rows(), form.columns());
-    operand const table = b.parameter(form.rows(), form.columns(), initial, true, {"weight"});
+    detail::operand const table =
+        b.parameter(form.rows(), form.columns(), initial, true, {"weight"});
     b.set(b.row_bias(b.current(), table));
   }
 };

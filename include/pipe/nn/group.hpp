@@ -15,7 +15,7 @@ namespace pp {
 /// Gradients still pass through to trained parameters before them.
 template <class... L>
 struct Frozen {
-  using parts = layers<L...>;
+  using parts = detail::layers<L...>;
   static constexpr bool decorates = true;
   static constexpr int times = 1;
   template <class Builder>
@@ -28,10 +28,10 @@ struct Frozen {
 template <auto Numerator, int Denominator = 1>
 struct LearningRate : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = option_kind::learning_rate;
-  static constexpr option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr auto option = detail::option_kind::learning_rate;
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
   /// Multiplies the rates of the parameters in scope: nested groups multiply.
-  static constexpr void set(parameter_scope& s) {
+  static constexpr void set(detail::parameter_scope& s) {
     s.rate_scale *= quotient::template value<double>();
   }
 };
@@ -40,9 +40,9 @@ struct LearningRate : detail::ratio<Numerator, Denominator> {
 template <auto Numerator, int Denominator = 1>
 struct WeightDecay : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = option_kind::weight_decay;
-  static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void set(parameter_scope& s) {
+  static constexpr auto option = detail::option_kind::weight_decay;
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr void set(detail::parameter_scope& s) {
     s.decay_scale *= quotient::template value<double>();
   }
 };
@@ -62,12 +62,13 @@ using joined = decltype((layers<>{} + ... + Lists{}));
 /// holds.
 template <class... Items>
 struct Group {
-  using parts =
-      detail::joined<std::conditional_t<detail::group_option<Items>, layers<>, layers<Items>>...>;
-  using options =
-      detail::joined<std::conditional_t<detail::group_option<Items>, layers<Items>, layers<>>...>;
+  using parts = detail::joined<
+      std::conditional_t<detail::group_option<Items>, detail::layers<>, detail::layers<Items>>...>;
+  using options = detail::joined<
+      std::conditional_t<detail::group_option<Items>, detail::layers<Items>, detail::layers<>>...>;
   static constexpr unsigned takes =
-      option_kinds(option_kind::learning_rate, option_kind::weight_decay, option_kind::initial);
+      detail::option_kinds(detail::option_kind::learning_rate, detail::option_kind::weight_decay,
+                           detail::option_kind::initial);
   static constexpr bool decorates = true;
   static constexpr int times = 1;
   template <class Builder>
@@ -77,7 +78,7 @@ struct Group {
 
  private:
   template <class Item>
-  static constexpr void apply(parameter_scope& s) {
+  static constexpr void apply(detail::parameter_scope& s) {
     if constexpr (detail::group_option<Item>) Item::set(s);
   }
 };

@@ -45,13 +45,13 @@ concept constant_recipe = !initial_recipe<R> || is_constant<recipe_call<R, 64, 6
 
 /// Uniform in +-sqrt(6 / (inputs + outputs)). Source: Glorot and Bengio, 2010; xavier_uniform_.
 struct XavierUniform {
-  static constexpr initializer of(int inputs, int outputs) {
+  static constexpr detail::initializer of(int inputs, int outputs) {
     return {distribution::uniform, detail::constexpr_sqrt(6.0f / (float(inputs) + float(outputs)))};
   }
 };
 /// Normal with deviation sqrt(2 / (inputs + outputs)). Source: the same; xavier_normal_.
 struct XavierNormal {
-  static constexpr initializer of(int inputs, int outputs) {
+  static constexpr detail::initializer of(int inputs, int outputs) {
     return {distribution::normal, detail::constexpr_sqrt(2.0f / (float(inputs) + float(outputs)))};
   }
 };
@@ -61,13 +61,13 @@ using Xavier = XavierUniform;
 /// Uniform in +-sqrt(6 / inputs): keeps the variance of activations through a ReLU. Source: He et
 /// al., 2015; kaiming_uniform_ with nonlinearity="relu", mode="fan_in".
 struct KaimingUniform {
-  static constexpr initializer of(int inputs, int) {
+  static constexpr detail::initializer of(int inputs, int) {
     return {distribution::uniform, detail::constexpr_sqrt(6.0f / float(inputs))};
   }
 };
 /// Normal with deviation sqrt(2 / inputs). Source: the same; kaiming_normal_.
 struct KaimingNormal {
-  static constexpr initializer of(int inputs, int) {
+  static constexpr detail::initializer of(int inputs, int) {
     return {distribution::normal, detail::constexpr_sqrt(2.0f / float(inputs))};
   }
 };
@@ -78,8 +78,8 @@ using Kaiming = KaimingUniform;
 template <auto Numerator, int Denominator = 1>
 struct Normal : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr initializer of(int, int) {
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr detail::initializer of(int, int) {
     return {distribution::normal, float(quotient::template value<double>())};
   }
 };
@@ -89,15 +89,16 @@ struct Normal : detail::ratio<Numerator, Denominator> {
 template <int Numerator, int Denominator, int Depth>
 struct ScaledNormal : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr option_number number = quotient::in(quotient::at_least_zero() && Depth > 0);
-  static constexpr initializer of(int, int) {
+  static constexpr detail::option_number number =
+      quotient::in(quotient::at_least_zero() && Depth > 0);
+  static constexpr detail::initializer of(int, int) {
     return {distribution::normal, float(quotient::template value<double>()) /
                                       detail::constexpr_sqrt(2.0f * float(Depth))};
   }
 };
 /// Zeros.
 struct Zeros {
-  static constexpr initializer of(int, int) { return {distribution::constant, 0}; }
+  static constexpr detail::initializer of(int, int) { return {distribution::constant, 0}; }
 };
 
 namespace detail {
@@ -126,25 +127,26 @@ template <class... Recipes>
 struct Init {
   static constexpr bool complete = (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) &&
                                    (detail::initial_recipe<Recipes> && ...);
-  static constexpr auto option = complete ? option_kind::initial : option_kind::none;
-  static constexpr option_number number = detail::first_out_of_range<Recipes...>();
+  static constexpr auto option =
+      complete ? detail::option_kind::initial : detail::option_kind::none;
+  static constexpr detail::option_number number = detail::first_out_of_range<Recipes...>();
   static constexpr bool is_constexpr = (detail::constant_recipe<Recipes> && ...);
-  static constexpr initial_rules rules = [] {
+  static constexpr detail::initial_rules rules = [] {
     if constexpr (complete)
       return detail::rules_of<Recipes...>();
     else
-      return initial_rules{};
+      return detail::initial_rules{};
   }();
-  static constexpr void set(parameter_scope& s) { s.initial = rules; }
+  static constexpr void set(detail::parameter_scope& s) { s.initial = rules; }
 };
 /// An option of Attention: as Init, for its output projection only. It takes precedence over Init.
 template <class... Recipes>
 struct OutputInit {
   static constexpr auto option =
-      Init<Recipes...>::complete ? option_kind::output_initial : option_kind::none;
-  static constexpr option_number number = Init<Recipes...>::number;
+      Init<Recipes...>::complete ? detail::option_kind::output_initial : detail::option_kind::none;
+  static constexpr detail::option_number number = Init<Recipes...>::number;
   static constexpr bool is_constexpr = Init<Recipes...>::is_constexpr;
-  static constexpr initial_rules output_rules = Init<Recipes...>::rules;
+  static constexpr detail::initial_rules output_rules = Init<Recipes...>::rules;
 };
 
 namespace detail {

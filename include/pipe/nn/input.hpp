@@ -10,7 +10,8 @@ namespace pp {
 /// Token ids in [0, Vocabulary), `Context` of them per sample; -1 is padding.
 template <int Vocabulary, int Context>
 struct Tokens {
-  static constexpr handle input{operand{space::input, 0}, shape(Context), true, Vocabulary};
+  static constexpr detail::handle input{detail::operand{detail::space::input, 0}, shape(Context),
+                                        true, Vocabulary};
 };
 
 /// Samples of real numbers: Input<784>, Input<128, 64> (T, C), Input<32, 32, 3> (H, W, C). One to
@@ -22,7 +23,7 @@ struct Input {
       return shape(Extents...);
     return shape{};  // refused by the builder
   }();
-  static constexpr handle input{operand{space::input, 0}, form};
+  static constexpr detail::handle input{detail::operand{detail::space::input, 0}, form};
 };
 
 namespace detail {

@@ -12,7 +12,7 @@ namespace pp {
 
 /// An option: no bias in a Linear or an Attention.
 struct NoBias {
-  static constexpr auto option = option_kind::bias;
+  static constexpr auto option = detail::option_kind::bias;
 };
 
 namespace detail {
@@ -46,8 +46,9 @@ constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initia
 /// cost:    forward 2 K Outputs FLOPs per row; backward twice that, for dx = dy w' and dw = x' dy
 template <int Outputs, class... Options>
 struct Linear {
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::bias, option_kind::initial);
+  using options = detail::layers<Options...>;
+  static constexpr unsigned takes =
+      detail::option_kinds(detail::option_kind::bias, detail::option_kind::initial);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>

@@ -29,9 +29,9 @@ concept loss_layer = requires {
 template <auto Numerator, int Denominator = 1>
 struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = option_kind::smoothing;
-  static constexpr option_number number = quotient::in(quotient::at_most_one());
-  static constexpr void join(loss_operands& in) {
+  static constexpr auto option = detail::option_kind::smoothing;
+  static constexpr detail::option_number number = quotient::in(quotient::at_most_one());
+  static constexpr void join(detail::loss_operands& in) {
     in.cross_entropy.smoothing = quotient::template value<float>();
   }
 };
@@ -41,9 +41,9 @@ struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
 template <auto Numerator, int Denominator = 1>
 struct ZLoss : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = option_kind::z;
-  static constexpr option_number number = quotient::in(quotient::at_least_zero());
-  static constexpr void join(loss_operands& in) {
+  static constexpr auto option = detail::option_kind::z;
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+  static constexpr void join(detail::loss_operands& in) {
     in.cross_entropy.z_loss = quotient::template value<float>();
   }
 };
@@ -56,26 +56,26 @@ struct ZLoss : detail::ratio<Numerator, Denominator> {
 template <class... Options>
 struct CrossEntropyWith : detail::loss_with<Options...> {
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes =
-      option_kinds(option_kind::smoothing, option_kind::z, option_kind::class_weights,
-                   option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes = detail::option_kinds(
+      detail::option_kind::smoothing, detail::option_kind::z, detail::option_kind::class_weights,
+      detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     if constexpr (with::weighs_classes)
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
-        return b.report(fault_kind::class_weights_differ, shape(classes),
+        return b.report(detail::fault_kind::class_weights_differ, shape(classes),
                         shape(with::class_weights::count));
-    loss_operands in = with::further_inputs(b, shape{});
+    detail::loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);
-    if (with::weighs_classes) in.cross_entropy.term = row_term::weighted_by_class;
+    if (with::weighs_classes) in.cross_entropy.term = detail::row_term::weighted_by_class;
     b.loss(op_kind::cross_entropy, b.current(), in);
   }
 
  private:
   template <class O>
-  static constexpr void add(loss_operands& in) {
+  static constexpr void add(detail::loss_operands& in) {
     if constexpr (requires { O::join(in); }) O::join(in);
     (void)in;
   }
@@ -90,7 +90,8 @@ struct CrossEntropy : CrossEntropyWith<> {};
 /// options: Weights, Reduction
 template <class... Options>
 struct MSEWith : detail::loss_with<Options...> {
-  static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes =
+      detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -114,8 +115,8 @@ template <class F, class... Options>
 struct element_loss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes =
-      option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes = detail::option_kinds(
+      detail::option_kind::target, detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -135,8 +136,8 @@ template <class F, class... Options>
 struct label_loss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes =
-      option_kinds(option_kind::target, option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes = detail::option_kinds(
+      detail::option_kind::target, detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -154,8 +155,9 @@ template <class... Options>
 struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
   static constexpr bool reads_logits = true;
   static constexpr unsigned takes =
-      option_kinds(option_kind::positive_weight, option_kind::weights, option_kind::reduction);
-  using positive = detail::option_of<option_kind::positive_weight, Options...>;
+      detail::option_kinds(detail::option_kind::positive_weight, detail::option_kind::weights,
+                           detail::option_kind::reduction);
+  using positive = detail::option_of<detail::option_kind::positive_weight, Options...>;
   static constexpr int least_target = 0, most_target = 1;
 
   /// log(1 + e^x) - t x, without PosWeight, as (x + |x|) / 2 - x t + log(1 + e^-|x|), whose
@@ -194,7 +196,8 @@ struct BCE : BCEWith<> {};
 /// options: Weights, Reduction
 template <auto Numerator = 1, int Denominator = 1, class... Options>
 struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
-  static constexpr unsigned takes = option_kinds(option_kind::weights, option_kind::reduction);
+  static constexpr unsigned takes =
+      detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   using delta = detail::ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -26,8 +26,8 @@ struct Sum;
 template <class How>
 struct Reduction {
   static constexpr bool sums = std::is_same_v<How, Sum>;
-  static constexpr auto option =
-      sums || std::is_same_v<How, Mean> ? option_kind::reduction : option_kind::none;
+  static constexpr auto option = sums || std::is_same_v<How, Mean> ? detail::option_kind::reduction
+                                                                   : detail::option_kind::none;
 };
 
 /// A weight for each row of the model's output (for each sample, if the output is one row), in the
@@ -37,7 +37,7 @@ struct Reduction {
 /// shape: numbers [rows of the output]
 template <text Name>
 struct Weights {
-  static constexpr auto option = option_kind::weights;
+  static constexpr auto option = detail::option_kind::weights;
   static constexpr text name = Name;
 };
 
@@ -47,7 +47,7 @@ struct Weights {
 /// shape: that of the output for an element_loss, [rows of the output] for a label_loss
 template <text Name>
 struct Target {
-  static constexpr auto option = option_kind::target;
+  static constexpr auto option = detail::option_kind::target;
   static constexpr bool repeats = true;
   static constexpr text name = Name;
 };
@@ -56,11 +56,11 @@ struct Target {
 /// class, at least one above 0; under a mean only their ratios matter.
 template <int... Each>
 struct ClassWeights {
-  static constexpr auto option = option_kind::class_weights;
+  static constexpr auto option = detail::option_kind::class_weights;
   static constexpr int count = sizeof...(Each);
   static constexpr long sum = (0L + ... + Each);
-  static constexpr option_number number{((Each >= 0) && ...) && sum > 0,
-                                        int((0 + ... + (Each < 0 ? Each : 0))), 1};
+  static constexpr detail::option_number number{((Each >= 0) && ...) && sum > 0,
+                                                int((0 + ... + (Each < 0 ? Each : 0))), 1};
 
   /// The weight of a class.
   ///
@@ -77,8 +77,8 @@ struct ClassWeights {
 template <auto Numerator, int Denominator = 1>
 struct PosWeight : detail::ratio<Numerator, Denominator> {
   using quotient = detail::ratio<Numerator, Denominator>;
-  static constexpr auto option = option_kind::positive_weight;
-  static constexpr option_number number = quotient::in(quotient::positive());
+  static constexpr auto option = detail::option_kind::positive_weight;
+  static constexpr detail::option_number number = quotient::in(quotient::positive());
 };
 
 namespace detail {

@@ -42,7 +42,7 @@ struct Map {
       { F::derivative(x) } -> std::convertible_to<float>;
     };
     if constexpr (!has_forward || !has_derivative)
-      b.report_missing(fault_kind::formula_is_incomplete,
+      b.report_missing(detail::fault_kind::formula_is_incomplete,
                        has_forward ? member::derivative : member::forward);
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));

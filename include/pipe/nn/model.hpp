@@ -191,10 +191,11 @@ template <class... Items>
 struct Model : detail::any_model {
   using items = detail::lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
-  using diagnosis = decltype(diagnose<items::fault, typename items::leaves,
-                                      typename decltype(items::spell_repeated_name())::type>());
+  using diagnosis =
+      decltype(detail::diagnose<items::fault, typename items::leaves,
+                                typename decltype(items::spell_repeated_name())::type>());
   // The name of the diagnosis is a heading in docs/reference/errors.md.
-  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);
+  static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
   static constexpr bool labels_are_ids = detail::ends_in_ids<typename items::loss>();
 
   /// The items that are lowered: after a reported fault, the smallest model with the same kinds of
@@ -205,7 +206,7 @@ struct Model : detail::any_model {
                                           std::conditional_t<labels_are_ids, CrossEntropy, MSE>>>;
   using leaves = typename described::leaves;
   using loss = typename described::loss;
-  using graph_type = pp::graph<described::measured.size>;
+  using graph_type = detail::graph<described::measured.size>;
   static constexpr graph_type graph = described::lower();
   /// The graph on the heap, made at run time: for a model that is too large for a constant.
   static graph_type* new_graph() { return described::template lower_on_heap<graph_type>(); }

@@ -28,7 +28,7 @@ struct Stash {
 /// An option of Pop: concatenation along the last extent, the current value first. Without it the
 /// values are added.
 struct Concat {
-  static constexpr auto option = option_kind::join;
+  static constexpr auto option = detail::option_kind::join;
 };
 
 /// Adds a stashed value of the same shape, or concatenates it.
@@ -37,20 +37,21 @@ struct Concat {
 template <text Key, class... How>
 struct Pop {
   static constexpr text key = Key;
-  using options = layers<How...>;
-  static constexpr unsigned takes = option_kinds(option_kind::join);
+  using options = detail::layers<How...>;
+  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::join);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
-    handle const x = b.current(), z = b.recall(Key.view());
+    detail::handle const x = b.current(), z = b.recall(Key.view());
     if (!b.ok()) return;
-    if (z.is_ids) return b.report(fault_kind::needs_real_numbers, shape{}, z.form);
+    if (z.is_ids) return b.report(detail::fault_kind::needs_real_numbers, shape{}, z.form);
     if constexpr (sizeof...(How) == 0) {
-      if (!(z.form == x.form)) return b.report(fault_kind::popped_shape_differs, x.form, z.form);
+      if (!(z.form == x.form))
+        return b.report(detail::fault_kind::popped_shape_differs, x.form, z.form);
       b.set(b.add(x, z));
     } else {
       if (!(z.form.with_columns(1) == x.form.with_columns(1)))
-        return b.report(fault_kind::popped_shape_differs, x.form, z.form);
+        return b.report(detail::fault_kind::popped_shape_differs, x.form, z.form);
       b.set(b.concat(x, z));
     }
   }
@@ -109,7 +110,7 @@ struct Tied {
   static constexpr text tied_name = Name;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    using L = named_layer<Name, typename Builder::leaves>;
+    using L = detail::named_layer<Name, typename Builder::leaves>;
     if (!b.needs_named(Name.view())) return;
     if constexpr (requires { L::embeds; })
       if (!b.current().is_ids) return b.set(b.matmul_transposed(b.current(), b.tied(Name.view())));

@@ -12,9 +12,9 @@ namespace pp {
 /// `Epsilon<1, 1'000'000'000'000>` is BERT's.
 template <long long Numerator, long long Denominator = 1>
 struct Epsilon {
-  static constexpr auto option = option_kind::epsilon;
-  static constexpr option_number number{Numerator > 0 && Denominator > 0, int(Numerator),
-                                        int(Denominator)};
+  static constexpr auto option = detail::option_kind::epsilon;
+  static constexpr detail::option_number number{Numerator > 0 && Denominator > 0, int(Numerator),
+                                                int(Denominator)};
   static constexpr void join(float& epsilon) {
     epsilon = float(double(Numerator) / double(Denominator));
   }
@@ -29,16 +29,18 @@ struct Epsilon {
 ///          of values
 template <class... Options>
 struct LayerNormWith {
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::epsilon);
+  using options = detail::layers<Options...>;
+  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
     float epsilon = 1e-5f;
     (Options::join(epsilon), ...);
     int const width = b.current().form.columns();
-    operand const gamma = b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
-    operand const beta = b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
+    detail::operand const gamma =
+        b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});
+    detail::operand const beta =
+        b.parameter(1, width, {distribution::constant, 0}, false, {"bias"});
     b.set(b.norm(b.current(), gamma, beta, true, epsilon));
   }
 };
@@ -52,16 +54,16 @@ struct LayerNorm : LayerNormWith<> {};
 /// source:  Zhang, Sennrich, Root Mean Square Layer Normalization, 2019
 template <class... Options>
 struct RMSNormWith {
-  using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::epsilon);
+  using options = detail::layers<Options...>;
+  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
     float epsilon = 1.1920929e-7f;
     (Options::join(epsilon), ...);
-    operand const gamma =
+    detail::operand const gamma =
         b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});
-    b.set(b.norm(b.current(), gamma, operand{}, false, epsilon));
+    b.set(b.norm(b.current(), gamma, detail::operand{}, false, epsilon));
   }
 };
 /// RMSNormWith without options: epsilon 1.1920929e-7.

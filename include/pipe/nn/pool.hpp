@@ -28,14 +28,14 @@ struct pooled {
 /// The mean over the positions of a sample that are not padding.
 ///
 /// shape:  (T, C) -> (C); all extents but the last are positions
-struct MeanPool : detail::pooled<pool_kind::mean> {};
+struct MeanPool : detail::pooled<detail::pool_kind::mean> {};
 /// The first position that is not padding.
 ///
 /// shape:  (T, C) -> (C)
-struct FirstPosition : detail::pooled<pool_kind::first> {};
+struct FirstPosition : detail::pooled<detail::pool_kind::first> {};
 /// The last position that is not padding, whose row depends on the whole sample in a causal model.
 ///
 /// shape:  (T, C) -> (C)
-struct LastPosition : detail::pooled<pool_kind::last> {};
+struct LastPosition : detail::pooled<detail::pool_kind::last> {};
 
 }  // namespace pp

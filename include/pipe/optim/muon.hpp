@@ -100,7 +100,7 @@ struct Muon {
     for (long const other : {Backend::template contraction_elements<T>(e.wide, e.wide, e.wide),
                              Backend::template contraction_elements<T>(e.tall, e.wide, e.wide)})
       if (other > most) most = other;
-    return 2 * padded<T>(s.elements()) + 2 * padded<T>(e.wide * e.wide) + most;
+    return 2 * detail::padded<T>(s.elements()) + 2 * detail::padded<T>(e.wide * e.wide) + most;
   }
 
   /// Element i: the momentum m and the matrix to be orthogonalised, x.
@@ -153,10 +153,10 @@ struct Muon {
     extents const e(t.shape);
     bool const lies = t.shape.rows < t.shape.columns;
     T* x = t.workspace;
-    T* next = x + padded<T>(n);
-    T* const s = next + padded<T>(n);
-    T* const square = s + padded<T>(e.wide * e.wide);
-    T* const free = square + padded<T>(e.wide * e.wide);
+    T* next = x + detail::padded<T>(n);
+    T* const s = next + detail::padded<T>(n);
+    T* const square = s + detail::padded<T>(e.wide * e.wide);
+    T* const free = square + detail::padded<T>(e.wide * e.wide);
 
     k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale),
                          T(1 - momentum), T(nesterov ? 1 - momentum : 0)});

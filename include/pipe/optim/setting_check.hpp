@@ -46,13 +46,15 @@ class setting_check {
   /// At least `least`.
   void count(std::string_view name, long value, long least) const {
     if (value < least)
-      throw_error<data_error>({owner_, dot(), name, ": expected ", least, " or more, got ", value});
+      detail::throw_error<data_error>(
+          {owner_, dot(), name, ": expected ", least, " or more, got ", value});
   }
 
   /// Throws data_error: `value` is not what was expected.
   [[noreturn, gnu::cold]] void refuse(std::string_view name, double value,
                                       char const* expected) const {
-    throw_error<data_error>({owner_, dot(), name, ": expected ", expected, ", got ", value});
+    detail::throw_error<data_error>(
+        {owner_, dot(), name, ": expected ", expected, ", got ", value});
   }
 
  private:

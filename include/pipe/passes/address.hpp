@@ -8,7 +8,7 @@
 #include <pipe/graph/graph.hpp>
 
 PIPE_OPTIMIZED_BEGIN
-namespace pp {
+namespace pp::detail {
 
 /// The memory regions of a rank.
 enum class region : unsigned char {
@@ -54,8 +54,6 @@ struct placed_operand {
   short layer = 0;      // the top-level layer of its group: a chain has several
 };
 
-namespace detail {
-
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:
 /// the number of a group or, above all groups, of a chain.
 struct launch {
@@ -65,7 +63,5 @@ struct launch {
   bool recomputed = false;  // repeats a launch of the forward program
 };
 
-}  // namespace detail
-
-}  // namespace pp
+}  // namespace pp::detail
 PIPE_OPTIMIZED_END

@@ -7,7 +7,7 @@
 
 #include <pipe/passes/value_table.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A value in a boundary's slot, `offset` bytes from its start.
 struct handed_on {
@@ -21,16 +21,12 @@ struct boundary {
   long forward_bytes = 0, gradient_bytes = 0;
 };
 
-namespace detail {
-
 /// The index of x in a list, or -1.
 constexpr int find(view<handed_on> list, operand x) {
   for (int i = 0; i < list.count; ++i)
     if (list.items[i].what == x) return i;
   return -1;
 }
-
-}  // namespace detail
 
 /// The boundaries of all stages: number s is before stage s. The first and the last are empty.
 struct boundary_table {
@@ -95,7 +91,7 @@ constexpr void find_boundaries(graph_view const& g, gradient_view const& backwar
       e.forward_bytes += values.bytes(v);
       operand const gradient = backward.entering(cuts[s], v);
       bool const known =  // two values may have one gradient
-          detail::find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
+          find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
       if (gradient.where != space::value || known) continue;
       items.push_back(handed_on{gradient, e.gradient_bytes});
       e.gradient_bytes += values.bytes(v);
@@ -104,4 +100,4 @@ constexpr void find_boundaries(graph_view const& g, gradient_view const& backwar
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

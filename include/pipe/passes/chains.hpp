@@ -6,7 +6,7 @@
 
 #include <pipe/passes/programs.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Launches [first, first + count) of a program as one launch. `form`: an index of the backend, the
 /// way in which it runs the chain.
@@ -122,4 +122,4 @@ constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, la
   return k;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -16,7 +16,7 @@
 #include <pipe/passes/stage_programs.hpp>
 #include <pipe/passes/uses.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Cuts model M into `Stages` by partition policy `Cutter` and compiles every stage.
 ///
@@ -45,7 +45,7 @@ struct compilation {
   /// The numbers of the random streams as kernels read them from memory: 0, 1, 2 ...
   static constexpr int stream_count = count_streams(forward.ops);
   static constexpr auto streams = [](auto...) {
-    detail::list<int, stream_count> numbers;
+    list<int, stream_count> numbers;
     for (int i = 0; i < stream_count; ++i) numbers[i] = i;
     return numbers;
   }();
@@ -53,7 +53,7 @@ struct compilation {
   // ---- partition ----
 
   static constexpr auto training_costs = [](auto...) {
-    detail::list<unit_cost, units> c;
+    list<unit_cost, units> c;
     add_costs(op_list::forward, forward.ops, c.items);
     add_costs(op_list::input_gradients, backward.input_ops, c.items);
     add_costs(op_list::weight_gradients, backward.weight_ops, c.items);
@@ -61,14 +61,14 @@ struct compilation {
   }();
   /// cuts[s] is the first unit of stage s; cuts[stages] is the number of units.
   static constexpr auto cuts = [](auto...) {
-    detail::list<long, units> total;
+    list<long, units> total;
     for (int u = 0; u < units; ++u) total[u] = training_time(training_costs[u]);
-    detail::list<int, stages + 1> c;
+    list<int, stages + 1> c;
     Cutter::cut(total, units, stages, c);
     return c;
   }();
   static constexpr auto stage_of_unit = [](auto...) {
-    detail::list<short, units> stage;
+    list<short, units> stage;
     for (int s = 0; s < stages; ++s)
       for (int u = cuts[s]; u < cuts[s + 1]; ++u) stage[u] = short(s);
     return stage;
@@ -77,21 +77,21 @@ struct compilation {
   // ---- boundaries ----
 
   static constexpr auto is_statistic = [](auto...) {
-    detail::list<bool, sizes.values> wide;
+    list<bool, sizes.values> wide;
     mark_statistics(forward.ops, wide.items);
     return wide;
   }();
   static constexpr value_table values{forward.values, backward.values, is_statistic.items, Widths,
                                       Samples};
   static constexpr auto last_reader = [](auto...) {
-    detail::list<short, sizes.values> reader;
+    list<short, sizes.values> reader;
     find_last_readers(forward.ops, reader.items);
     return reader;
   }();
   template <int Items>
   struct boundary_memory {
-    detail::list<boundary_table::entry, stages + 1> entries;
-    detail::list<handed_on, Items> items;
+    list<boundary_table::entry, stages + 1> entries;
+    list<handed_on, Items> items;
     int count = 0;
   };
   static constexpr auto crossing_values = [](auto...) {
@@ -108,14 +108,14 @@ struct compilation {
   // ---- recompute ----
 
   struct recompute_memory {
-    detail::list<bool, sizes.ops> runs;
-    detail::list<bool, sizes.values> dropped;
+    list<bool, sizes.ops> runs;
+    list<bool, sizes.values> dropped;
     int ops = 0;
   };
   static constexpr recompute_memory recomputed = [](auto...) {
     recompute_memory r;
     if constexpr (recompute::recomputes) {
-      detail::list<bool, sizes.values> read;
+      list<bool, sizes.values> read;
       recompute_plan plan{r.runs.items, r.dropped.items};
       plan_recompute(forward, backward, rule_of<recompute>(), stage_of_unit.items, read.items,
                      plan);
@@ -124,7 +124,7 @@ struct compilation {
     return r;
   }();
   static constexpr auto recomputed_ops = [](auto...) {
-    detail::list<op, recomputed.ops> ops;
+    list<op, recomputed.ops> ops;
     sink<op> to{ops.items};
     list_recomputed(forward.ops, recomputed.runs.items, to);
     return ops;
@@ -133,7 +133,7 @@ struct compilation {
       lists_of(forward, backward, view<op>{recomputed_ops.items, recomputed.ops});
   /// Costs per unit and sample.
   static constexpr auto costs = [](auto...) {
-    detail::list<unit_cost, units> c = training_costs;
+    list<unit_cost, units> c = training_costs;
     if constexpr (recomputed.ops > 0)
       add_costs(op_list::recompute, ops[op_list::recompute], c.items);
     return c;
@@ -142,8 +142,8 @@ struct compilation {
   // ---- fuse ----
 
   struct count_memory {
-    detail::list<int, value_count> by_all, by_backward;
-    detail::list<int, recomputed.ops == 0 ? 0 : value_count> by_recompute;
+    list<int, value_count> by_all, by_backward;
+    list<int, recomputed.ops == 0 ? 0 : value_count> by_recompute;
     per_op_list<int> operands;  // an upper bound
   };
   static constexpr count_memory counted = [](auto...) {
@@ -163,9 +163,9 @@ struct compilation {
 
   template <int Ops, int Operands>
   struct fuse_memory {
-    detail::list<segment, Ops> segments;
-    detail::list<operand, Operands> operands;
-    detail::list<int, Ops> distinct;
+    list<segment, Ops> segments;
+    list<operand, Operands> operands;
+    list<int, Ops> distinct;
     int segment_count = 0, operand_count = 0, distinct_count = 0;
     constexpr operator fused_view() const {
       return fused_view{{segments.items, segment_count},
@@ -177,10 +177,10 @@ struct compilation {
   static constexpr auto fuse_list = [](auto...) {
     constexpr int count = ops[L].count;
     fuse_memory<count, counted.operands[L]> f;
-    detail::list<std::uint64_t, count + 1> hashes;
-    detail::list<int, count + 1> after;
+    list<std::uint64_t, count + 1> hashes;
+    list<int, count + 1> after;
     fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
-    detail::list<int, counted.operands[L]> sources;
+    list<int, counted.operands[L]> sources;
     fuse(ops[L], forward.repetitions, uses[L], stage_of_unit.items,
          fuse_scratch{hashes.items, after.items, sources.items}, out);
     f.segment_count = out.segments.count;
@@ -197,7 +197,7 @@ struct compilation {
   // ---- kernel groups, for the backend to instantiate ----
 
   struct number_memory {
-    detail::list<int, kernels.fused[op_list::recompute].distinct.count> recomputed;
+    list<int, kernels.fused[op_list::recompute].distinct.count> recomputed;
     group_numbers numbers;
   };
   static constexpr number_memory numbered = [](auto...) {
@@ -209,13 +209,13 @@ struct compilation {
                                          numbered.numbers.count};
   static constexpr int groups = numbers.count;
   static constexpr auto shapes = [](auto...) {
-    detail::list<group, groups> all;
+    list<group, groups> all;
     describe_groups(kernels, numbers, all.items);
     return all;
   }();
   static constexpr group const& group_at(int g) { return shapes[g]; }
   static constexpr auto written = [](auto...) {
-    detail::list<unsigned, groups> slots;
+    list<unsigned, groups> slots;
     for (int g = 0; g < groups; ++g) slots[g] = slots_written(shapes[g]);
     return slots;
   }();
@@ -236,7 +236,7 @@ struct compilation {
                                         written.items,
                                         SplitsBackward};
   static constexpr auto ranges = [](auto...) {
-    detail::list<stage_range, stages> r;
+    list<stage_range, stages> r;
     find_ranges(whole, r.items);
     return r;
   }();
@@ -247,4 +247,4 @@ struct compilation {
   using programs = stage_programs<compilation, S, Drops, Chains>;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -15,7 +15,7 @@
 #include <pipe/passes/launches.hpp>
 #include <pipe/passes/uses.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The backward ops of a graph, on the heap.
 class heap_gradients {
@@ -289,4 +289,4 @@ class heap_stage {
   operand_places places_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -6,7 +6,7 @@
 #include <pipe/graph/cost.hpp>
 #include <pipe/passes/op_list.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The costs of a unit per sample: forward, B, W, and recomputation.
 using unit_cost = per_op_list<cost>;
@@ -27,4 +27,4 @@ constexpr long training_time(unit_cost const& c) {
          estimated_time(c[op_list::weight_gradients]);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

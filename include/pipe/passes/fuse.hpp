@@ -17,7 +17,7 @@
 #include <pipe/passes/group.hpp>
 #include <pipe/passes/known_groups.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether op `next` may join the group of ops [begin, at), which ends in op `last`: rules 1 to 3
 /// above.
@@ -143,4 +143,4 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

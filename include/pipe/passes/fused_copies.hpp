@@ -7,7 +7,7 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/known_groups.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The fusion of a copy, as that of an earlier copy of the same repetition.
 ///
@@ -159,4 +159,4 @@ class fused_copies {
   copy_model model_{};
 };
 
-}  // namespace pp
+}  // namespace pp::detail

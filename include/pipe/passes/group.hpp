@@ -10,7 +10,7 @@
 #include <pipe/base/static_vector.hpp>
 #include <pipe/graph/op.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// One pointwise op of a group: v = op(v, operand), optionally stored. Slots are indices into a
 /// launch's operand list.
@@ -28,9 +28,9 @@ struct group {
   static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
-  short leaf = 0;               // of an anchor with a formula: the layer type with it
-  int rows = 0, columns = 0;    // per sample, as in op
-  pp::attributes attributes{};  // of the anchor
+  short leaf = 0;                   // of an anchor with a formula: the layer type with it
+  int rows = 0, columns = 0;        // per sample, as in op
+  detail::attributes attributes{};  // of the anchor
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
   static_vector<step, max_steps> prologue, epilogue;
@@ -59,7 +59,7 @@ using operands = static_vector<operand, group::max_slots>;
 /// A group and the operands of one of its launches.
 struct described_group {
   group shape;
-  pp::operands operands;
+  detail::operands operands;
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
@@ -70,4 +70,4 @@ struct segment {
   int first = 0, operands = 0;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

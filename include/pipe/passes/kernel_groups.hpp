@@ -8,7 +8,7 @@
 #include <pipe/passes/fuse.hpp>
 #include <pipe/passes/op_list.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The lists of ops, the number of reads of their values, and the launches that they were fused
 /// into.
@@ -84,4 +84,4 @@ constexpr unsigned slots_written(group const& g) {
   return slots;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -9,7 +9,7 @@
 #include <pipe/base/view.hpp>
 #include <pipe/passes/group.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A list of ops as a list of launches.
 ///
@@ -34,8 +34,6 @@ struct fused_sinks {
   }
 };
 
-namespace detail {
-
 /// A hash. law: equal groups have equal hashes; callers check equality as well
 constexpr std::uint64_t hash_of(group const& g) {
   std::uint64_t h = 14695981039346656037u;
@@ -50,8 +48,6 @@ constexpr std::uint64_t hash_of(group const& g) {
     mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
   return h;
 }
-
-}  // namespace detail
 
 /// Working memory of fuse(), initially 0: one more item than ops; an item for each operand.
 struct fuse_scratch {
@@ -82,7 +78,7 @@ struct known_groups {
   /// The number of group g by hash and equality; a new one if it is not known.
   template <class Describe>
   constexpr int search(group const& g, Describe const& describe) {
-    std::uint64_t const h = detail::hash_of(g);
+    std::uint64_t const h = hash_of(g);
     for (int id = 0; id < count; ++id)
       if (hashes[id] == h && (id < int(first.size()) ? first[id] : describe(id)) == g) return id;
     hashes[count] = h;
@@ -91,4 +87,4 @@ struct known_groups {
   }
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -5,7 +5,7 @@
 
 #include <pipe/passes/memory.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The addresses of the operands of a stage's launches.
 ///
@@ -68,8 +68,8 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
 /// launches in order and the number of the chain.
 ///
 /// shape: single[n], numbers[chains] -> launches[count_launches()]
-constexpr void join_launches(view<detail::launch> single, view<launch_chain> chains,
-                             int const* numbers, detail::launch* launches) {
+constexpr void join_launches(view<launch> single, view<launch_chain> chains, int const* numbers,
+                             launch* launches) {
   chain_walk walk{chains};
   for (int i = 0, n = 0; i < single.count; ++n) {
     launches[n] = single[i];
@@ -85,7 +85,7 @@ constexpr void join_launches(view<detail::launch> single, view<launch_chain> cha
 ///
 /// shape: order[n] -> launches[n], placed[count_operands(order)]
 constexpr void list_launches(compiled_model const& m, operand_places const& places, program p,
-                             view<scheduled_segment> order, detail::launch* launches,
+                             view<scheduled_segment> order, launch* launches,
                              placed_operand* placed) {
   int n = 0;
   for (int i = 0; i < order.count; ++i) {
@@ -96,7 +96,7 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
     int const g = m.numbers.number(s.list, with.group);
     unsigned const written = m.written[g];
     short const layer = m.kernels.ops[s.list].items[with.begin].unit;
-    launches[i] = detail::launch{g, n, with.operands, layer, s.list == op_list::recompute};
+    launches[i] = launch{g, n, with.operands, layer, s.list == op_list::recompute};
     for (int k = 0; k < with.operands; ++k, ++n) {
       operand const x = first[k];
       bool const is_value = x.where == space::value;
@@ -110,4 +110,4 @@ constexpr void list_launches(compiled_model const& m, operand_places const& plac
   }
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -9,7 +9,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/passes/chains.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A block of scratch memory in use, in bytes; `last_use` is a position in the program.
 struct scratch_block {
@@ -184,7 +184,7 @@ class value_layout {
               recomputed_logits =
                   overwritten_logits(drops_ ? op_list::recompute : op_list::forward);
     program const backward = backward_of(m_.splits_backward);
-    if (loss_gradient >= 0 && detail::find(entered.gradient, loss.out[0]) >= 0 &&
+    if (loss_gradient >= 0 && find(entered.gradient, loss.out[0]) >= 0 &&
         in_backward(loss_gradient).any())
       scratch_.seen[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
@@ -198,7 +198,7 @@ class value_layout {
       bool const kept = for_backward && keeps(v);
       // A value that crosses the next cut is computed in its boundary slot, so sending it copies
       // nothing. Others are in the record if backward reads them, else in scratch.
-      int const leaves = detail::find(left.forward, value_operand(v));
+      int const leaves = find(left.forward, value_operand(v));
       if (leaves >= 0) {
         totals.rereads_result = totals.rereads_result || kept;
         out.values[at] = address{region::boundary_out, left.forward.items[leaves].offset};
@@ -221,7 +221,7 @@ class value_layout {
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
       // In the same way a gradient that leaves is computed in its slot.
-      if (int const i = detail::find(entered.gradient, value_operand(v)); i >= 0) {
+      if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
         totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
         out.recomputed[at] = address{region::gradient_out, entered.gradient.items[i].offset};
       } else {
@@ -295,4 +295,4 @@ class value_layout {
   scratch_allocator forward_scratch_, backward_scratch_;
 };
 
-}  // namespace pp
+}  // namespace pp::detail

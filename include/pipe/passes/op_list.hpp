@@ -6,7 +6,7 @@
 #include <pipe/base/view.hpp>
 #include <pipe/graph/differentiate.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The lists of ops. `recompute`: forward ops that run a second time, before backward, under a
 /// policy that recomputes.
@@ -38,4 +38,4 @@ constexpr int count_streams(view<op> ops) {
   return n;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

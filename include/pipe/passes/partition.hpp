@@ -5,7 +5,7 @@
 // is linear in the number of layers.
 #pragma once
 
-namespace pp {
+namespace pp::detail {
 
 /// Whether the costs can be cut into at most `stages` ranges, each of cost at most `bottleneck`.
 template <class Costs>
@@ -94,4 +94,4 @@ constexpr void partition_by_count(int layers, int stages, Cuts& cuts) {
     cuts[s] = s * (layers / stages) + (s < layers % stages ? s : layers % stages);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

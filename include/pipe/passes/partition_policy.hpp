@@ -9,27 +9,33 @@
 
 namespace pp {
 
+namespace detail {
+
 /// A partition policy: `P::cut(costs, layers, stages, cuts)`.
 ///
 /// shape: costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
 template <class P>
-concept partition_policy = requires(detail::list<long, 1> const& costs,
-                                    detail::list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
+concept partition_policy =
+    requires(list<long, 1> const& costs, list<int, 2>& cuts) { P::cut(costs, 1, 1, cuts); };
+
+}  // namespace detail
 
 /// Minimises the slowest stage by estimated cost (default).
 struct ByCost {
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
-    partition_by_cost(costs, layers, stages, cuts);
+    detail::partition_by_cost(costs, layers, stages, cuts);
   }
 };
 /// Equal numbers of layers.
 struct ByCount {
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
-    partition_by_count(layers, stages, cuts);
+    detail::partition_by_count(layers, stages, cuts);
   }
 };
+
+namespace detail {
 
 /// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp):
 /// nanoseconds per micro-batch.
@@ -45,6 +51,9 @@ constexpr long in_proportion(long time, long part, long all) {
                                      static_cast<double>(all))
                  : 0;
 }
+
+}  // namespace detail
+
 /// As ByCost, with the times of profile P instead of estimates; the plan's shares and the simulated
 /// schedule use them too.
 ///
@@ -59,16 +68,17 @@ struct ByProfile {
   };
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
-    partition_by_cost(times{}, layers, stages, cuts);
+    detail::partition_by_cost(times{}, layers, stages, cuts);
   }
   /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
   /// the time of recomputation, are in proportion to the estimates.
   static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long recompute) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
-    long const weight = in_proportion(backward, estimate.backward_weight,
-                                      estimate.backward_input + estimate.backward_weight);
+    long const weight = detail::in_proportion(backward, estimate.backward_weight,
+                                              estimate.backward_input + estimate.backward_weight);
     return chunk_cost{
-        forward, backward - weight + in_proportion(forward, recompute, estimate.forward), weight};
+        forward, backward - weight + detail::in_proportion(forward, recompute, estimate.forward),
+        weight};
   }
 };
 /// User-defined cuts: the first layer (from 0, as `explain` counts them) of the second, third ...
@@ -91,6 +101,8 @@ struct Cut {
   }
 };
 
+namespace detail {
+
 /// Whether cuts give every stage a layer, and every layer a stage.
 template <class Cuts>
 constexpr bool are_cuts(Cuts const& cuts, int layers, int stages) {
@@ -99,5 +111,7 @@ constexpr bool are_cuts(Cuts const& cuts, int layers, int stages) {
     if (cuts[s] >= cuts[s + 1]) return false;
   return true;
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -5,7 +5,7 @@
 
 #include <pipe/passes/stage.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The programs of a stage, each a list of segments: forward; B; W; and B with W, where each W runs
 /// as soon as it can.
@@ -87,4 +87,4 @@ constexpr void order_program(compiled_model const& m, stage_range const& r, prog
   ready(-1);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -12,7 +12,7 @@
 #include <pipe/graph/differentiate.hpp>
 #include <pipe/passes/recompute_policy.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// A policy as a value.
 struct recompute_rule {
@@ -78,4 +78,4 @@ constexpr void list_recomputed(view<op> ops, bool const* runs, sink<op>& to) {
     if (runs[i]) to.push_back(ops[i]);
 }
 
-}  // namespace pp
+}  // namespace pp::detail

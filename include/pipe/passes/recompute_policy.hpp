@@ -12,6 +12,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// The members of a policy, whether or not they are constants: whether the results of a kind of op
 /// are dropped, whether the last micro-batch keeps everything, and whether anything is dropped.
 template <class P>
@@ -55,6 +57,8 @@ constexpr member missing_of_recompute() {
   if constexpr (!has_keeps_last) return keeps_last;
   return none;
 }
+
+}  // namespace detail
 
 /// Stores everything that backward reads (default).
 struct RecomputeNothing {

@@ -8,7 +8,7 @@
 #include <pipe/passes/boundary.hpp>
 #include <pipe/passes/kernel_groups.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The ranges of one stage in the model's lists.
 struct stage_range {
@@ -75,11 +75,11 @@ constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
 /// The address at which stage s reads a value of another stage; none if it does not read it.
 constexpr address from_neighbour(compiled_model const& m, int s, operand x) {
   boundary const entered = m.boundaries[s], left = m.boundaries[s + 1];
-  if (int const i = detail::find(entered.forward, x); i >= 0)
+  if (int const i = find(entered.forward, x); i >= 0)
     return address{region::boundary_in, entered.forward.items[i].offset};
-  if (int const i = detail::find(left.gradient, x); i >= 0)
+  if (int const i = find(left.gradient, x); i >= 0)
     return address{region::gradient_in, left.gradient.items[i].offset};
   return address{};
 }
 
-}  // namespace pp
+}  // namespace pp::detail

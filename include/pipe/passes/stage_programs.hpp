@@ -7,18 +7,18 @@
 #include <pipe/base/list.hpp>
 #include <pipe/passes/launches.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// The memory of a stage's layout.
 template <int Values, int Parameters, int Passed>
 struct stage_layout : layout_totals {
-  detail::list<address, Values> values;       // in forward: forward values, then gradients
-  detail::list<address, Values> recomputed;   // in backward
-  detail::list<long, Parameters> parameters;  // offset of each parameter and of its gradient
-  detail::list<int, Parameters> by_offset;    // parameters in the order of their offsets
-  detail::list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
+  list<address, Values> values;       // in forward: forward values, then gradients
+  list<address, Values> recomputed;   // in backward
+  list<long, Parameters> parameters;  // offset of each parameter and of its gradient
+  list<int, Parameters> by_offset;    // parameters in the order of their offsets
+  list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
   // Values and gradients that leave the stage without being computed at their slot.
-  detail::list<copied, Passed> passed_values, passed_gradients;
+  list<copied, Passed> passed_values, passed_gradients;
   int passed_value_count = 0, passed_gradient_count = 0;
 };
 
@@ -34,7 +34,7 @@ struct stage_programs {
 
   template <program P>
   static constexpr auto order = [](auto...) {
-    detail::list<scheduled_segment, length_of(P, range, Drops)> o;
+    list<scheduled_segment, length_of(P, range, Drops)> o;
     sink<scheduled_segment> to{o.items};
     order_program(C::whole, range, P, Drops, to);
     return o;
@@ -48,7 +48,7 @@ struct stage_programs {
   static constexpr unplaced_program unplaced{&C::whole, C::shapes.items, order_view<P>};
   template <int Most>
   struct chain_memory {
-    detail::list<launch_chain, Most> items;
+    list<launch_chain, Most> items;
     int count = 0;
   };
   template <program P>
@@ -83,13 +83,13 @@ struct stage_programs {
     layout_sinks out{
         l.values.items,     l.recomputed.items,      l.parameters.items,        l.by_offset.items,
         l.transposed.items, {l.passed_values.items}, {l.passed_gradients.items}};
-    detail::list<char, parameters> turn;
+    list<char, parameters> turn;
     lay_out_parameters(C::whole, range, turn.items, out, l.bytes);
-    detail::list<detail::list<occurrence, values>, program_count> seen;
-    detail::list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
+    list<list<occurrence, values>, program_count> seen;
+    list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
     layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
     for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen[p].items;
-    detail::list<bool, Chains::any ? values : 0> in_memory;
+    list<bool, Chains::any ? values : 0> in_memory;
     if constexpr (Chains::any) scratch.in_memory = in_memory.items;
     value_layout pass(C::whole, range, S, Drops, scratch);
     note<program::forward>(pass, in_memory.items);
@@ -127,7 +127,7 @@ struct stage_programs {
   /// The kernels of the chains of program P.
   template <program P>
   static constexpr auto chain_kernels = [](auto...) {
-    detail::list<chain_kernel, chains<P>.count> all;
+    list<chain_kernel, chains<P>.count> all;
     if constexpr (Chains::any)
       for (int c = 0; c < all.size(); ++c)
         all[c] = kernel_of(Chains::rule, unplaced<P>, chains<P>[c],
@@ -139,8 +139,8 @@ struct stage_programs {
   template <int Launches, int Operands>
   struct resolved {
     static constexpr int launches = Launches;
-    detail::list<detail::launch, Launches> items;
-    detail::list<placed_operand, Operands> operands;
+    list<launch, Launches> items;
+    list<placed_operand, Operands> operands;
   };
   template <program P>
   static constexpr auto launches = [](auto...) {
@@ -148,15 +148,15 @@ struct stage_programs {
     if constexpr (chains<P>.count == 0) {
       list_launches(C::whole, places, P, order_view<P>, r.items.items, r.operands.items);
     } else {
-      detail::list<detail::launch, order<P>.size()> single;
+      list<launch, order<P>.size()> single;
       list_launches(C::whole, places, P, order_view<P>, single.items, r.operands.items);
-      detail::list<int, chains<P>.count> numbers;
+      list<int, chains<P>.count> numbers;
       for (int c = 0; c < numbers.size(); ++c) numbers[c] = Chains::number(chain_kernels<P>[c]);
-      join_launches(view<detail::launch>{single.items, single.size()}, chains<P>, numbers.items,
+      join_launches(view<launch>{single.items, single.size()}, chains<P>, numbers.items,
                     r.items.items);
     }
     return r;
   }();
 };
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -7,7 +7,7 @@
 #include <pipe/passes/boundary.hpp>
 #include <pipe/passes/op_list.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Adds the number of reads of each value by these ops; returns the number of operands they read.
 ///
@@ -72,4 +72,4 @@ constexpr void count_other_uses(graph_view const& g, view<op> repeated, view<han
   bound[op_list::forward] = count_uses(g.ops, all) + g.values.count;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

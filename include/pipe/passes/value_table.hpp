@@ -6,7 +6,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/differentiate.hpp>
 
-namespace pp {
+namespace pp::detail {
 
 /// Bytes per number. element: parameters, gradients and statistics; value: all other values, and
 /// the copies of parameters that kernels read.
@@ -48,4 +48,4 @@ constexpr void mark_statistics(view<op> ops, bool* wide) {
       wide[o.out[1].index] = true;
 }
 
-}  // namespace pp
+}  // namespace pp::detail

@@ -88,7 +88,7 @@ struct drawing {
   detail::drawn_action const& at(int rank, int position) const {
     if (rank < 0 || std::size_t(rank) >= ranks.size() || position < 0 ||
         std::size_t(position) >= ranks[std::size_t(rank)].actions.size())
-      throw_error<error>(
+      detail::throw_error<error>(
           {"the drawing of ", ranks.size(), " ranks has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
   }

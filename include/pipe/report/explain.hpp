@@ -176,8 +176,8 @@ std::string explain() {
            detail::explain_work<Trainer>() + "\n" + detail::explain_memory<Trainer>() + "\n" +
            detail::explain_ranks<Trainer>() + "\n" + detail::explain_schedule<Trainer>();
   } else {
-    static_assert(
-        accepted<std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
+    static_assert(detail::accepted<
+                  std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
     return {};
   }
 }

@@ -134,7 +134,8 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
     for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
     return double(std::max(1L, sum));
   };
-  if (drawings.empty()) throw_error<error>({"draw_html: expected at least 1 drawing, got none"});
+  if (drawings.empty())
+    detail::throw_error<error>({"draw_html: expected at least 1 drawing, got none"});
   drawing const& last = *drawings.back();
   std::string const title = detail::xml_escaped(last.words.title);
   auto const scale_of = [&](drawing const& d) {

@@ -93,10 +93,10 @@ std::string explain_kernels() {
     int const g =
         i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
     auto const& first = compiled::passes::numbers.first;
-    char const* const pass = g < first[op_list::input_gradients]    ? "forward"
-                             : g < first[op_list::weight_gradients] ? "backward, input"
-                             : g < first[op_list::recompute]        ? "backward, weight"
-                                                                    : "recompute";
+    char const* const pass = g < first[detail::op_list::input_gradients]    ? "forward"
+                             : g < first[detail::op_list::weight_gradients] ? "backward, input"
+                             : g < first[detail::op_list::recompute]        ? "backward, weight"
+                                                                            : "recompute";
     table.add({std::to_string(i), pass, std::to_string(launches[std::size_t(i)]),
                detail::kernel_text<Trainer>(i, leaf)});
   }

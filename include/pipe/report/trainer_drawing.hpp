@@ -28,8 +28,8 @@ namespace pp {
 /// The planned training step. Times are those that the partition used: estimates in FLOPs at full
 /// speed, or nanoseconds with ByProfile.
 template <class Trainer>
-drawing drawing_of_plan(std::string title = std::string(type_name<typename Trainer::model>()) +
-                                            ", predicted") {
+drawing drawing_of_plan(
+    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", predicted") {
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::template option<option_family::partition>;
   constexpr bool profiled = requires { typename partition::profile; };
@@ -40,9 +40,9 @@ drawing drawing_of_plan(std::string title = std::string(type_name<typename Train
 /// The measured last run of a trainer. On the critical path an action follows its predecessor on
 /// the rank or the producer of its operand, whichever ended later.
 template <class Trainer>
-drawing drawing_of_last_run(Trainer const& trainer,
-                            std::string title = std::string(type_name<typename Trainer::model>()) +
-                                                ", measured") {
+drawing drawing_of_last_run(
+    Trainer const& trainer,
+    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::problem;
   // Planned transfer times do not apply: measured times include the transfers.
@@ -101,16 +101,17 @@ class seen_kernels {
   /// A launch that the watcher has seen.
   struct launched {
     int chunk = 0, micro_batch = 0;
-    program which = program::forward;
+    detail::program which = detail::program::forward;
     int group = 0;
     long nanoseconds = 0;
   };
   static bool belongs(launched const& k, action const& a) {
     using enum action_kind;
-    bool const same_program = k.which == program::forward           ? a.kind == forward
-                              : k.which == program::backward_input  ? a.kind == backward_input
-                              : k.which == program::backward_weight ? a.kind == backward_weight
-                                                                    : a.kind == backward;
+    bool const same_program =
+        k.which == detail::program::forward           ? a.kind == forward
+        : k.which == detail::program::backward_input  ? a.kind == backward_input
+        : k.which == detail::program::backward_weight ? a.kind == backward_weight
+                                                      : a.kind == backward;
     return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
   }
 

@@ -39,7 +39,7 @@ inline void set_context(launch_context& a, pipeline_description const& d, job co
 struct region_bases {
   char* region[region_count];
   char* at(address const& a) const { return region[int(a.where)] + a.offset; }
-  void set(pp::region where, char* p) { region[int(where)] = p; }
+  void set(detail::region where, char* p) { region[int(where)] = p; }
 };
 
 /// The bases of all regions in ranks' arenas. `mine`: start of the arena of chunk c's rank;

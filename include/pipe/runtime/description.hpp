@@ -164,7 +164,7 @@ struct rank_description {
 
 }  // namespace detail
 
-static_assert(max_inputs == 4, "as many -1 in `staging`, and one");
+static_assert(detail::max_inputs == 4, "as many -1 in `staging`, and one");
 
 namespace detail {
 

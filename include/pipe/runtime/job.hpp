@@ -37,11 +37,11 @@ struct operand_reader {
 /// concurrently, each for its own launches. Data is read or downloaded only on request.
 struct launch_seen {
   int rank = 0, chunk = 0, micro_batch = 0;
-  program which = program::forward;
+  detail::program which = detail::program::forward;
   int launch = 0;
   long nanoseconds = 0;
   pp::detail::launch const* what = nullptr;
-  placed_operand const* operands = nullptr;  ///< [what->count]
+  detail::placed_operand const* operands = nullptr;  ///< [what->count]
   detail::operand_reader reader{};
 
   /// The elements of operand k: an array of operands[k].elements values of the trainer's element

@@ -45,9 +45,9 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
   detail::require_placement(problem, table.where);
   detail::require_spans(table, when);
   if (table.ranks() != problem.ranks)
-    throw_error<error>({"a schedule's table: expected ", problem.ranks,
-                        " ranks, as its problem has, got ", table.ranks()});
-  checked_index<error>("boundary", boundary, problem.chunks - 1);
+    detail::throw_error<error>({"a schedule's table: expected ", problem.ranks,
+                                " ranks, as its problem has, got ", table.ranks()});
+  detail::checked_index<error>("boundary", boundary, problem.chunks - 1);
   auto const is_last_reader = [&](action const& a) {
     return table.trains ? detail::makes_weight_gradient(a.kind) : a.kind == action_kind::forward;
   };

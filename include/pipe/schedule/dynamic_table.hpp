@@ -25,7 +25,7 @@ struct dynamic_rows {
   /// Throws pp::error for count < 0.
   explicit dynamic_rows(int count) : items(static_cast<std::size_t>(count < 0 ? 0 : count)) {
     if (count < 0)
-      throw_error<error>({"a schedule's table: expected 0 or more ranks, got ", count});
+      detail::throw_error<error>({"a schedule's table: expected 0 or more ranks, got ", count});
   }
 
   template <class Other, int = 1>
@@ -46,7 +46,7 @@ struct dynamic_rows {
 
  private:
   static std::size_t checked(char const* what, int index, int end) {
-    return static_cast<std::size_t>(checked_index<error>(what, index, end));
+    return static_cast<std::size_t>(detail::checked_index<error>(what, index, end));
   }
 };
 
@@ -78,8 +78,9 @@ template <schedule_policy Policy, pipeline_problem Problem>
 dynamic_table make_dynamic_table(Problem const& problem) {
   long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
-    throw_error<error>({"schedule ", Policy::name, ": a table of ", problem.ranks, " ranks with ",
-                        expected, " actions each exceeds the limit of ", most_actions, " actions"});
+    detail::throw_error<error>({"schedule ", Policy::name, ": a table of ", problem.ranks,
+                                " ranks with ", expected, " actions each exceeds the limit of ",
+                                most_actions, " actions"});
   detail::require_chunks(problem, Policy::where, Policy::chunks_per_rank);
   if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
       why != nullptr)

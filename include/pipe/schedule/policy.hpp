@@ -63,9 +63,12 @@ concept has_facts_of_schedule = requires(problem<> const& question, static_table
 /// A schedule family: constant properties, and a `fill` that writes each rank's list.
 template <class P>
 concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
-  typename constants<is_read(P::name), is_read(P::where), is_read(P::chunks_per_rank),
-                     is_read(P::splits_backward), is_read(P::trains)>;
-} && (!requires { P::updates; } || requires { typename constants<is_read(P::updates)>; });
+  typename detail::constants<detail::is_read(P::name), detail::is_read(P::where),
+                             detail::is_read(P::chunks_per_rank),
+                             detail::is_read(P::splits_backward), detail::is_read(P::trains)>;
+} && (!requires { P::updates; } || requires {
+  typename detail::constants<detail::is_read(P::updates)>;
+});
 
 /// The reason why a family has no table for these numbers, a text that follows its name; null if it
 /// has one.
@@ -142,10 +145,10 @@ template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem 
 constexpr auto make_table(Problem const& problem) {
   constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
   using diagnosis =
-      std::conditional_t<exists, nothing_wrong,
+      std::conditional_t<exists, detail::nothing_wrong,
                          wrong::schedule_refuses_these_numbers<
                              Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
-  static_assert(accepted<std::type_identity<diagnosis>>::value);
+  static_assert(detail::accepted<std::type_identity<diagnosis>>::value);
   auto table = static_table<Ranks, int(detail::actions_per_rank<Policy>(MicroBatches))>{};
   table.where = Policy::where;
   table.trains = Policy::trains;

@@ -114,10 +114,10 @@ constexpr problem<> equal_times(int ranks, int micro_batches, chunk_cost each = 
 template <std::size_t Chunks>
 constexpr auto unequal_times(int ranks, int micro_batches, chunk_cost const (&each)[Chunks],
                              long hop = 0) {
-  auto costs = static_vector<chunk_cost, Chunks>{};
+  auto costs = detail::static_vector<chunk_cost, Chunks>{};
   for (chunk_cost const& cost : each) costs.push_back(cost);
-  return problem<static_vector<chunk_cost, Chunks>>{ranks, static_cast<int>(Chunks), micro_batches,
-                                                    hop, costs};
+  return problem<detail::static_vector<chunk_cost, Chunks>>{ranks, static_cast<int>(Chunks),
+                                                            micro_batches, hop, costs};
 }
 
 }  // namespace pp

@@ -42,6 +42,6 @@ constexpr auto diagnose_schedule() {
 /// True if V is free of faults; otherwise a compile error that names fault, rank, position and
 /// action.
 template <verdict V>
-inline constexpr bool proved = accepted<decltype(detail::diagnose_schedule<V>())>::value;
+inline constexpr bool proved = detail::accepted<decltype(detail::diagnose_schedule<V>())>::value;
 
 }  // namespace pp

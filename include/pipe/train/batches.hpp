@@ -74,13 +74,14 @@ class batches {
     constexpr std::size_t whole = std::size_t(Trainer::samples);
     size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
     if (size_ == 0)
-      throw_error<data_error>({"batches: expected a data set of at least ", s.drop_last ? whole : 1,
-                               " samples for a ", s.drop_last ? "whole " : "", "mini-batch, got ",
-                               count_});
+      detail::throw_error<data_error>({"batches: expected a data set of at least ",
+                                       s.drop_last ? whole : 1, " samples for a ",
+                                       s.drop_last ? "whole " : "", "mini-batch, got ", count_});
     if (s.first < 0 || s.first > size_)
-      throw_error<data_error>(
+      detail::throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
-    if (s.epoch < 0) throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
+    if (s.epoch < 0)
+      detail::throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
   }
   batches(batches const&) = delete;

@@ -22,7 +22,7 @@ struct confusion_matrix {
 
   /// Number of samples with a label and a prediction. Throws data_error for a class out of range.
   long operator()(int label, int predicted) const {
-    for (int const c : {label, predicted}) checked_index<data_error>("class", c, classes);
+    for (int const c : {label, predicted}) detail::checked_index<data_error>("class", c, classes);
     return counts[std::size_t(label) * std::size_t(classes) + std::size_t(predicted)];
   }
   /// Number of labels that are not -1.

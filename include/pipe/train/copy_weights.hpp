@@ -73,8 +73,8 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
     using number = typename decltype(target_parameter::values)::value_type;
     for (std::size_t i = 0; i < values.size(); ++i)
       if (libm::isfinite(values[i]) && !libm::isfinite(number(values[i])))
-        return problems.push_back("parameter " + in_quotes(name) + ": number " + std::to_string(i) +
-                                  " is too large");
+        return problems.push_back("parameter " + detail::in_quotes(name) + ": number " +
+                                  std::to_string(i) + " is too large");
   };
   for (auto const& [t, s] : found.pairs) {
     check(source[s].name, source[s].values);

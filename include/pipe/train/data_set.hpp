@@ -53,13 +53,13 @@ std::size_t count(typename Trainer::batch const& data, bool needs_labels) {
   std::size_t const per_sample = std::size_t(Trainer::inputs_per_sample),
                     n = data.inputs.size() / per_sample;
   if (data.inputs.size() % per_sample != 0)
-    throw_error<data_error>(
+    detail::throw_error<data_error>(
         {"inputs: expected whole samples of ", per_sample, " numbers, got ", data.inputs.size()});
   for_each_list<Trainer>(data, [&](auto const& list, std::size_t numbers, list_name const& of) {
     char const* const quote = of.name.empty() ? "" : "\"";
     if (list.size() != n * numbers && !(of.of_loss && !needs_labels && list.empty()))
-      throw_error<data_error>({of.what, quote, of.name, quote, ": expected ", n * numbers,
-                               " numbers for ", n, " samples, got ", list.size()});
+      detail::throw_error<data_error>({of.what, quote, of.name, quote, ": expected ", n * numbers,
+                                       " numbers for ", n, " samples, got ", list.size()});
   });
   return n;
 }

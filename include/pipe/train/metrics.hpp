@@ -165,7 +165,7 @@ class metrics_file {
       bool const is_second =
           std::any_of(m.scalars.begin(), s, [&](auto const& other) { return is_this(other.name); });
       if (has_column && !is_second) continue;
-      why += (why.empty() ? "" : ", ") + in_quotes(s->name) +
+      why += (why.empty() ? "" : ", ") + detail::in_quotes(s->name) +
              (has_column ? " is given twice" : " has no column");
     }
     throw data_error("metrics in '" + file_.path() + "': step " + std::to_string(m.step) + ": " +

@@ -41,9 +41,9 @@ using option_families =
 
 /// Index of an option's family; the number of families if it belongs to none.
 template <class O, class... Family>
-constexpr int find_family(layers<Family...> all) {
+constexpr int find_family(detail::layers<Family...> all) {
   if constexpr (requires { typename O::family; }) {
-    return leaf_index<typename O::family>(all);
+    return detail::leaf_index<typename O::family>(all);
   } else {
     bool const holds[] = {Family::template holds<O>()..., true};
     int i = 0;

@@ -55,13 +55,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
-  static_assert(sizeof(pp::diagnosed(diagnosis{})) > 0);
+  static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
   // Whether wrong arguments of member functions are reported: see values_for.
   static constexpr bool reports = detail::model_type<Given> && M::valid;
 
  public:
   using compiled = typename made::compiled;
-  static_assert(sizeof(pp::diagnosed(compiled::diagnose_memory())) > 0);
+  static_assert(sizeof(detail::diagnosed(compiled::diagnose_memory())) > 0);
 
   using engine = typename detail::runtime_of<typename compiled::backend>::template engine<compiled>;
   using model = M;
@@ -215,7 +215,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Views of the averages, in the order of parameters(); of the parameter itself if it is not
   /// trained.
   std::vector<parameter_view<element>> averaged() {
-    static_assert(accepted<decltype(diagnose_averages())>::value);
+    static_assert(detail::accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::average);
@@ -224,7 +224,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// call restores the parameters; until then step and accumulate throw pp::error. Accumulated
   /// gradients are kept.
   void swap_averages() {
-    static_assert(accepted<decltype(diagnose_averages())>::value);
+    static_assert(detail::accepted<decltype(diagnose_averages())>::value);
     auto const access = engine_.enter();
     averages_.swap(parameter_places());
     engine_->parameters_changed();
@@ -238,35 +238,35 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
     double const factor = settings_.learning_rate_factor(steps_ + 1);
     if (!setting_check::is_amount(factor))
-      throw_error<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ",
-                               setting_check::amounts, ", got ", factor});
+      detail::throw_error<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ",
+                                       setting_check::amounts, ", got ", factor});
     return settings_.optimizer.learning_rate * factor;
   }
   /// Number of completed training steps.
   long steps() const { return engine_.require(), steps_; }
   /// Bytes allocated for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
-    return engine_->bytes(checked_index<data_error>("rank", rank, compiled::ranks));
+    return engine_->bytes(detail::checked_index<data_error>("rank", rank, compiled::ranks));
   }
   /// The actions that a rank executed in the last run, in order, with their times. Throws
   /// data_error for a rank out of range.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
-    int const r = checked_index<data_error>("rank", rank, compiled::ranks);
+    int const r = detail::checked_index<data_error>("rank", rank, compiled::ranks);
     return {engine_->executed(r), std::size_t(engine_->executed_count(r))};
   }
   /// The type of a top-level layer, counted from 0, as `explain` prints it. Throws data_error for a
   /// layer out of range.
   static std::string layer_name(int layer) {
-    return std::string(
-        detail::spelled_layer<M>(checked_index<data_error>("layer", layer, M::graph.size.units)));
+    return std::string(detail::spelled_layer<M>(
+        detail::checked_index<data_error>("layer", layer, M::graph.size.units)));
   }
   /// The instruction set of the kernels, or the device's name.
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
   static settings checked(settings s) {
-    require_ieee_arithmetic();
+    detail::require_ieee_arithmetic();
     compiled::check_at_construction();
     setting_check const of_optimizer(optimizer_type::name), of_trainer;
     of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
@@ -281,7 +281,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if constexpr (made::fine)
       return diagnose_use_of_averages<typename compiled::averaging>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
   detail::parameter_memory<engine> parameter_places() {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
@@ -312,8 +312,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   detail::job prepare_gradients(batch const& b) {
     if (accumulated_.count() > 0)
-      throw_error<error>({"gradients(): ", accumulated_.count(),
-                          " accumulated mini-batches are pending; call step() first"});
+      detail::throw_error<error>({"gradients(): ", accumulated_.count(),
+                                  " accumulated mini-batches are pending; call step() first"});
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
     return j;

@@ -259,7 +259,7 @@ struct planned_pipeline {
 template <class M, class... Options>
 struct Planned {
   using options = detail::option_set<Options...>;
-  static_assert(sizeof(pp::diagnosed(detail::diagnose_options<options>())) > 0);
+  static_assert(sizeof(detail::diagnosed(detail::diagnose_options<options>())) > 0);
   using model = M;
   using compiled = detail::planned_pipeline<M, options>;
   static auto const& plan() { return compiled::plan(); }

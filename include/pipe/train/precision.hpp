@@ -78,7 +78,8 @@ concept has_facts_of_precision = has_values<P> && requires {
 /// A precision policy: number types, and constants `name`, `product` and `scales_loss`.
 template <class P>
 concept precision_policy = detail::has_facts_of_precision<P> && requires {
-  typename constants<is_read(P::name), is_read(P::product), is_read(P::scales_loss)>;
+  typename detail::constants<detail::is_read(P::name), detail::is_read(P::product),
+                             detail::is_read(P::scales_loss)>;
 };
 
 }  // namespace pp

@@ -25,7 +25,7 @@ void predict(Trainer& trainer, typename Trainer::batch const& data,
                         most = std::size_t(Trainer::samples);
   std::size_t const samples = data_set::count<Trainer>(data, false);
   if (outputs.size() != samples * per_sample)
-    throw_error<data_error>(
+    detail::throw_error<data_error>(
         {"outputs: expected ", samples * per_sample, " numbers, got ", outputs.size()});
   for (std::size_t first = 0; first < samples; first += most) {
     std::size_t const n = samples - first < most ? samples - first : most;

@@ -68,7 +68,8 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
     trainer.watch(batch, [&](launch_seen const& seen) {  // a layer is on one rank only
       std::size_t const place =
           std::size_t(seen.micro_batch) * layers + std::size_t(seen.what->layer);
-      if (!seen.what->recomputed) sums[seen.which != program::forward][place] += seen.nanoseconds;
+      if (!seen.what->recomputed)
+        sums[seen.which != detail::program::forward][place] += seen.nanoseconds;
     });
     if (repeat < 0) continue;
     for (std::size_t i = 0; i < layers * micro_batches; ++i) {
@@ -87,7 +88,7 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
   auto const counted = [](long n, char const* of) {
     return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
   };
-  times.what = std::string(type_name<typename Trainer::model>()) + ": median of " +
+  times.what = std::string(detail::type_name<typename Trainer::model>()) + ": median of " +
                counted(repeats, "training step") + ", micro-batches of " +
                counted(Trainer::compiled::plan().micro_batch_size, "sample") + ", " +
                Trainer::compiled::plan().precision + ", " +

@@ -144,9 +144,10 @@ inline void write_safetensors(std::string const& path,
   detail::place_tensors(places);
   for (detail::safetensors_place const& p : places)
     if (bytes[p.name].size() != p.end - p.begin)
-      throw data_error("tensor " + in_quotes(p.name) + ": shape " + detail::text_of_shape(p.shape) +
-                       " of " + name_of(p.type) + " needs " + std::to_string(p.end - p.begin) +
-                       " bytes, got " + std::to_string(bytes[p.name].size()));
+      throw data_error("tensor " + detail::in_quotes(p.name) + ": shape " +
+                       detail::text_of_shape(p.shape) + " of " + name_of(p.type) + " needs " +
+                       std::to_string(p.end - p.begin) + " bytes, got " +
+                       std::to_string(bytes[p.name].size()));
   atomic_file file(path);
   file.write(detail::safetensors_preamble(places, metadata));
   for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);

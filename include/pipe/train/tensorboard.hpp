@@ -118,8 +118,8 @@ class tensorboard_file {
     detail::for_each_number(
         m, [&](char const* name, double number, int) { add(summary, name, number); });
     for (detail::named_scalar const& s : m.scalars) {
-      if (valid_utf8_bytes(s.name) != s.name.size())
-        throw data_error("metrics in '" + path() + "': the name " + in_quotes(s.name) +
+      if (detail::valid_utf8_bytes(s.name) != s.name.size())
+        throw data_error("metrics in '" + path() + "': the name " + detail::in_quotes(s.name) +
                          " is not UTF-8");
       add(summary, s.name, s.value);
     }

@@ -65,7 +65,7 @@ class text_data {
     check_size(tokens, labels);
     std::uint64_t const places = std::uint64_t(training_bytes() - context_);
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
-      philox_block const bits = random_block(seed, stream | step, std::uint64_t(i));
+      detail::philox_block const bits = random_block(seed, stream | step, std::uint64_t(i));
       std::uint64_t const place = (std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % places;
       copy_window(long(place), context_, tokens, labels, i);
     }

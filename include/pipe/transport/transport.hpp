@@ -45,7 +45,7 @@ template <class T>
 concept rank_transport = requires(T& t, failure_flag const& failed, transfer const& x, int rank,
                                   int number, char* arena, patience const& limits) {
   { T::copies } -> std::convertible_to<bool>;
-  typename constants<is_read(T::copies)>;
+  typename detail::constants<detail::is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
   { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs the rank
   t.set_memory(rank, arena);                             // once, before the first run

@@ -14,7 +14,7 @@ namespace pp::cuda {
 using extent = std::ptrdiff_t;
 
 /// One launch on one micro-batch.
-struct arguments : launch_context {
+struct arguments : detail::launch_context {
   /// Of the gradient: one over the number of terms in the mini-batch's mean.
   double loss_scale = 0;
   /// And what it is multiplied by besides, in the device's memory; null: 1.
@@ -41,7 +41,7 @@ struct kernel_source {
   static constexpr dtype product = Product;
   using leaves = typename Passes::model::leaves;
   static constexpr int samples = Passes::samples, groups = Passes::groups;
-  static constexpr group group_at(int g) { return Passes::group_at(g); }
+  static constexpr detail::group group_at(int g) { return Passes::group_at(g); }
 };
 /// Of a compiled pipeline.
 template <class P>
@@ -51,7 +51,7 @@ using source_of = kernel_source<typename P::passes, typename P::value, P::precis
 /// G>::value;`
 template <class P, int G>
 struct group_of {
-  static constexpr group value = P::group_at(G);
+  static constexpr detail::group value = P::group_at(G);
 };
 
 }  // namespace pp::cuda

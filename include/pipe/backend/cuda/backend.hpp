@@ -17,6 +17,8 @@
 
 namespace pp {
 
+namespace detail {
+
 /// Whether kernels can be compiled for what nvcc compiles for at the moment: not without `cp.async`
 /// and the tensor cores of sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -32,6 +34,8 @@ using device_stream = cudaStream_t;
 inline constexpr bool is_nvcc = false;
 using device_stream = struct no_stream*;
 #endif
+
+}  // namespace detail
 
 namespace wrong {
 template <class... What>
@@ -56,36 +60,42 @@ struct Cuda {
 
   template <class Chosen>
   static constexpr auto diagnose() {
-    if constexpr (!is_nvcc)
-      return diagnosis_of<wrong::cuda_is_compiled_by_nvcc, Cuda>();
-    else if constexpr (!has_target_for_kernels)
-      return diagnosis_of<wrong::cuda_needs_a_target_from_sm_80, Cuda>();
+    if constexpr (!detail::is_nvcc)
+      return detail::diagnosis_of<wrong::cuda_is_compiled_by_nvcc, Cuda>();
+    else if constexpr (!detail::has_target_for_kernels)
+      return detail::diagnosis_of<wrong::cuda_needs_a_target_from_sm_80, Cuda>();
     else if constexpr (!computes_in<typename Chosen::precision>)
-      return diagnosis_of<wrong::backend_has_no_such_precision, Cuda, typename Chosen::precision>();
+      return detail::diagnosis_of<wrong::backend_has_no_such_precision, Cuda,
+                                  typename Chosen::precision>();
     else if constexpr (tensor_optimizer<typename Chosen::optimizer>)
-      return diagnosis_of<wrong::cuda_updates_single_elements, Cuda, typename Chosen::optimizer>();
+      return detail::diagnosis_of<wrong::cuda_updates_single_elements, Cuda,
+                                  typename Chosen::optimizer>();
     else if constexpr (Chosen::transport::transport::copies)
-      return diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,
-                          typename Chosen::transport>();
+      return detail::diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,
+                                  typename Chosen::transport>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   /// Whether a Custom layer of values of type T has functions for a device.
   template <class Layer, class T>
   static constexpr bool can_call =
-      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b, device_stream on) {
+      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b,
+               detail::device_stream on) {
         Layer::kernels::forward(f, on);
         Layer::kernels::input_gradient(b, on);
       } &&
-      (Layer::buffers == 0 || requires(custom_statistics<T> const& s,
-                                       device_stream on) { Layer::kernels::statistics(s, on); }) &&
-      (Layer::parameters == 0 || requires(custom_weight_gradient<T> const& w, device_stream on) {
-        Layer::kernels::weight_gradient(w, on);
-      });
+      (Layer::buffers == 0 ||
+       requires(custom_statistics<T> const& s, detail::device_stream on) {
+         Layer::kernels::statistics(s, on);
+       }) &&
+      (Layer::parameters == 0 ||
+       requires(custom_weight_gradient<T> const& w, detail::device_stream on) {
+         Layer::kernels::weight_gradient(w, on);
+       });
   /// The first of a model's layers that brings functions but none for a device, or -1.
   template <class T, class... L>
-  static constexpr int first_without_kernels(layers<L...>) {
+  static constexpr int first_without_kernels(detail::layers<L...>) {
     constexpr auto lacks = []<class Layer>(Layer const*) {
       if constexpr (requires { typename Layer::kernels; })
         return !can_call<Layer, T>;
@@ -102,21 +112,21 @@ struct Cuda {
     using leaves = typename M::leaves;
     constexpr int lacking = first_without_kernels<typename Chosen::precision::value>(leaves{});
     if constexpr (lacking >= 0)
-      return diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda,
-                          leaf_at<lacking, leaves>>();
+      return detail::diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda,
+                                  detail::leaf_at<lacking, leaves>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   /// Narrow layers run together; not where all products are to be cuBLASLt's, whose bits are its
   /// own.
   template <class Precision, class Products>
   using chains =
-      std::conditional_t<needs_cublaslt(Products::products), no_chains,
+      std::conditional_t<detail::needs_cublaslt(Products::products), detail::no_chains,
                          cuda::narrow_chains<typename Precision::value, Precision::product>>;
 
   /// A kernel is not shared out among threads of the host.
-  static constexpr int parts_for(group const&, int, int) { return 1; }
+  static constexpr int parts_for(detail::group const&, int, int) { return 1; }
   /// Numbers of workspace for an optimizer's product of matrices: there is none on the device.
   template <class T>
   static constexpr long contraction_elements(long, long, long) {

@@ -43,7 +43,7 @@ template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
   using leaves = typename P::leaves;
-  static constexpr int count(group const& g) {
+  static constexpr int count(detail::group const& g) {
     return int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
   }
   static constexpr int length = count(group_of<P, G>::value);
@@ -54,8 +54,8 @@ struct chain {
   /// Step I, for device code: a member array of a constant cannot be indexed there.
   template <int I>
   struct step_at {
-    static constexpr step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[I]
-                                             : group_of<P, G>::value.prologue.items[I];
+    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[I]
+                                                     : group_of<P, G>::value.prologue.items[I];
   };
 
   /// Whether what enters step I (I == length: what leaves the chain) may end in a product.
@@ -63,9 +63,9 @@ struct chain {
   static constexpr bool seals() {
     if constexpr (I == 0)
       return IsEpilogue && length > 0 &&
-             has<&op_traits::ends_in_product>(group_of<P, G>::value.anchor);
+             detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
-      return is_by_leaf(step_at<I - 1>::value.kind);
+      return detail::is_by_leaf(step_at<I - 1>::value.kind);
   }
   template <int I>
   static constexpr bool is_sealed = seals<I>();
@@ -124,15 +124,15 @@ struct chain {
   template <int Count, int I, bool Stores>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
                                         float (&v)[Count]) {
-    constexpr step s = step_at<I>::value;
+    constexpr detail::step s = step_at<I>::value;
     constexpr int rows = group_of<P, G>::value.rows;
     finish_value<Count, I>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) v[i] = leaf_at<s.leaf, leaves>::forward(v[i]);
+      for (int i = 0; i < Count; ++i) v[i] = detail::leaf_at<s.leaf, leaves>::forward(v[i]);
     } else if constexpr (s.kind == op_kind::dropout) {
       float factor[Count];
-      keep<Count, leaf_at<s.leaf, leaves>>(a, *a.ids(s.slot), row, column, factor);
+      keep<Count, detail::leaf_at<s.leaf, leaves>>(a, *a.ids(s.slot), row, column, factor);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
     } else {
@@ -144,7 +144,7 @@ struct chain {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i)
         if constexpr (s.kind == op_kind::map_gradient)
-          v[i] = v[i] * leaf_at<s.leaf, leaves>::derivative(z[i]);
+          v[i] = v[i] * detail::leaf_at<s.leaf, leaves>::derivative(z[i]);
         else
           v[i] = v[i] + z[i];
     }
@@ -162,15 +162,16 @@ struct chain {
       for (int i = 0; i < Count; ++i) factor[i] = 1;
       return;
     }
-    philox_block bits{};
+    detail::philox_block bits{};
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
       int const c = column + i;
       if (i == 0 || c % 4 == 0)
-        bits = philox(
-            philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
-                          static_cast<std::uint32_t>(a.first_sample + row / rows),
-                          static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(a.step)}},
+        bits = detail::philox(
+            detail::philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
+                                  static_cast<std::uint32_t>(a.first_sample + row / rows),
+                                  static_cast<std::uint32_t>(stream),
+                                  static_cast<std::uint32_t>(a.step)}},
             static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32));
       int const w = c % 4;
       std::uint32_t const word = w == 0   ? bits.word[0]
@@ -190,7 +191,7 @@ struct chain {
 /// needs: column and the columns of the group are multiples of Count
 template <class P, int G, int Count, bool StoresLast = true>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
-  constexpr group g = group_of<P, G>::value;
+  constexpr detail::group g = group_of<P, G>::value;
   if constexpr (g.out[0] >= 0 && (StoresLast || !g.epilogue.empty()))
     save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
   chain<P, G, true>::template run<Count, StoresLast>(a, row, column, v);

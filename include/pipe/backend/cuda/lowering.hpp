@@ -26,7 +26,7 @@
 
 namespace pp::cuda {
 
-static_assert(has_kernels<kernel_of>());
+static_assert(detail::has_kernels<kernel_of>());
 
 /// The kernels of group G of pipeline P.
 template <class P, int G>
@@ -35,17 +35,17 @@ using lowered = typename kernel_of<group_of<P, G>::value.anchor>::template list<
 /// Chain C of pipeline P, as a constant for device code.
 template <class P, int C>
 struct chain_of {
-  static constexpr chain_kernel value = P::chain_kernels()[C];
+  static constexpr detail::chain_kernel value = P::chain_kernels()[C];
 };
 /// The kernels of chain C of compiled pipeline P.
 template <class P, int C>
 using chain_kernels = lowered_chain<source_of<P>, chain_of<P, C>>;
 
 /// Bytes of workspace of group G. Our own kernels must find enough where cuBLASLt is not.
-template <class P, int G, product_policy Policy>
+template <class P, int G, detail::product_policy Policy>
 constexpr long workspace_of() {
   long needed = workspace_of(lowered<P, G>{});
-  if constexpr (policy_of<P, G, Policy>() != product_policy::own)
+  if constexpr (policy_of<P, G, Policy>() != detail::product_policy::own)
     if (blas_lowering<P, G>::workspace_bytes > needed)
       needed = blas_lowering<P, G>::workspace_bytes;
   return needed;
@@ -60,7 +60,7 @@ constexpr long workspace_bytes() {
         for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
                                   chain_kernels<P, C>::workspace_bytes...})
           if (needed > most) most = needed;
-        return align_up(most);
+        return detail::align_up(most);
       }(std::make_integer_sequence<int, P::groups>{},
         std::make_integer_sequence<int, P::chain_kernels().count>{});
 }

@@ -28,8 +28,8 @@ struct attention_shape {
 };
 
 /// The shape of group g, an attention or its gradient, on `samples` samples.
-constexpr attention_shape attention_shape_of(group const& g, int samples) {
-  attention_attributes const of = g.attributes.attention();
+constexpr attention_shape attention_shape_of(detail::group const& g, int samples) {
+  detail::attention_attributes const of = g.attributes.attention();
   return {samples,  g.rows,      of.is_fused() ? g.rows : of.keys,
           of.heads, of.kv_heads, g.columns / of.heads,
           of.causal};

@@ -27,14 +27,14 @@ namespace host {
 /// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`. Asked of the
 /// portable kernels, as facts are the same on every instruction set.
 template <class T>
-constexpr long workspace_bytes(group const& g, int samples, int parts = 1) {
-  return ask_kernel<portable::kernel_of>(g.anchor, 0L, [&g, samples, parts](auto kernel) {
+constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
+  return detail::ask_kernel<portable::kernel_of>(g.anchor, 0L, [&g, samples, parts](auto kernel) {
     return kernel.template workspace_bytes<T>(g, samples, parts);
   });
 }
 /// In how many parts a group runs where a rank has this number of threads.
-constexpr int parts_of(group const& g, int samples, int threads) {
-  return ask_kernel<portable::kernel_of>(g.anchor, 1, [&g, samples, threads](auto kernel) {
+constexpr int parts_of(detail::group const& g, int samples, int threads) {
+  return detail::ask_kernel<portable::kernel_of>(g.anchor, 1, [&g, samples, threads](auto kernel) {
     return kernel.parts(g, samples, threads);
   });
 }
@@ -77,60 +77,65 @@ kernels<P> kernels_for() {
 
 }  // namespace host
 
+namespace detail {
+
 /// Base of the backends whose kernels run on the CPU: HostKernels and what is derived from it.
 struct host_backend {};
+
+}  // namespace detail
 
 /// The CPU backend with kernels for the given instruction sets, best last; the best that the
 /// machine has is used. Fewer sets compile faster.
 template <host::isa... Sets>
-struct HostKernels : host_backend {
+struct HostKernels : detail::host_backend {
   static constexpr char const* name = "host";
   static constexpr bool has_own_memory = false;
 
   /// Every launch is a group's.
   template <class Precision, class Products>
-  using chains = no_chains;
+  using chains = detail::no_chains;
 
   /// In how many parts a group runs where a rank has this number of threads; and below, how many
   /// bytes of workspace each part needs.
-  static constexpr int parts_for(group const& g, int samples, int threads) {
+  static constexpr int parts_for(detail::group const& g, int samples, int threads) {
     return host::parts_of(g, samples, threads);
   }
   /// Bytes of workspace that the groups of a pipeline need, with as many parts of each.
   template <class T>
-  static constexpr long workspace_of(view<group> groups, int samples, int threads) {
+  static constexpr long workspace_of(detail::view<detail::group> groups, int samples, int threads) {
     long most = 0;
-    for (group const& g : groups) {
+    for (detail::group const& g : groups) {
       int const parts = threads == 1 ? 1 : parts_for(g, samples, threads);
       long const needed = host::workspace_bytes<T>(g, samples, parts);
       if (needed > most) most = needed;
     }
-    return align_up(most);
+    return detail::align_up(most);
   }
   /// Numbers of workspace that an optimizer's product c[m, n] = a[m, k] b[k, n] needs.
   template <class T>
   static constexpr long contraction_elements(long m, long n, long k) {
-    return padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
+    return detail::padded<T>(long(host::contraction_workspace<T>(m, n, k)) / long(sizeof(T)));
   }
   /// Values are as wide as their master copies, and products are of the same format.
   template <class Precision>
   static constexpr bool computes_in =
       std::is_same_v<typename Precision::element, typename Precision::value> &&
-      Precision::product == dtype_of<typename Precision::element>::value;
+      Precision::product == detail::dtype_of<typename Precision::element>::value;
   template <class Chosen>
   static constexpr auto diagnose() {
     if constexpr (!computes_in<typename Chosen::precision>)
-      return diagnosis_of<wrong::backend_has_no_such_precision, HostKernels,
-                          typename Chosen::precision>();
+      return detail::diagnosis_of<wrong::backend_has_no_such_precision, HostKernels,
+                                  typename Chosen::precision>();
     else if constexpr (Chosen::needs_cublaslt)
-      return diagnosis_of<wrong::host_has_no_cublaslt, HostKernels, typename Chosen::products>();
+      return detail::diagnosis_of<wrong::host_has_no_cublaslt, HostKernels,
+                                  typename Chosen::products>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
   /// Every layer runs on the host.
   template <class M, class Chosen>
   static constexpr auto diagnose_model() {
-    return std::type_identity<nothing_wrong>{};
+    return std::type_identity<detail::nothing_wrong>{};
   }
 
   template <class P>

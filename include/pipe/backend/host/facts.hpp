@@ -26,7 +26,7 @@ namespace pp::host {
 /// fetching what they made takes more.
 ///
 /// work: that of one element of the result, in units of an element of a norm
-constexpr int parts_for(group const& g, int samples, int threads, double work) {
+constexpr int parts_for(detail::group const& g, int samples, int threads, double work) {
   constexpr double worth_sharing = 32768;  // elements of a norm: about six microseconds
   return double(g.rows) * samples * g.columns * work < worth_sharing ? 1 : threads;
 }
@@ -36,35 +36,36 @@ inline constexpr double product_work = 1.0 / 16;
 /// Facts of kernels that make row after row: a workspace of two rows, before and after the anchor.
 struct row_facts {
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int, int) {
-    return 2 * align_up(long(g.columns) * long(sizeof(T)));
+  static constexpr long workspace_bytes(detail::group const& g, int, int) {
+    return 2 * detail::align_up(long(g.columns) * long(sizeof(T)));
   }
-  static constexpr int parts(group const& g, int samples, int threads) {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1);
   }
-  static constexpr int tile_rows(group const&, int) { return 0; }
+  static constexpr int tile_rows(detail::group const&, int) { return 0; }
 };
 
 /// Facts of user-defined layers, whose functions are called once for a whole micro-batch.
 struct custom_facts : row_facts {
-  static constexpr int parts(group const&, int, int) { return 1; }
+  static constexpr int parts(detail::group const&, int, int) { return 1; }
 };
 
 /// Facts of c = a b, a (rows, inner), b (inner, columns), whose parts own rows of c.
 struct contraction_facts {
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples, int parts) {
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     extent const rows = extent(g.rows) * samples;
     extent const inner = g.attributes.contraction().inner;
     bool const makes_rows = !g.prologue.empty() && g.prologue.back().store < 0;
     return shared_workspace<T>(rows, g.columns, inner, parts) +
-           (makes_rows ? align_up(largest_share(rows, rows_step, parts) * inner * long(sizeof(T)))
-                       : 0);
+           (makes_rows
+                ? detail::align_up(largest_share(rows, rows_step, parts) * inner * long(sizeof(T)))
+                : 0);
   }
-  static constexpr int parts(group const& g, int samples, int threads) {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1 + g.attributes.contraction().inner * product_work);
   }
-  static constexpr int tile_rows(group const& g, int samples) { return g.rows * samples; }
+  static constexpr int tile_rows(detail::group const& g, int samples) { return g.rows * samples; }
 
  protected:
   /// Bytes for the most demanding part of a product whose result has `rows` rows.
@@ -84,32 +85,34 @@ struct contraction_facts {
 /// Facts of dw = x^T dy, x (rows, inner), dy (rows, columns), whose parts own rows of dw.
 struct weight_gradient_facts : contraction_facts {
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples, int parts) {
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int parts) {
     return shared_workspace<T>(g.attributes.contraction().inner, g.columns,
                                extent(g.rows) * samples, parts);
   }
-  static constexpr int tile_rows(group const& g, int) { return g.attributes.contraction().inner; }
+  static constexpr int tile_rows(detail::group const& g, int) {
+    return g.attributes.contraction().inner;
+  }
 };
 
 /// Facts of an attention and its gradient, whose parts own heads of keys and values.
 struct attention_facts {
-  static constexpr int parts(group const& g, int samples, int threads) {
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
     extent const keys = attention_shape_of(g, samples).keys;
     return parts_for(g, samples, threads, 1 + 2.0 * double(keys) * product_work);
   }
-  static constexpr int tile_rows(group const& g, int) {
+  static constexpr int tile_rows(detail::group const& g, int) {
     return g.rows | g.attributes.attention().keys;
   }
 };
 struct attention_forward_facts : attention_facts {
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples, int) {
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
     return long(attention_forward_workspace<T>(attention_shape_of(g, samples)));
   }
 };
 struct attention_backward_facts : attention_facts {
   template <class T>
-  static constexpr long workspace_bytes(group const& g, int samples, int) {
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
     return long(attention_backward_workspace<T>(attention_shape_of(g, samples)));
   }
 };

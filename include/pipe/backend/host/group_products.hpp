@@ -47,7 +47,7 @@ struct product_part {
 /// there is none. A prologue's rows go to memory if they are read outside of the group,
 /// else to the workspace.
 template <class T>
-PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, group const& g,
+PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
                             extent rows, contraction_ends<T> const& steps) {
   extent const inner = g.attributes.contraction().inner;
   share const own = share_of(rows, rows_step, a.part, a.parts);
@@ -66,7 +66,7 @@ PIPE_ONE_COPY void multiply(tile_set<T> const& tiles, arguments<T> const& a, gro
     int const stored = g.prologue.back().store;
     part.left_rows =
         stored >= 0 ? a.at(stored) + own.begin * inner : reinterpret_cast<T*>(workspace);
-    if (stored < 0) workspace += align_up(own.size() * inner * long(sizeof(T)));
+    if (stored < 0) workspace += detail::align_up(own.size() * inner * long(sizeof(T)));
     left.data = part.left_rows;
     ends.prologue = &part;
   }
@@ -100,7 +100,7 @@ PIPE_ONE_COPY void sum_columns(column_adder<T> add, arguments<T> const& a, T con
 ///        the cache by warm() unless they fit in L1.
 template <class T>
 PIPE_ONE_COPY void multiply_transposed(tile_set<T> const& tiles, arguments<T> const& a,
-                                       group const& g, extent rows, column_adder<T> add) {
+                                       detail::group const& g, extent rows, column_adder<T> add) {
   if (!g.prologue.empty())
     sum_columns<T>(add, a, a.at(g.in[1]), rows, g.columns, a.at(g.prologue[0].store));
   constexpr long near_cache = 32 * 1024;  // L1

@@ -14,12 +14,12 @@ struct kernel_source {
   using element = T;  ///< of values, gradients and parameters
   using leaves = typename Passes::model::leaves;
   static constexpr int samples = Passes::samples, groups = Passes::groups;
-  static constexpr group group_at(int g) { return Passes::group_at(g); }
+  static constexpr detail::group group_at(int g) { return Passes::group_at(g); }
 };
 /// Group G of program P, where a function reads it at run time: one object for all instruction
 /// sets.
 template <class P, int G>
-inline constexpr group group_in = P::group_at(G);
+inline constexpr detail::group group_in = P::group_at(G);
 
 /// Of a compiled pipeline.
 template <class P>

@@ -14,6 +14,8 @@ struct HostThreads {
   static constexpr int host_threads = N;
 };
 
+namespace detail {
+
 /// An option that sets the number of threads of a rank.
 template <class O>
 concept host_threads_option = requires {
@@ -22,5 +24,7 @@ concept host_threads_option = requires {
 
 /// The most threads of a rank.
 inline constexpr int most_threads = 256;
+
+}  // namespace detail
 
 }  // namespace pp

@@ -16,14 +16,14 @@ namespace pp::cuda {
 /// floating-point format: denormals and NaN could distort the times.
 class autotuner {
  public:
-  autotuner(detail::list<long, group::max_slots> const& bytes, long workspace_bytes) {
+  autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size) -> void* {
       if (size == 0) return nullptr;
       memory_.emplace_back(size);
       check(cudaMemset(memory_.back().data(), 0x3c, std::size_t(size)), "filling of operands");
       return memory_.back().data();
     };
-    for (int i = 0; i < group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
+    for (int i = 0; i < detail::group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
     a_.workspace = give(workspace_bytes);
     a_.training = true;
     check(cudaDeviceSynchronize(), "filling of operands");

@@ -25,10 +25,10 @@ struct device_and_code {
 ///
 /// throws: pp::error "no CUDA device ..."
 inline void check_there_is_device(int index, int count, char const* why) {
-  if (why != nullptr) throw_error<error>({"no CUDA device: ", why});
-  if (count == 0) throw_error<error>({"no CUDA device"});
+  if (why != nullptr) detail::throw_error<error>({"no CUDA device: ", why});
+  if (count == 0) detail::throw_error<error>({"no CUDA device"});
   if (index < 0 || index >= count)
-    throw_error<error>({"no CUDA device ", index, ": there are ", count});
+    detail::throw_error<error>({"no CUDA device ", index, ": there are ", count});
 }
 
 /// Checks that the program has code for the device.
@@ -37,12 +37,12 @@ inline void check_there_is_device(int index, int count, char const* why) {
 ///         newer and the code is for one model only, such as sm_90a
 inline void check_there_is_code(device_and_code const& d) {
   if (d.capability < d.least)
-    throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
-                        ", and this program has code for sm_", d.least, " and newer"});
+    detail::throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
+                                ", and this program has code for sm_", d.least, " and newer"});
   if (!d.has_code)
-    throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
-                        ", and this program was compiled for others: -arch=sm_", d.capability,
-                        " compiles it for this one"});
+    detail::throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
+                                ", and this program was compiled for others: -arch=sm_",
+                                d.capability, " compiles it for this one"});
 }
 
 }  // namespace pp::cuda

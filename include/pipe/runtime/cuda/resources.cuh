@@ -23,10 +23,10 @@ class bump_allocator {
   template <class T>
   T* take(long count) {
     char* const p = next_;
-    next_ += align_up(count * long(sizeof(T)));
+    next_ += detail::align_up(count * long(sizeof(T)));
     if (next_ > end_)
-      throw_error<error>({"bookkeeping on the device: the plan has ", end_ - begin_,
-                          " bytes, expected at least ", next_ - begin_});
+      detail::throw_error<error>({"bookkeeping on the device: the plan has ", end_ - begin_,
+                                  " bytes, expected at least ", next_ - begin_});
     return reinterpret_cast<T*>(p);
   }
 

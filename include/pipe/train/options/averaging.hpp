@@ -46,12 +46,12 @@ struct option_family::averaging : detail::any_family {
   static constexpr auto diagnose() {
     using option = typename Options::template get<averaging>;
     if constexpr (!option::of_integers)
-      return diagnosis_of<wrong::ratio_is_written_as_two_integers, option>();
+      return detail::diagnosis_of<wrong::ratio_is_written_as_two_integers, option>();
     else if constexpr (!option::in_range)
-      return diagnosis_of<wrong::decay_of_averages_is_out_of_range, option,
-                          typename option::found>();
+      return detail::diagnosis_of<wrong::decay_of_averages_is_out_of_range, option,
+                                  typename option::found>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 
@@ -59,9 +59,9 @@ struct option_family::averaging : detail::any_family {
 template <class Averages>
 constexpr auto diagnose_use_of_averages() {
   if constexpr (Averages::averages)
-    return std::type_identity<nothing_wrong>{};
+    return std::type_identity<detail::nothing_wrong>{};
   else
-    return diagnosis_of<wrong::pipeline_keeps_no_averages, Averages>();
+    return detail::diagnosis_of<wrong::pipeline_keeps_no_averages, Averages>();
 }
 
 }  // namespace pp

@@ -22,7 +22,7 @@ struct backend : detail::any_family {
   using fallback = Host;
   template <class O>
   static constexpr bool holds() {
-    return compute_backend<O>;
+    return detail::compute_backend<O>;
   }
 
   /// The options that a backend's checks may read.
@@ -32,7 +32,7 @@ struct backend : detail::any_family {
     using optimizer = typename Options::template get<option_family::optimizer>;
     using products = typename Options::template get<option_family::products>;
     using transport = typename Options::template get<option_family::transport>;
-    static constexpr bool needs_cublaslt = pp::needs_cublaslt(products::products);
+    static constexpr bool needs_cublaslt = detail::needs_cublaslt(products::products);
   };
 
   template <class Options>
@@ -41,14 +41,14 @@ struct backend : detail::any_family {
     using beside = chosen<Options>;
     using update = typename beside::optimizer;
     using found = decltype(option::template diagnose<beside>());
-    if constexpr (!is_accepted<typename found::type>)
+    if constexpr (!detail::is_accepted<typename found::type>)
       return found{};
-    else if constexpr (!is_constant<detail::workspace_call<update, option,
-                                                           typename beside::precision::element>>)
-      return diagnosis_of<wrong::function_must_be_constexpr, update,
-                          wrong::Function<member::workspace_elements>>();
+    else if constexpr (!detail::is_constant<detail::workspace_call<
+                           update, option, typename beside::precision::element>>)
+      return detail::diagnosis_of<wrong::function_must_be_constexpr, update,
+                                  wrong::Function<member::workspace_elements>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   template <class M, class Options>

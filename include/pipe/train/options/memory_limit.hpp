@@ -47,9 +47,9 @@ struct option_family::memory_limit : detail::any_family {
   static constexpr auto diagnose() {
     using option = typename Options::template get<memory_limit>;
     if constexpr (option::value < 0)
-      return diagnosis_of<wrong::number_must_be_positive, option>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 
@@ -73,11 +73,11 @@ constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const
 template <class P>
 constexpr auto diagnose_memory_limit() {
   if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {
-    return std::type_identity<nothing_wrong>{};
+    return std::type_identity<detail::nothing_wrong>{};
   } else {
     constexpr long bytes = P::plan().rank_bytes[rank];
     return []<int... I>(std::integer_sequence<int, I...>) {
-      return diagnosis_of<
+      return detail::diagnosis_of<
           wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - P::limit>,
           wrong::LimitBytes<P::limit>, wrong::NeededBytes<bytes>,
           wrong::Takes<P::plan().memory_of(rank)[I].what, P::plan().memory_of(rank)[I].bytes>...>();

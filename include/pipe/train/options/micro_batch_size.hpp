@@ -49,20 +49,22 @@ struct option_family::micro_batch_size : detail::any_family {
     using option = typename Options::template get<micro_batch_size>;
     using count = typename Options::template get<micro_batches>;
     if constexpr (option::value < 1)
-      return diagnosis_of<wrong::number_must_be_positive, option>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr (long(count::value) * option::value > most_samples)
-      return diagnosis_of<wrong::number_is_too_large, count, option, wrong::AtMost<most_samples>>();
+      return detail::diagnosis_of<wrong::number_is_too_large, count, option,
+                                  wrong::AtMost<most_samples>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     using option = typename Options::template get<micro_batch_size>;
     constexpr long most = most_samples_at_once<M>();
     if constexpr (option::value > most)
-      return diagnosis_of<wrong::micro_batch_is_too_large, M, option, wrong::AtMost<most>>();
+      return detail::diagnosis_of<wrong::micro_batch_is_too_large, M, option,
+                                  wrong::AtMost<most>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 

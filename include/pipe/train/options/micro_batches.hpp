@@ -25,9 +25,9 @@ struct option_family::micro_batches : detail::any_family {
   static constexpr auto diagnose() {
     using option = typename Options::template get<micro_batches>;
     if constexpr (option::value < 1)
-      return diagnosis_of<wrong::number_must_be_positive, option>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 

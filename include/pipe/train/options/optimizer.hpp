@@ -52,9 +52,9 @@ struct optimizer : detail::any_family {
     using enum member;
     constexpr member lacks = detail::missing_of_optimizer<O>();
     if constexpr (lacks != none)
-      return diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
+      return detail::diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (!detail::has_parts_of_optimizer<O>)
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
     else if constexpr (!tensor_optimizer<O>)
       return detail::diagnose_facts<O, name, states>();
     else if constexpr (!element_optimizer<O>)

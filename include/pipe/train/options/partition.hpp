@@ -101,17 +101,17 @@ struct partition : detail::any_family {
   template <class O>
   static constexpr bool holds() {
     if constexpr (requires { typename O::profile; })
-      return partition_policy<O> && layer_profile<typename O::profile>;
+      return detail::partition_policy<O> && detail::layer_profile<typename O::profile>;
     else
-      return partition_policy<O>;
+      return detail::partition_policy<O>;
   }
   /// ByProfile of a type that is no profile has a `cut`, so it is reported as an unknown option.
   template <class O>
   static constexpr auto diagnose_type() {
-    if constexpr (detail::has_member_cut<O> && !partition_policy<O>)
-      return diagnosis_of<wrong::partition_is_incomplete, O, wrong::Missing<member::cut>>();
+    if constexpr (detail::has_member_cut<O> && !detail::partition_policy<O>)
+      return detail::diagnosis_of<wrong::partition_is_incomplete, O, wrong::Missing<member::cut>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   template <class M, class Options>
@@ -120,11 +120,11 @@ struct partition : detail::any_family {
     using count = typename Options::template get<stages>;
     constexpr int layers = M::graph.size.units;
     if constexpr (!detail::has_times_of<option>(layers))
-      return diagnosis_of<wrong::profile_is_of_another_model, typename option::profile,
-                          wrong::Expected<layers>, wrong::Found<option::profile::layers>>();
+      return detail::diagnosis_of<wrong::profile_is_of_another_model, typename option::profile,
+                                  wrong::Expected<layers>, wrong::Found<option::profile::layers>>();
     else if constexpr (!detail::can_cut<option>(layers, count::value))
-      return diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, option, count,
-                          wrong::Layers<layers>>();
+      return detail::diagnosis_of<wrong::cuts_must_ascend_and_make_as_many_stages, option, count,
+                                  wrong::Layers<layers>>();
     else
       return detail::diagnose_cuts<M, option, count>();
   }

@@ -62,11 +62,11 @@ struct precision : detail::any_family {
     using enum member;
     constexpr member lacks = detail::missing_of_precision<O>();
     if constexpr (lacks != none)
-      return diagnosis_of<wrong::precision_is_incomplete, O, wrong::Missing<lacks>>();
+      return detail::diagnosis_of<wrong::precision_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_precision<O>)
       return detail::diagnose_facts<O, name, product, scales_loss>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 }  // namespace option_family

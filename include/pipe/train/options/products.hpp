@@ -14,7 +14,7 @@ struct products : detail::any_family {
   using fallback = PlannedProducts;
   template <class O>
   static constexpr bool holds() {
-    return product_option<O>;
+    return detail::product_option<O>;
   }
 };
 

@@ -25,28 +25,28 @@ struct recompute : detail::any_family {
   using fallback = RecomputeNothing;
   template <class O>
   static constexpr bool holds() {
-    return recompute_policy<O>;
+    return detail::recompute_policy<O>;
   }
 
   template <class O>
   static constexpr auto diagnose_type() {
     using enum member;
-    constexpr member lacks = missing_of_recompute<O>();
+    constexpr member lacks = detail::missing_of_recompute<O>();
     if constexpr (lacks != none)
-      return diagnosis_of<wrong::recompute_is_incomplete, O, wrong::Missing<lacks>>();
-    else if constexpr (has_facts_of_recompute<O>)
+      return detail::diagnosis_of<wrong::recompute_is_incomplete, O, wrong::Missing<lacks>>();
+    else if constexpr (detail::has_facts_of_recompute<O>)
       return detail::diagnose_facts<O, drops, keeps_last, recomputes>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<recompute>;
     if constexpr (std::is_same_v<option, Recompute<>>)
-      return diagnosis_of<wrong::recompute_needs_kinds_of_op, option>();
+      return detail::diagnosis_of<wrong::recompute_needs_kinds_of_op, option>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 }  // namespace option_family

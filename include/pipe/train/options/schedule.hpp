@@ -84,12 +84,12 @@ struct schedule : detail::any_family {
     using enum member;
     constexpr member lacks = detail::missing_of_schedule<O>();
     if constexpr (lacks != none)
-      return diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
+      return detail::diagnosis_of<wrong::schedule_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (detail::has_facts_of_schedule<O>)
       return detail::diagnose_facts<O, name, where, chunks_per_rank, splits_backward, trains,
                                     updates>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 
   template <class Options>
@@ -99,27 +99,29 @@ struct schedule : detail::any_family {
     using parts = typename Options::template get<micro_batches>;
     constexpr int chunks = option::chunks_per_rank;
     if constexpr (chunks < 1)
-      return diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
     else if constexpr (!detail::reads_one_copy<option>())
-      return diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, option>();
+      return detail::diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, option>();
     else if constexpr (!detail::can_place(option::where, chunks))
-      return diagnosis_of<wrong::schedule_is_not_valid, option,
-                          wrong::Because<fault::wrong_shape>>();
+      return detail::diagnosis_of<wrong::schedule_is_not_valid, option,
+                                  wrong::Because<fault::wrong_shape>>();
     else if constexpr (!option::trains)
-      return diagnosis_of<wrong::schedule_does_not_train, option>();
+      return detail::diagnosis_of<wrong::schedule_does_not_train, option>();
     else if constexpr (cut::value % chunks != 0)
-      return diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut, option>();
-    else if constexpr (!is_constant<
+      return detail::diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut,
+                                  option>();
+    else if constexpr (!detail::is_constant<
                            detail::refusal_call<option, cut::value / chunks, parts::value>>)
-      return diagnosis_of<wrong::function_must_be_constexpr, option,
-                          wrong::Function<member::refuses>>();
-    else if constexpr (!is_constant<detail::fit_call<option, cut::value / chunks, parts::value>>)
-      return diagnosis_of<wrong::function_must_be_constexpr, option,
-                          wrong::Function<member::fits_a_constant>>();
+      return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
+                                  wrong::Function<member::refuses>>();
+    else if constexpr (!detail::is_constant<
+                           detail::fit_call<option, cut::value / chunks, parts::value>>)
+      return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
+                                  wrong::Function<member::fits_a_constant>>();
     else if constexpr (why_refused<option>(cut::value / chunks, parts::value) != nullptr)
-      return diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
+      return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 }  // namespace option_family

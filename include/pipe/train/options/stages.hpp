@@ -31,18 +31,18 @@ struct option_family::stages : detail::any_family {
   static constexpr auto diagnose() {
     using option = typename Options::template get<stages>;
     if constexpr (option::value < 1)
-      return diagnosis_of<wrong::number_must_be_positive, option>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     using option = typename Options::template get<stages>;
     constexpr int layers = M::graph.size.units;
     if constexpr (option::value > layers)
-      return diagnosis_of<wrong::more_stages_than_layers, option, wrong::Layers<layers>>();
+      return detail::diagnosis_of<wrong::more_stages_than_layers, option, wrong::Layers<layers>>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 

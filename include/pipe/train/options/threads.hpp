@@ -14,18 +14,19 @@ struct threads : detail::any_family {
   using fallback = HostThreads<1>;
   template <class O>
   static constexpr bool holds() {
-    return host_threads_option<O>;
+    return detail::host_threads_option<O>;
   }
 
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<threads>;
-    if constexpr (option::host_threads > most_threads)
-      return diagnosis_of<wrong::number_is_too_large, option, wrong::AtMost<most_threads>>();
+    if constexpr (option::host_threads > detail::most_threads)
+      return detail::diagnosis_of<wrong::number_is_too_large, option,
+                                  wrong::AtMost<detail::most_threads>>();
     else if constexpr (option::host_threads < 1)
-      return diagnosis_of<wrong::number_must_be_positive, option>();
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
   }
 };
 

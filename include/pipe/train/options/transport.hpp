@@ -85,11 +85,12 @@ struct transport : detail::any_family {
     if constexpr (requires { typename O::transport; }) {
       constexpr member lacks = detail::missing_of_transport<typename O::transport>();
       if constexpr (lacks != member::none)
-        return diagnosis_of<wrong::transport_is_incomplete, O, wrong::Missing<lacks>>();
+        return detail::diagnosis_of<wrong::transport_is_incomplete, O, wrong::Missing<lacks>>();
       else
-        return diagnosis_of<wrong::value_must_be_constexpr, O, wrong::Value<member::copies>>();
+        return detail::diagnosis_of<wrong::value_must_be_constexpr, O,
+                                    wrong::Value<member::copies>>();
     } else {
-      return std::type_identity<nothing_wrong>{};
+      return std::type_identity<detail::nothing_wrong>{};
     }
   }
 };

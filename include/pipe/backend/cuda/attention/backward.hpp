@@ -37,7 +37,7 @@ struct attention_slopes {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     extent const first = block.index() * at_once;
     block.part([&](int thread, state& mine) {
       extent const item = first + thread / lanes;

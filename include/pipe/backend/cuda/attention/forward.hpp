@@ -171,7 +171,7 @@ struct attention_forward {
   template <class Block>
   PIPE_HD PIPE_INLINE static void finish(Block& block, arguments const& a, int sample, int head,
                                          int first, int rows) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     PIPE_UNROLL
     for (int r = 0; r < 2 * Tall; ++r)
       reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.sum[r]; }, plus{});

@@ -50,7 +50,7 @@ template <class P, int G>
 struct attention_geometry {
   using T = typename P::element;
   static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
-  static constexpr attention_attributes of = group_of<P, G>::value.attributes.attention();
+  static constexpr detail::attention_attributes of = group_of<P, G>::value.attributes.attention();
   static constexpr bool is_fused = of.is_fused(),  // slices of one matrix
       is_causal = of.causal;
   static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
@@ -114,14 +114,14 @@ struct attention_geometry {
   // ---- the operands ----
 
   PIPE_HD static head_rows<T const> query_rows(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
       return {turned(a), turned_width};
     else
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]), is_fused ? fused : width};
   }
   PIPE_HD static head_rows<T const> key_rows(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_rotary)
       return {turned(a) + width, turned_width};
     else if constexpr (is_fused)
@@ -130,7 +130,7 @@ struct attention_geometry {
       return {a.at<T const>(g.in[is_gradient ? 4 : 1]), 2 * key_width};
   }
   PIPE_HD static head_rows<T const> value_rows(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_fused)
       return {a.at<T const>(g.in[is_gradient ? 1 : 0]) + width + key_width, fused};
     else
@@ -138,15 +138,15 @@ struct attention_geometry {
   }
 
   PIPE_HD static T const* output_gradient(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     return a.at<T const>(g.in[0]);
   }
   PIPE_HD static head_rows<T> query_gradients(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     return {a.at<T>(g.out[0]), is_fused ? fused : width};
   }
   PIPE_HD static head_rows<T> key_gradients(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (is_fused)
       return {a.at<T>(g.out[0]) + width, fused};
     else

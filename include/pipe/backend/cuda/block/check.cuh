@@ -12,7 +12,8 @@ namespace pp::cuda {
 
 /// Throws pp::error, "CUDA, `what`: reason", if a call failed.
 inline void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) throw_error<error>({"CUDA, ", what, ": ", cudaGetErrorString(status)});
+  if (status != cudaSuccess)
+    detail::throw_error<error>({"CUDA, ", what, ": ", cudaGetErrorString(status)});
 }
 
 }  // namespace pp::cuda

@@ -38,9 +38,9 @@ PIPE_HD PIPE_INLINE float operand_value(unsigned bits, int half) {
   if constexpr (F == operand_format::tf32)
     return math::from_bits(bits & 0xffffe000u);  // what the hardware reads of it
   else if constexpr (F == operand_format::bf16)
-    return float_from_bf16(std::uint16_t(bits >> 16 * half));
+    return detail::float_from_bf16(std::uint16_t(bits >> 16 * half));
   else
-    return float_from_f16(std::uint16_t(bits >> 16 * half));
+    return detail::float_from_f16(std::uint16_t(bits >> 16 * half));
 }
 
 }  // namespace pp::cuda

@@ -21,7 +21,7 @@ inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
 /// A source of kernels whose one group is what a call leaves of P's group G.
 template <class P, int G>
 struct rest_source : P {
-  static constexpr group group_at(int) {
+  static constexpr detail::group group_at(int) {
     return rest_of(group_of<P, G>::value, describe_blas_product<P, G>());
   }
 };
@@ -36,7 +36,7 @@ constexpr auto before_blas() {
 template <class P, int G>
 constexpr auto after_blas() {
   using product = contraction<P, G>;
-  constexpr group g = group_of<P, G>::value;
+  constexpr detail::group g = group_of<P, G>::value;
   if constexpr (product::sums_bias)
     return column_sums<element_source<typename P::element, product::shape.inner,
                                       product::shape.columns, g.in[1], product::stored>>();

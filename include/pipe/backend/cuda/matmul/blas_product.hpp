@@ -39,7 +39,7 @@ struct blas_product {
 
 /// law: D is where readers outside the group find it, if there are any; else where the next result
 ///      is stored, by a pass that reads D first
-constexpr blas_product blas_product_of(group const& g, product_shape const& s,
+constexpr blas_product blas_product_of(detail::group const& g, product_shape const& s,
                                        product_format format, int left) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
@@ -65,8 +65,8 @@ constexpr blas_product blas_product_of(group const& g, product_shape const& s,
 }
 
 /// The steps that the call leaves, as a group of their own on what it wrote.
-constexpr group rest_of(group const& g, blas_product const& p) {
-  group rest = g;
+constexpr detail::group rest_of(detail::group const& g, blas_product const& p) {
+  detail::group rest = g;
   rest.anchor = op_kind::pointwise;
   rest.prologue.clear();
   rest.epilogue.clear();
@@ -82,24 +82,24 @@ constexpr group rest_of(group const& g, blas_product const& p) {
 template <class P, int G>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
-  constexpr group g = group_of<P, G>::value;
+  constexpr detail::group g = group_of<P, G>::value;
   return blas_product_of(g, product::shape, product::format,
                          product::makes_left ? product::stored : int(g.in[0]));
 }
 
 /// Bytes of each operand of a product's group, by slot.
 template <class P, int G>
-constexpr detail::list<long, group::max_slots> operand_bytes() {
-  constexpr group g = group_of<P, G>::value;
+constexpr detail::list<long, detail::group::max_slots> operand_bytes() {
+  constexpr detail::group g = group_of<P, G>::value;
   constexpr bool weight = contraction<P, G>::makes_weight;
   constexpr long number = long(sizeof(typename P::element)), fp32 = long(sizeof(float)),
                  rows = long(g.rows) * P::samples;
-  detail::list<long, group::max_slots> bytes;
+  detail::list<long, detail::group::max_slots> bytes;
   auto const set = [&](int slot, long n) {
     if (slot >= 0) bytes[slot] = n;
   };
   auto const set_chain = [&](auto const& chain, long width) {
-    for (step const& s : chain) {
+    for (detail::step const& s : chain) {
       if (s.kind == op_kind::bias_gradient) {
         set(s.store, width * fp32);
         continue;

@@ -28,7 +28,7 @@ struct contraction {
                         makes_left = !makes_weight && has_prologue;
   static constexpr product_format format = product_of<P>();
 
-  static constexpr product_shape shape_of(group const& g) {
+  static constexpr product_shape shape_of(detail::group const& g) {
     extent const rows = extent(g.rows) * P::samples, inner = g.attributes.contraction().inner;
     return makes_weight ? product_shape{inner, g.columns, rows}
                         : product_shape{rows, g.columns, inner};
@@ -41,7 +41,8 @@ struct contraction {
                          .store
                    : -1;
   static constexpr long left_bytes =
-      makes_left && stored < 0 ? align_up(long(shape.rows * shape.inner) * long(sizeof(T))) : 0;
+      makes_left && stored < 0 ? detail::align_up(long(shape.rows * shape.inner) * long(sizeof(T)))
+                               : 0;
   /// Elements of a row of c that are finished together.
   static constexpr int each =
       makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
@@ -50,11 +51,11 @@ struct contraction {
     return stored >= 0 ? a.at<T>(stored < 0 ? 0 : stored) : static_cast<T*>(a.workspace);
   }
   PIPE_HD PIPE_INLINE static T const* left(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     return makes_left ? made_left(a) : a.at<T const>(g.in[0]);
   }
   PIPE_HD PIPE_INLINE static T const* right(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     return a.at<T const>(g.in[1]);
   }
 
@@ -65,7 +66,7 @@ struct contraction {
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count]) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (makes_weight) {
       constexpr int bias = stored < 0 ? 0 : stored;
       float* const to = sums_bias && row == shape.rows
@@ -87,7 +88,7 @@ struct contraction {
   template <class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     if constexpr (makes_weight) {
       if (a.accumulate) read(a.at<float const>(g.out[0]));
     } else {
@@ -101,7 +102,7 @@ struct contraction {
   template <int I, class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
-    constexpr step s = chain<P, G, true>::template step_at<I>::value;
+    constexpr detail::step s = chain<P, G, true>::template step_at<I>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
       read(a.at<T const>(s.slot));
   }

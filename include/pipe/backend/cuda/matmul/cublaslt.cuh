@@ -39,7 +39,7 @@ class cublaslt {
   /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
   void check(cublasStatus_t status, char const* what) const {
     if (status != CUBLAS_STATUS_SUCCESS)
-      throw_error<error>({"cuBLASLt, ", what, ": ", text_of(status)});
+      detail::throw_error<error>({"cuBLASLt, ", what, ": ", text_of(status)});
   }
 
   decltype(cublasLtCreate)* create = nullptr;
@@ -151,10 +151,10 @@ class cublaslt_product {
     operation_.reset(made);
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
     set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
-    // Not read before a product runs: here the library looks at its alignment only.
+    // Not read before a product runs: here the library looks at its detail::alignment only.
     if (p.bias >= 0)
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void const*>(std::size_t(alignment)),
-          "a bias");
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+          reinterpret_cast<void const*>(std::size_t(detail::alignment)), "a bias");
   }
 
   /// The library's first choice within the workspace. Splits are added up in fp32, in an order of

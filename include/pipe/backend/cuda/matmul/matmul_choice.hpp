@@ -59,15 +59,15 @@ constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bo
 
 /// The implementation of group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the
 /// faster one.
-template <class P, int G, product_policy Policy>
-constexpr product_policy policy_of() {
-  if constexpr (!is_contraction(group_of<P, G>::value.anchor)) {
-    return product_policy::own;
-  } else if constexpr (Policy == product_policy::planned) {
+template <class P, int G, detail::product_policy Policy>
+constexpr detail::product_policy policy_of() {
+  if constexpr (!detail::is_contraction(group_of<P, G>::value.anchor)) {
+    return detail::product_policy::own;
+  } else if constexpr (Policy == detail::product_policy::planned) {
     using product = contraction<P, G>;
     return is_for_cublaslt(product::shape, product::format, product::makes_weight)
-               ? product_policy::cublaslt
-               : product_policy::own;
+               ? detail::product_policy::cublaslt
+               : detail::product_policy::own;
   } else {
     return Policy;
   }

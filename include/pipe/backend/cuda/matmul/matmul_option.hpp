@@ -9,26 +9,32 @@
 
 namespace pp {
 
+namespace detail {
+
 enum class product_policy : unsigned char { planned, own, cublaslt, timed };
+
+}  // namespace detail
 
 /// Each product runs by cuBLASLt or by our kernels as the plan estimates it from shape and format
 /// (default).
 struct PlannedProducts {
-  static constexpr auto products = product_policy::planned;
+  static constexpr auto products = detail::product_policy::planned;
 };
 /// No product runs by cuBLASLt: the bits do not depend on a library's version.
 struct OwnProducts {
-  static constexpr auto products = product_policy::own;
+  static constexpr auto products = detail::product_policy::own;
 };
 /// Every product that cuBLASLt can do runs by it.
 struct CublasLtProducts {
-  static constexpr auto products = product_policy::cublaslt;
+  static constexpr auto products = detail::product_policy::cublaslt;
 };
 /// Each product runs by what is faster, measured when a trainer is made: bits may differ from
 /// machine to machine, and from one trainer to the next.
 struct TimedProducts {
-  static constexpr auto products = product_policy::timed;
+  static constexpr auto products = detail::product_policy::timed;
 };
+
+namespace detail {
 
 template <class O>
 concept product_option = requires {
@@ -40,5 +46,7 @@ concept product_option = requires {
 constexpr bool needs_cublaslt(product_policy p) {
   return p == product_policy::cublaslt || p == product_policy::timed;
 }
+
+}  // namespace detail
 
 }  // namespace pp

@@ -15,11 +15,11 @@ namespace pp::cuda {
 
 /// An operand of a launch. `by_rows`: each row of the batch has a row of it.
 struct narrow_access {
-  operand what;
+  detail::operand what;
   bool by_rows = false, writes = false,
        on_the_way = false;  ///< on_the_way: read before launches before it have ended
 };
-using narrow_accesses = static_vector<narrow_access, group::max_slots>;
+using narrow_accesses = detail::static_vector<narrow_access, detail::group::max_slots>;
 
 /// The rule of passes/chains.hpp for narrow layers whose products are computed in `format`; the
 /// form of a chain is how many rows of the batch are in a tile.
@@ -28,15 +28,15 @@ using narrow_accesses = static_vector<narrow_access, group::max_slots>;
 struct narrow_chain_rule {
   product_format format = product_format::fp32;
 
-  constexpr launch_chain longest(unplaced_program const& p, int first) const {
-    launch_chain run{first, 1, 0}, good = run;
+  constexpr detail::launch_chain longest(detail::unplaced_program const& p, int first) const {
+    detail::launch_chain run{first, 1, 0}, good = run;
     if (!may_be_in_a_chain(p, first)) return run;
     bool const is_backward = p.shape(first).anchor != op_kind::matmul;
     int levels = is_input(p.shape(first)) ? 1 : 0;  // that are complete
-    operand now = main_operand(p, first);
+    detail::operand now = main_operand(p, first);
     int width = main_width(p.shape(first));
     for (int i = first;;) {
-      group const g = p.shape(i);
+      detail::group const g = p.shape(i);
       if (!is_weight(g)) now = p.operand_of(i, handed(g)), width = g.columns;
       run.form = rows_in_tile(p, run, is_backward);
       if (run.form == 0) break;
@@ -44,8 +44,9 @@ struct narrow_chain_rule {
       // to hand on
       if (run.count > 1 && (!is_backward || levels > 1 || (levels == 1 && is_weight(g))))
         good = run;
-      if (++i == p.size() || run.count == chain_kernel::most || now == operand{}) break;
-      group const next = p.shape(i);
+      if (++i == p.size() || run.count == detail::chain_kernel::most || now == detail::operand{})
+        break;
+      detail::group const next = p.shape(i);
       if (!may_be_in_a_chain(p, i) || (next.anchor != op_kind::matmul) != is_backward ||
           next.rows != g.rows || main_operand(p, i) != now || main_width(next) != width)
         break;
@@ -57,43 +58,46 @@ struct narrow_chain_rule {
     return good;
   }
   /// What a launch computes from: a matmul's rows, or a gradient's dy.
-  constexpr int taken(group const& g) const { return g.in[is_weight(g) ? 1 : 0]; }
+  constexpr int taken(detail::group const& g) const { return g.in[is_weight(g) ? 1 : 0]; }
   /// Its finished rows, if others may go on with them.
-  constexpr int handed(group const& g) const {
+  constexpr int handed(detail::group const& g) const {
     if (is_weight(g)) return -1;
     return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
   }
 
  private:
-  static constexpr bool is_weight(group const& g) {
+  static constexpr bool is_weight(detail::group const& g) {
     return g.anchor == op_kind::matmul_weight_gradient;
   }
-  static constexpr bool is_input(group const& g) {
+  static constexpr bool is_input(detail::group const& g) {
     return g.anchor == op_kind::matmul_input_gradient;
   }
-  static constexpr int inner_of(group const& g) { return g.attributes.contraction().inner; }
-  constexpr bool may_be_in_a_chain(unplaced_program const& p, int i) const {
-    group const g = p.shape(i);
+  static constexpr int inner_of(detail::group const& g) { return g.attributes.contraction().inner; }
+  constexpr bool may_be_in_a_chain(detail::unplaced_program const& p, int i) const {
+    detail::group const g = p.shape(i);
     bool const product = g.anchor == op_kind::matmul || is_input(g);
     if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
       return false;
     if (is_weight(g)) {
-      for (step const& s : g.prologue)
+      for (detail::step const& s : g.prologue)
         if (s.kind != op_kind::bias_gradient) return false;
       return g.prologue.size() < 2;
     }
     extent const rows = extent(g.rows) * p.m->values.samples;
     return g.prologue.empty() && plan_for({rows, g.columns, inner_of(g)}, format).splits == 1;
   }
-  constexpr operand main_operand(unplaced_program const& p, int i) const {
+  constexpr detail::operand main_operand(detail::unplaced_program const& p, int i) const {
     return p.operand_of(i, taken(p.shape(i)));
   }
-  static constexpr int main_width(group const& g) { return is_weight(g) ? g.columns : inner_of(g); }
+  static constexpr int main_width(detail::group const& g) {
+    return is_weight(g) ? g.columns : inner_of(g);
+  }
 
   // ---- what launches share ----
 
-  static constexpr narrow_accesses accesses(unplaced_program const& p, int i, bool is_first) {
-    group const g = p.shape(i);
+  static constexpr narrow_accesses accesses(detail::unplaced_program const& p, int i,
+                                            bool is_first) {
+    detail::group const g = p.shape(i);
     narrow_accesses all;
     auto const by_rows = [&](int slot, bool writes, bool on_the_way = false) {
       if (slot >= 0) all.push_back({p.operand_of(i, slot), true, writes, on_the_way});
@@ -105,13 +109,13 @@ struct narrow_chain_rule {
       by_rows(g.in[0], false, true);
       if (is_first) by_rows(g.in[1], false, true);
       whole(g.out[0], true);
-      for (step const& s : g.prologue) whole(s.store, true);
+      for (detail::step const& s : g.prologue) whole(s.store, true);
       return all;
     }
     if (is_first) by_rows(g.in[0], false, true);
     whole(g.in[1], false);
     by_rows(g.out[0], true);
-    for (step const& s : g.epilogue) {
+    for (detail::step const& s : g.epilogue) {
       if (s.kind == op_kind::bias || s.kind == op_kind::row_bias)
         whole(s.slot, false);
       else if (s.kind != op_kind::dropout)
@@ -121,7 +125,7 @@ struct narrow_chain_rule {
     return all;
   }
   /// Whether launch i may run together with those from `first` on.
-  constexpr bool may_join(unplaced_program const& p, int first, int i) const {
+  constexpr bool may_join(detail::unplaced_program const& p, int first, int i) const {
     narrow_accesses const mine = accesses(p, i, false);
     for (int k = first; k < i; ++k)
       for (narrow_access const& before : accesses(p, k, k == first))
@@ -136,7 +140,7 @@ struct narrow_chain_rule {
 
   /// The most rows per tile with which the chain's block has enough shared memory and, backward,
   /// registers; 0 if there is none.
-  constexpr int rows_in_tile(unplaced_program const& p, launch_chain const& run,
+  constexpr int rows_in_tile(detail::unplaced_program const& p, detail::launch_chain const& run,
                              bool is_backward) const {
     int const most = 256 / bytes_of(format);
     for (int rows = most; rows >= most / 2; rows /= 2)
@@ -145,11 +149,12 @@ struct narrow_chain_rule {
         return rows;
     return 0;
   }
-  constexpr long shared_bytes(unplaced_program const& p, launch_chain const& run, int rows) const {
+  constexpr long shared_bytes(detail::unplaced_program const& p, detail::launch_chain const& run,
+                              int rows) const {
     int const bytes = bytes_of(format);
     long widest = 0, x = 0, weights = 0;
     for (int i = run.first; i < run.first + run.count; ++i) {
-      group const g = p.shape(i);
+      detail::group const g = p.shape(i);
       int const stride = narrow_stride(main_width(g), bytes);
       widest = stride > widest ? stride : widest;
       if (is_weight(g))
@@ -164,11 +169,12 @@ struct narrow_chain_rule {
   /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under
   /// way.
   static constexpr int most_sums = 160;
-  constexpr int sums(unplaced_program const& p, launch_chain const& run, int rows) const {
+  constexpr int sums(detail::unplaced_program const& p, detail::launch_chain const& run,
+                     int rows) const {
     int const bytes = bytes_of(format), unit = 64 / bytes;
     int kept = 0, product = 0;
     for (int i = run.first; i < run.first + run.count; ++i) {
-      group const g = p.shape(i);
+      detail::group const g = p.shape(i);
       int const inner = narrow_columns(inner_of(g), bytes),
                 columns = narrow_columns(g.columns, bytes);
       warp_grid const w = is_weight(g) ? spread_warps(inner / 16, columns / 16)

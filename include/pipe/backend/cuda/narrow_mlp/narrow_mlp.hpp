@@ -37,7 +37,7 @@ struct narrow_mlp {
   template <int H>
   static constexpr long workspace_of_group() {
     if constexpr (group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient)
-      return align_up(narrow_weight_sums<P, H>::tiles::workspace_bytes);
+      return detail::align_up(narrow_weight_sums<P, H>::tiles::workspace_bytes);
     return 0;
   }
   /// The launches have their workspaces one behind the other.
@@ -63,7 +63,7 @@ struct narrow_mlp {
 /// That of a chain_kernel K, a constant of type `Constant`.
 template <class P, class Constant, int... I>
 constexpr auto narrow_mlp_of(std::integer_sequence<int, I...>) {
-  constexpr chain_kernel k = Constant::value;
+  constexpr detail::chain_kernel k = Constant::value;
   return narrow_mlp<P, k.form, k.dropped, k.groups[I]...>{};
 }
 template <class P, class Constant>

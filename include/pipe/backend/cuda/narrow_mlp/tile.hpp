@@ -235,7 +235,7 @@ template <int Count>
 struct chain_arguments {
   arguments of[Count]{};
 };
-static_assert(sizeof(chain_arguments<chain_kernel::most>) <= 4096,
+static_assert(sizeof(chain_arguments<detail::chain_kernel::most>) <= 4096,
               "what a kernel may be called with");
 
 /// Launch I, for device code.

@@ -47,7 +47,7 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     constexpr int right = g.columns - left;
     T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
     base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
@@ -68,7 +68,7 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     T const* const dy = a.at<T const>(g.in[0]) + First;
     base::copy(block, a.at<T>(g.out[0]),
                [&](extent row, int column) { return dy + row * Width + column; });

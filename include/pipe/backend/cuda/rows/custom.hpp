@@ -16,12 +16,12 @@ namespace pp::cuda {
 template <class P, int G>
 struct custom_layer {
   using T = typename P::element;
-  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
 
   static custom_forward<T> forward(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     custom_forward<T> with{P::samples,          form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]),
                            a.maybe<T>(g.out[1])};
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
@@ -30,7 +30,7 @@ struct custom_layer {
     return with;
   }
   static custom_input_gradient<T> input_gradient(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     custom_input_gradient<T> with{P::samples,
                                   form,
                                   a.at<T const>(g.in[0]),
@@ -44,7 +44,7 @@ struct custom_layer {
     return with;
   }
   static custom_weight_gradient<T> weight_gradient(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     custom_weight_gradient<T> with{
         P::samples, form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
         {}};
@@ -52,7 +52,7 @@ struct custom_layer {
     return with;
   }
   static custom_statistics<T> statistics(arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
                               form,
                               a.at<T const>(g.in[0]),
@@ -118,7 +118,7 @@ struct clear_sum_kernel {
 /// it adds to, then the call.
 template <class P, int G>
 constexpr auto lower_custom() {
-  constexpr group g = group_of<P, G>::value;
+  constexpr detail::group g = group_of<P, G>::value;
   constexpr bool adds =
       g.anchor == op_kind::custom_weight_gradient || g.anchor == op_kind::custom_statistics;
   constexpr bool clears_first = adds && g.out[0] >= 0, clears_second = adds && g.out[1] >= 0,

@@ -21,7 +21,7 @@ namespace pp::cuda {
 template <class P, int G, int Half>
 struct half_rows {
   using T = typename P::element;
-  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+  using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   using formula = typename layer::formula;
   static constexpr int half = Half, activated = layer::activates_first ? 0 : half,
                        plain = half - activated;

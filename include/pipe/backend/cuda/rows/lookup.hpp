@@ -35,7 +35,7 @@ struct lookup_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     block.part([&](int thread, state&) {
       extent const at = (block.index() * threads + thread) * each;
       if (at >= elements) return;
@@ -80,7 +80,7 @@ struct lookup_gradient {
   template <int Count>
   PIPE_HD PIPE_INLINE static void finish_sum(arguments const& a, extent id, int column,
                                              float (&sum)[Count]) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     float* const to = a.at<float>(g.out[0]) + id * columns + column;
     if (a.accumulate) {
       float before[Count];
@@ -115,7 +115,7 @@ struct clear_absent_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (a.accumulate) return;
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     constexpr int vectors = common::columns / each;
     int const first = int(block.index()) * band;
     block.phase([&](int thread, state&) {
@@ -172,7 +172,7 @@ struct sum_chunks_kernel {
 
  private:
   PIPE_HD PIPE_INLINE static void sum(arguments const& a, int chunk, int column) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     int const* const keys = common::order::keys(a.workspace);
     int const* const rows = common::order::rows(a.workspace);
     T const* const dy = a.at<T const>(g.in[0]) + column;

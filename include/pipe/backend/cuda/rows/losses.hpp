@@ -32,10 +32,10 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
-  static constexpr bool is_weighted = group_of<P, G>::value.in[op::loss_weights] >= 0;
+  static constexpr bool is_weighted = group_of<P, G>::value.in[detail::op::loss_weights] >= 0;
   /// What a row counts for.
   PIPE_HD PIPE_INLINE static float weight(arguments const& a, extent row) {
-    constexpr int weights = group_of<P, G>::value.in[op::loss_weights];
+    constexpr int weights = group_of<P, G>::value.in[detail::op::loss_weights];
     if constexpr (is_weighted) return a.at<float const>(weights)[row];
     return 1;
   }
@@ -51,9 +51,9 @@ struct loss_rows {
   /// f(further targets, as pointers to the first number of each)
   template <class F>
   PIPE_HD PIPE_INLINE static auto with_targets(arguments const& a, F f) {
-    constexpr int first = group_of<P, G>::value.in[op::first_target];
-    constexpr int second = group_of<P, G>::value.in[op::first_target + 1];
-    constexpr int third = group_of<P, G>::value.in[op::first_target + 2];
+    constexpr int first = group_of<P, G>::value.in[detail::op::first_target];
+    constexpr int second = group_of<P, G>::value.in[detail::op::first_target + 1];
+    constexpr int third = group_of<P, G>::value.in[detail::op::first_target + 2];
     if constexpr (third >= 0)
       return f(a.at<float const>(first), a.at<float const>(second), a.at<float const>(third));
     else if constexpr (second >= 0)
@@ -97,21 +97,23 @@ PIPE_HD PIPE_INLINE void forget([[maybe_unused]] X& x) {
 
 /// What the layer type says of a cross entropy, where the group asks it: weights of classes, or a
 /// formula of the row's log-probability.
-template <class P, int G, row_term Term = group_of<P, G>::value.attributes.cross_entropy().term>
+template <class P, int G,
+          detail::row_term Term = group_of<P, G>::value.attributes.cross_entropy().term>
 struct cross_entropy_terms {
   static constexpr bool is_formula = false, weighs_classes = false;
   static constexpr double sum = 0;
   PIPE_HD PIPE_INLINE static float weight(int) { return 1; }
 };
 template <class P, int G>
-struct cross_entropy_terms<P, G, row_term::formula>
-    : cross_entropy_terms<P, G, row_term::log_probability> {
-  using layer = leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+struct cross_entropy_terms<P, G, detail::row_term::formula>
+    : cross_entropy_terms<P, G, detail::row_term::log_probability> {
+  using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   static constexpr bool is_formula = true;
 };
 template <class P, int G>
-struct cross_entropy_terms<P, G, row_term::weighted_by_class> {
-  using weights = typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::class_weights;
+struct cross_entropy_terms<P, G, detail::row_term::weighted_by_class> {
+  using weights =
+      typename detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::class_weights;
   static constexpr bool is_formula = false, weighs_classes = true;
   static constexpr double sum = double(weights::sum);
   PIPE_HD PIPE_INLINE static float weight(int label) { return weights::template of<float>(label); }
@@ -356,7 +358,7 @@ struct kernel_of<op_kind::squared_error> {
 template <>
 struct kernel_of<op_kind::element_loss> {
   template <class P, int G>
-  using formula = typename leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula;
+  using formula = typename detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>::formula;
   template <class P, int G>
   using list = kernel_list<element_loss_kernel<P, G, formula<P, G>>>;
 };

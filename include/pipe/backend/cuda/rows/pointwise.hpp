@@ -26,7 +26,7 @@ struct pointwise_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     block.part([&](int thread, state&) {
       extent const at = (block.index() * threads + thread) * each;
       if (at >= elements) return;

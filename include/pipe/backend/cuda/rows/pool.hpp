@@ -18,7 +18,7 @@ struct pooled_columns {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns,
                        positions = group_of<P, G>::value.attributes.pool().rows;
-  static constexpr pool_kind which = group_of<P, G>::value.attributes.pool().which;
+  static constexpr detail::pool_kind which = group_of<P, G>::value.attributes.pool().which;
   static constexpr int threads = 256, each = access_width<T>(columns);
   static constexpr extent pieces = extent(P::samples) * (columns / each),
                           blocks = (pieces + threads - 1) / threads;
@@ -31,10 +31,10 @@ struct pooled_columns {
     int count = 0, chosen = -1;
     PIPE_HD PIPE_INLINE bool is_real(int t) const { return ids == nullptr || ids[t] >= 0; }
     PIPE_HD PIPE_INLINE bool takes_part(int t) const {
-      return which == pool_kind::mean ? is_real(t) : t == chosen;
+      return which == detail::pool_kind::mean ? is_real(t) : t == chosen;
     }
     PIPE_HD PIPE_INLINE float divisor() const {
-      return which == pool_kind::mean && count > 0 ? float(count) : 1.0f;
+      return which == detail::pool_kind::mean && count > 0 ? float(count) : 1.0f;
     }
   };
   PIPE_HD PIPE_INLINE static rows rows_of(arguments const& a, extent sample) {
@@ -43,7 +43,8 @@ struct pooled_columns {
     if constexpr (slot >= 0) r.ids = a.ids(slot) + sample * positions;
     for (int t = 0; t < positions; ++t) {
       if (!r.is_real(t)) continue;
-      if (which == pool_kind::last || (which == pool_kind::first && r.count == 0)) r.chosen = t;
+      if (which == detail::pool_kind::last || (which == detail::pool_kind::first && r.count == 0))
+        r.chosen = t;
       ++r.count;
     }
     return r;
@@ -70,7 +71,7 @@ struct pool_kernel : pooled_columns<P, G> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], to = g.out[0];
     base::for_pieces(block, [&](extent sample, int column) {
       auto const rows = base::rows_of(a, sample);
@@ -100,7 +101,7 @@ struct pool_gradient_kernel : pooled_columns<P, G> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr group g = group_of<P, G>::value;
+    constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], to = g.out[0];
     base::for_pieces(block, [&](extent sample, int column) {
       auto const rows = base::rows_of(a, sample);

@@ -16,7 +16,7 @@ namespace pp::cuda {
 /// `count` items of type Item, as they are given out: aligned.
 template <class Item>
 constexpr long bytes_for(long count) {
-  return align_up(count * long(sizeof(Item)));
+  return detail::align_up(count * long(sizeof(Item)));
 }
 
 /// How many ranges and squares there are for a parameter.
@@ -45,7 +45,7 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
   }
   return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
          bytes_for<double>(ranges) + bytes_for<transposed_square>(squares) +
-         bytes_for<flat_range>(buffer_ranges) + bytes_for<commit_rule>(buffers);
+         bytes_for<flat_range>(buffer_ranges) + bytes_for<detail::commit_rule>(buffers);
 }
 /// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.

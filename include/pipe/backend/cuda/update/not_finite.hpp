@@ -26,8 +26,8 @@ struct flat_numbers {
 struct find_not_finite_kernel {
   static constexpr int threads = 256, search_blocks = 256;
   /// Of what one launch may write: each group of a chain its result and that of every step.
-  static constexpr int most = chain_kernel::most * (group::max_steps + 1);
-  static_assert(most >= group::max_slots);
+  static constexpr int most = detail::chain_kernel::most * (detail::group::max_steps + 1);
+  static_assert(most >= detail::group::max_slots);
   struct arguments {
     flat_numbers of[most];
     int operands = 0;

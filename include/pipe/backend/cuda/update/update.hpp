@@ -133,7 +133,7 @@ struct approach_elements {
 struct commit_elements {
   float* buffers = nullptr;
   float const* sums = nullptr;
-  commit_rule const* rules = nullptr;
+  detail::commit_rule const* rules = nullptr;
   double samples = 0;  ///< that were summed over
   step_outcome const* judged = nullptr;
 
@@ -144,7 +144,7 @@ struct commit_elements {
     load<Count>(buffers + at, v);
     load<Count>(sums + at, sum);
     PIPE_UNROLL
-    for (int k = 0; k < Count; ++k) v[k] = committed(rules[group], v[k], sum[k], samples);
+    for (int k = 0; k < Count; ++k) v[k] = detail::committed(rules[group], v[k], sum[k], samples);
     save<Count>(buffers + at, v);
   }
 };

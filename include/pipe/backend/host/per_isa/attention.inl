@@ -174,8 +174,8 @@ struct attention_slices {
 };
 template <class P, int G, class U>
 attention_slices<U> slices(U* from, U* keys_from) {
-  constexpr group g = P::group_at(G);
-  constexpr attention_attributes of = g.attributes.attention();
+  constexpr detail::group g = P::group_at(G);
+  constexpr detail::attention_attributes of = g.attributes.attention();
   constexpr extent width = g.columns, key_width = g.columns / of.heads * of.kv_heads,
                    fused = width + 2 * key_width;
   if constexpr (of.is_fused())
@@ -207,7 +207,7 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
     attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>()>, shape,
@@ -229,7 +229,7 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples);
     constexpr bool fused = g.attributes.attention().is_fused();
     attention_slices<T const> const x =

@@ -49,7 +49,7 @@ struct kernel_of<op_kind::norm_parameter_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     norm_parameter_gradient<T, k::whole>(
         k::rows, g.columns, k::own_columns(a, g.columns), a.at(g.in[0]), a.at(g.in[1]),
         a.at(g.in[2]), k::maybe(a, g.out[0]), k::maybe(a, g.out[1]), a.accumulate);

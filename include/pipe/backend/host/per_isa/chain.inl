@@ -9,11 +9,11 @@
 /// read. Then it is written past them: a store to memory that is not in a cache first reads it.
 template <class P, int G>
 constexpr bool streams() {
-  constexpr group g = P::group_at(G);
+  constexpr detail::group g = P::group_at(G);
   if (g.anchor == op_kind::matmul || g.anchor == op_kind::matmul_input_gradient) return false;
   constexpr auto stores = [](auto const& steps) {
     long n = 0;
-    for (step const& s : steps) n += s.store >= 0;
+    for (detail::step const& s : steps) n += s.store >= 0;
     return n;
   };
   long const written = (g.out[0] >= 0) + stores(g.prologue) + stores(g.epilogue);
@@ -42,13 +42,13 @@ void copy_row(T const* from, int n, T* to) {
 template <class P, int G, bool IsEpilogue>
 struct chain {
   using T = typename P::element;
-  static constexpr group g = P::group_at(G);
+  static constexpr detail::group g = P::group_at(G);
   static constexpr int length = int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
   static constexpr int width =
       IsEpilogue || g.anchor != op_kind::matmul ? g.columns : g.attributes.contraction().inner;
   static constexpr int block = 4 * lanes<T>;
 
-  static constexpr step at(int i) {
+  static constexpr detail::step at(int i) {
     return IsEpilogue ? g.epilogue[std::size_t(i)] : g.prologue[std::size_t(i)];
   }
 
@@ -66,12 +66,13 @@ struct chain {
   template <int I, int Columns>
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
-    constexpr step s = at(I);
+    constexpr detail::step s = at(I);
     if constexpr (s.slot < 0)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
-      return dropout_mask<leaf_at<s.leaf, typename P::leaves>, (Columns > 0 ? Columns : lanes<T>),
-                          T>(random_bits(a, s.slot, row), column, a.training, room);
+      return dropout_mask<detail::leaf_at<s.leaf, typename P::leaves>,
+                          (Columns > 0 ? Columns : lanes<T>), T>(random_bits(a, s.slot, row),
+                                                                 column, a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.slot) + column;
     else if constexpr (s.kind == op_kind::row_bias)
@@ -91,7 +92,7 @@ struct chain {
   }
   template <int I>
   static T* target(arguments<T> const& a, extent row, extent column) {
-    constexpr step s = at(I);
+    constexpr detail::step s = at(I);
     if constexpr (s.store < 0)
       return nullptr;
     else
@@ -100,11 +101,11 @@ struct chain {
   /// Step I on one element: v is what the steps before made, z its second operand.
   template <int I>
   [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
-    constexpr step s = at(I);
+    constexpr detail::step s = at(I);
     if constexpr (s.kind == op_kind::map)
-      return leaf_at<s.leaf, typename P::leaves>::forward(v);
+      return detail::leaf_at<s.leaf, typename P::leaves>::forward(v);
     else if constexpr (s.kind == op_kind::map_gradient)
-      return v * leaf_at<s.leaf, typename P::leaves>::derivative(z[c]);
+      return v * detail::leaf_at<s.leaf, typename P::leaves>::derivative(z[c]);
     else if constexpr (s.kind == op_kind::dropout)
       return v * z[c];
     else
@@ -115,9 +116,9 @@ struct chain {
   template <int I>
   static constexpr bool sealed() {
     if constexpr (I == 0)
-      return has<&op_traits::ends_in_product>(g.anchor);
+      return detail::has<&detail::op_traits::ends_in_product>(g.anchor);
     else
-      return is_by_leaf(at(I - 1).kind);
+      return detail::is_by_leaf(at(I - 1).kind);
   }
   /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops
   /// __builtin_assoc_barrier when it vectorises a loop, and inline assembly on v itself would keep
@@ -193,7 +194,7 @@ struct chain {
 template <class P, int G>
 void finish_row(arguments<typename P::element> const& a, extent row, typename P::element const* x) {
   using epilogue = chain<P, G, true>;
-  constexpr group g = P::group_at(G);
+  constexpr detail::group g = P::group_at(G);
   if constexpr (g.out[0] >= 0 && !epilogue::stores_result) {
     typename P::element* const out = a.at(g.out[0]) + row * g.columns;
     if (out != x) copy_row<streams<P, G>()>(x, g.columns, out);
@@ -206,7 +207,7 @@ template <class P, int G>
 struct tile_epilogue {
   using T = typename P::element;
   using epilogue = chain<P, G, true>;
-  static constexpr group g = P::group_at(G);
+  static constexpr detail::group g = P::group_at(G);
 
   template <int Columns>
   static void whole(void* part, extent i, extent j, int rows, T* sums, extent stride) {
@@ -249,7 +250,7 @@ struct row_prologue {
 template <class P, int G>
 constexpr contraction_ends<typename P::element> product_steps() {
   using T = typename P::element;
-  constexpr group g = P::group_at(G);
+  constexpr detail::group g = P::group_at(G);
   contraction_ends<T> steps;
   if constexpr (g.epilogue.size() > 0) {
     using epilogue = tile_epilogue<P, G>;

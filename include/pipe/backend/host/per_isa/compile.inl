@@ -37,4 +37,4 @@
 #include <pipe/backend/host/per_isa/update.inl>
 #include <pipe/backend/host/per_isa/new_rows.inl>
 
-static_assert(has_kernels<kernel_of>());
+static_assert(detail::has_kernels<kernel_of>());

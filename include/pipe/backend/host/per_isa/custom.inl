@@ -14,10 +14,10 @@ struct kernel_of<op_kind::custom> : custom_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
                            a.at(g.out[0]), k::maybe(a, g.out[1])};
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
     layer::kernels::forward(with);
@@ -33,11 +33,11 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
                                   a.at(g.in[1]), k::maybe(a, g.in[2]),       {},
                                   a.at(g.out[0])};
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
     layer::kernels::input_gradient(with);
@@ -55,8 +55,8 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    constexpr detail::group g = k::g;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     custom_weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
                                    a.at(g.in[1]), k::maybe(a, g.in[2]),       {}};
     for (int i = 0; i < layer::parameters; ++i) {
@@ -81,8 +81,8 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
   [[gnu::flatten]] static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    constexpr detail::group g = k::g;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
                               g.attributes.custom().form,
                               a.at(g.in[0]),

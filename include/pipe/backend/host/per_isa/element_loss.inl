@@ -63,7 +63,7 @@ struct kernel_of<op_kind::element_loss> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = loss_rows<P, G>;
     using T = typename k::T;
-    using formula = typename leaf_at<k::g.leaf, typename P::leaves>::formula;
+    using formula = typename detail::leaf_at<k::g.leaf, typename P::leaves>::formula;
     k::each_loss(a, [&a](extent r, T scale, T* gradient) {
       return k::with_targets(a, r * k::g.columns, [&](auto const*... more) {
         return element_loss_row<formula, k::g.columns, T>(

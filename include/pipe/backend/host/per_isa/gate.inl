@@ -61,8 +61,8 @@ struct kernel_of<op_kind::gate> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    constexpr detail::group g = k::g;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = k::result_row(a, r, static_cast<T*>(a.workspace));
@@ -82,8 +82,8 @@ struct kernel_of<op_kind::gate_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    using layer = leaf_at<g.leaf, typename P::leaves>;
+    constexpr detail::group g = k::g;
+    using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     constexpr int half = g.columns / 2;
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {

@@ -29,8 +29,8 @@ template <class P>
 constexpr int least_tile_rows() {
   auto all = unsigned(rows_step);
   for (int i = 0; i < P::groups; ++i) {
-    group const g = P::group_at(i);
-    all |= unsigned(ask_kernel<kernel_of>(
+    detail::group const g = P::group_at(i);
+    all |= unsigned(detail::ask_kernel<kernel_of>(
         g.anchor, 0, [&g](auto kernel) { return kernel.tile_rows(g, P::samples); }));
   }
   return int(all & -all);
@@ -42,7 +42,7 @@ template <class P, int G>
 struct group_rows {
   using T = typename P::element;
   using args = arguments<T>;
-  static constexpr group g = P::group_at(G);
+  static constexpr detail::group g = P::group_at(G);
   static constexpr extent rows = extent(g.rows) * P::samples;
   static constexpr bool whole = g.columns % lanes<T> == 0;  // vectors
 

@@ -13,7 +13,7 @@ struct kernel_of<op_kind::lookup> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     T* const nothing = static_cast<T*>(a.workspace);  // what an id of -1 stands for
     std::memset(nothing, 0, sizeof(T) * std::size_t(g.columns));
     share const own = k::own_rows(a);
@@ -36,7 +36,7 @@ struct kernel_of<op_kind::lookup_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     constexpr int vocabulary = g.attributes.lookup().vocabulary;
     T* const table = a.at(g.out[0]);
     share const own = k::own_columns(a, g.columns);

@@ -111,7 +111,7 @@ struct loss_rows : group_rows<P, G> {
   using base = group_rows<P, G>;
   using base::g, base::rows, base::own_rows;
   using typename base::T, typename base::args;
-  static constexpr bool is_weighted = g.in[op::loss_weights] >= 0;
+  static constexpr bool is_weighted = g.in[detail::op::loss_weights] >= 0;
 
   /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's
   /// weight. Rows of absent samples are no part of a loss: 0, and gradient 0.
@@ -122,7 +122,8 @@ struct loss_rows : group_rows<P, G> {
     for (extent r = own.begin; r < own.end; ++r) {
       T* const gradient = a.at(g.out[0]) + r * g.columns;
       if (r < valid) {
-        T const weight = is_weighted ? a.at(is_weighted ? g.in[op::loss_weights] : 0)[r] : T(1);
+        T const weight =
+            is_weighted ? a.at(is_weighted ? g.in[detail::op::loss_weights] : 0)[r] : T(1);
         double const loss =
             loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
         a.loss[r] = is_weighted ? double(weight) * loss : loss;
@@ -136,7 +137,7 @@ struct loss_rows : group_rows<P, G> {
   /// row(further targets, as pointers to what they have from element `at` on)
   template <class Row>
   static double with_targets(args const& a, extent at, Row const& row) {
-    constexpr int first = op::first_target;
+    constexpr int first = detail::op::first_target;
     if constexpr (g.in[first + 2] >= 0)
       return row(a.at(g.in[first]) + at, a.at(g.in[first + 1]) + at, a.at(g.in[first + 2]) + at);
     else if constexpr (g.in[first + 1] >= 0)
@@ -163,20 +164,20 @@ struct kernel_of<op_kind::cross_entropy> : row_facts {
     using k = loss_rows<P, G>;
     using T = typename k::T;
     k::each_loss(a, [&a](extent r, T scale, T* gradient) {
-      constexpr cross_entropy_attributes of = k::g.attributes.cross_entropy();
+      constexpr detail::cross_entropy_attributes of = k::g.attributes.cross_entropy();
       T const* const x = a.at(k::g.in[0]) + r * k::g.columns;
       T* const e = static_cast<T*>(a.workspace);
       int const label = a.ids(k::g.in[1])[r];
-      if constexpr (of.term == row_term::formula)
+      if constexpr (of.term == detail::row_term::formula)
         return k::with_targets(a, r, [&](auto const*... more) {
-          using layer = leaf_at<k::g.leaf, typename P::leaves>;
+          using layer = detail::leaf_at<k::g.leaf, typename P::leaves>;
           return label_loss_row<typename layer::formula, k::g.columns, T>(
               x, label, scale, a.wants_gradient, e, gradient, *more...);
         });
-      else if constexpr (of.term == row_term::weighted_by_class)
+      else if constexpr (of.term == detail::row_term::weighted_by_class)
         return weighted_cross_entropy_row<
-            typename leaf_at<k::g.leaf, typename P::leaves>::class_weights, k::g.columns, T>(
-            x, label, T(of.smoothing), T(of.z_loss), scale, a.wants_gradient, e, gradient);
+            typename detail::leaf_at<k::g.leaf, typename P::leaves>::class_weights, k::g.columns,
+            T>(x, label, T(of.smoothing), T(of.z_loss), scale, a.wants_gradient, e, gradient);
       else
         return cross_entropy_row<k::g.columns, T>(x, label, T(of.smoothing), T(of.z_loss), scale,
                                                   a.wants_gradient, e, gradient);

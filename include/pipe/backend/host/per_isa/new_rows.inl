@@ -71,9 +71,9 @@ constexpr row_function<typename Program::element> function_of() {
   if constexpr (f.kind == op_kind::softmax)
     return &softmax_forward_row<f.columns, T>;
   else if constexpr (f.kind == op_kind::gate)
-    return &gate_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
+    return &gate_row<detail::leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
   else if constexpr (f.kind == op_kind::map)
-    return &map_row<leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
+    return &map_row<detail::leaf_at<f.leaf, typename Program::leaves>, f.columns, T>;
   else
     static_assert(f.kind == op_kind::none, "a kind of row_rule::formula has no function of a row");
 }

@@ -80,8 +80,8 @@ struct kernel_of<op_kind::norm> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    constexpr norm_attributes of = g.attributes.norm();
+    constexpr detail::group g = k::g;
+    constexpr detail::norm_attributes of = g.attributes.norm();
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
@@ -104,7 +104,7 @@ struct kernel_of<op_kind::norm_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {

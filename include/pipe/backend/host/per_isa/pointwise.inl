@@ -11,7 +11,7 @@ struct kernel_of<op_kind::pointwise> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
       chain<P, G, true>::run_row(a, r, a.at(g.in[0]) + r * g.columns);
@@ -27,7 +27,7 @@ struct kernel_of<op_kind::concat> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     constexpr int of_left = g.attributes.concat().left;
     constexpr std::size_t left = std::size_t(of_left), right = std::size_t(g.columns - of_left);
     share const own = k::own_rows(a);
@@ -48,8 +48,8 @@ struct kernel_of<op_kind::slice> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
-    constexpr slice_attributes of = g.attributes.slice();
+    constexpr detail::group g = k::g;
+    constexpr detail::slice_attributes of = g.attributes.slice();
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r)
       std::memcpy(a.at(g.out[0]) + r * g.columns, a.at(g.in[0]) + r * of.columns + of.first,

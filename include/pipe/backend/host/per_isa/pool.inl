@@ -8,11 +8,11 @@
 struct pooled_rows {
   int count = 0, chosen = -1;
 };
-PIPE_ONE_COPY inline pooled_rows find_pooled(pool_kind which, int n, int const* ids) {
+PIPE_ONE_COPY inline pooled_rows find_pooled(detail::pool_kind which, int n, int const* ids) {
   pooled_rows found;
   for (int t = 0; t < n; ++t) {
     if (ids != nullptr && ids[t] < 0) continue;
-    if (which == pool_kind::last || (which == pool_kind::first && found.count == 0))
+    if (which == detail::pool_kind::last || (which == detail::pool_kind::first && found.count == 0))
       found.chosen = t;
     ++found.count;
   }
@@ -25,15 +25,15 @@ PIPE_ONE_COPY inline pooled_rows find_pooled(pool_kind which, int n, int const* 
 /// shape: x (n, columns), ids (n) or null -> y (columns)
 /// law:   a mean adds up in the order of the rows, then divides
 template <class T>
-PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* ids, T const* x,
-                               T* y) {
+PIPE_ONE_COPY void pool_sample(detail::pool_kind which, int n, int columns, int const* ids,
+                               T const* x, T* y) {
   pooled_rows const rows = find_pooled(which, n, ids);
   if (rows.chosen >= 0) {
     std::memcpy(y, x + extent(rows.chosen) * columns, sizeof(T) * std::size_t(columns));
     return;
   }
   std::memset(y, 0, sizeof(T) * std::size_t(columns));
-  if (which != pool_kind::mean || rows.count == 0) return;
+  if (which != detail::pool_kind::mean || rows.count == 0) return;
   for (int t = 0; t < n; ++t) {
     if (ids != nullptr && ids[t] < 0) continue;
     T const* const row = x + extent(t) * columns;
@@ -47,16 +47,16 @@ PIPE_ONE_COPY void pool_sample(pool_kind which, int n, int columns, int const* i
 ///
 /// shape: dy (columns), ids (n) or null -> dx (n, columns)
 template <class T>
-PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int const* ids,
+PIPE_ONE_COPY void pool_gradient_sample(detail::pool_kind which, int n, int columns, int const* ids,
                                         T const* dy, T* dx) {
   pooled_rows const rows = find_pooled(which, n, ids);
   for (int t = 0; t < n; ++t) {
     T* const row = dx + extent(t) * columns;
     bool const takes_part =
-        which == pool_kind::mean ? ids == nullptr || ids[t] >= 0 : t == rows.chosen;
+        which == detail::pool_kind::mean ? ids == nullptr || ids[t] >= 0 : t == rows.chosen;
     if (!takes_part) {
       std::memset(row, 0, sizeof(T) * std::size_t(columns));
-    } else if (which == pool_kind::mean) {
+    } else if (which == detail::pool_kind::mean) {
       PIPE_INDEPENDENT
       for (int c = 0; c < columns; ++c) row[c] = dy[c] / T(rows.count);
     } else {
@@ -68,7 +68,7 @@ PIPE_ONE_COPY void pool_gradient_sample(pool_kind which, int n, int columns, int
 /// each(ids of a sample, or null, sample) for the samples of this part.
 template <class P, int G, class T, class Each>
 void each_pooled(arguments<T> const& a, Each const& each) {
-  constexpr group g = P::group_at(G);
+  constexpr detail::group g = P::group_at(G);
   constexpr int positions = g.attributes.pool().rows;
   share const own = part_of(P::samples, 1, a.part, a.parts);
   for (extent s = own.begin; s < own.end; ++s)
@@ -86,7 +86,7 @@ struct kernel_of<op_kind::pool> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     each_pooled<P, G>(a, [&a](int const* ids, extent s) {
-      constexpr pool_attributes of = k::g.attributes.pool();
+      constexpr detail::pool_attributes of = k::g.attributes.pool();
       pool_sample<T>(of.which, of.rows, k::g.columns, ids,
                      a.at(k::g.in[0]) + s * of.rows * k::g.columns,
                      a.at(k::g.out[0]) + s * k::g.columns);
@@ -106,7 +106,7 @@ struct kernel_of<op_kind::pool_gradient> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     each_pooled<P, G>(a, [&a](int const* ids, extent s) {
-      constexpr pool_attributes of = k::g.attributes.pool();
+      constexpr detail::pool_attributes of = k::g.attributes.pool();
       pool_gradient_sample<T>(of.which, of.rows, k::g.columns, ids,
                               a.at(k::g.in[0]) + s * k::g.columns,
                               a.at(k::g.out[0]) + s * of.rows * k::g.columns);

@@ -44,7 +44,7 @@ struct kernel_of<op_kind::softmax> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
@@ -65,7 +65,7 @@ struct kernel_of<op_kind::softmax_gradient> : row_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     using T = typename k::T;
-    constexpr group g = k::g;
+    constexpr detail::group g = k::g;
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
