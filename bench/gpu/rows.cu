@@ -91,7 +91,7 @@ void measure_update(char const* name, double copy) {
   cuda::step_outcome const sound{1, 1, 1, 1, 0, 0};
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
-  detail::step f;
+  step f;
   f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),
   f.second = v.as<float>();
