@@ -15,13 +15,19 @@ The source begins with its expectations, each on a line of its own:
     // refused: FLAG...     optional: more for what must be refused, which its twin does without
 
 With PIPE_EXPECT_OK defined the same source must compile; nvcc, which takes the longest, is not asked for what the others compile.
+
+--precompile makes FOLDER (see --precompiled) of <pipe/pipe.hpp>, which most sources begin with: parsing it is most of what g++ and clang++ do here.
+A source with flags of its own, or that begins otherwise, is compiled without; and one that fails with it is judged without.
 """
 import argparse
+import contextlib
+import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 # `file.cpp:12:3: error: text`, or nvcc's `file.cpp(12): error #20: text`; an echoed source line is neither.
 ERROR = re.compile(r"^\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
@@ -53,6 +59,34 @@ def has_header(compiler, name):
         return subprocess.run([*command, source.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
+# The first line of code.
+BEGINS_WITH_PIPE = re.compile(r"(\s*(//.*)?\n)*#include <pipe/pipe\.hpp>\n")
+
+
+def precompile(arguments):
+    """Makes the folder: g++ finds pipe/pipe.hpp.gch in it before the header, clang++ is told of it."""
+    header = arguments.precompiled / "pipe" / "pipe.hpp"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text("#include_next <pipe/pipe.hpp>\n")
+    made = f"{header}.new"
+    includes = [f"-I{folder}" for folder in arguments.include]
+    result = subprocess.run([arguments.compiler, "-std=c++20", "-w", *includes, "-x", "c++-header", header, "-o", made])
+    if result.returncode == 0:
+        os.replace(made, f"{header}.gch")
+    return result.returncode
+
+
+def may_use_precompiled(source):
+    text = Path(source).read_text(encoding="utf-8")
+    return BEGINS_WITH_PIPE.match(text) and not re.search(r"^// (flags|refused):", text, re.MULTILINE)
+
+
+def use_of_precompiled(arguments):
+    if arguments.kind == "clang++":
+        return ["-include-pch", f"{arguments.precompiled}/pipe/pipe.hpp.gch"]
+    return [f"-I{arguments.precompiled}"]
+
+
 def compile_source(arguments, flags):
     if arguments.kind == "nvcc":
         command = [arguments.compiler, "-x", "cu", "-ptx", "-o", os.devnull]
@@ -60,6 +94,8 @@ def compile_source(arguments, flags):
         command = [arguments.compiler, "-fsyntax-only"]
     if not any(flag.startswith("-std=") for flag in flags):
         command.append("-std=c++20")
+    if arguments.precompiled:
+        command += use_of_precompiled(arguments)
     command += [*flags, *(f"-I{folder}" for folder in arguments.include), arguments.source]
     result = subprocess.run(command, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             env={**os.environ, "LC_ALL": "C"})
@@ -111,11 +147,23 @@ def check(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source")
+    parser.add_argument("source", nargs="?")
+    parser.add_argument("--precompile", action="store_true")
+    parser.add_argument("--precompiled", type=Path, metavar="FOLDER")
     parser.add_argument("--kind", choices=["g++", "clang++", "nvcc"], required=True)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--include", nargs="*", default=[])
-    return check(parser.parse_args())
+    arguments = parser.parse_args()
+    if arguments.precompile:
+        return precompile(arguments)
+    if arguments.precompiled and may_use_precompiled(arguments.source):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            code = check(arguments)
+        if code in (0, SKIPPED):
+            print(output.getvalue(), end="")
+            return code
+    arguments.precompiled = None
+    return check(arguments)
 
 
 if __name__ == "__main__":

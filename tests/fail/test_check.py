@@ -53,6 +53,25 @@ class Check(unittest.TestCase):
     def test_a_wall_fails(self):
         self.refused_because(GOOD + "#warning once more\n" * 8, "lines, at most")
 
+    def test_a_precompiled_header_changes_no_verdict(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header, path = Path(folder, "include", "pipe", "pipe.hpp"), Path(folder, "a.cpp")
+            header.parent.mkdir(parents=True)
+            header.write_text("#pragma once\nconstexpr int most = 4;\n")
+            script = Path(__file__).with_name("check.py")
+            how = [sys.executable, script, "--kind", KIND, "--compiler", COMPILER, "--precompiled", Path(folder, "made"),
+                   "--include", Path(folder, "include")]
+
+            def verdict(source):
+                path.write_text(source)
+                return subprocess.run([*how, "--", path], stdout=subprocess.DEVNULL).returncode
+
+            good = GOOD.replace("\n", "\n\n// A comment.\n#include <pipe/pipe.hpp>\n", 1).replace("n > 4", "n > most")
+            sources = [good, good.replace("n = 3", "n = 6"), good.replace("n = 5", "n = 2"), good.replace("<pipe/pipe.hpp>", "<pipe/none.hpp>")]
+            self.assertEqual([0, 1, 1, 1], [verdict(s) for s in sources])  # there is none yet
+            self.assertEqual(0, subprocess.run([*how, "--precompile"]).returncode)
+            self.assertEqual([0, 1, 1, 1], [verdict(s) for s in sources])
+
     def test_a_flag_can_be_what_is_refused(self):
         source = GOOD.replace("\n", "\n// flags: -DSIZE=5\n// refused: -USIZE -DSIZE=3\n", 1).replace("n = 3", "n = SIZE")
         self.refused_because(source.replace("n = SIZE", "n = 7"), "it compiles, and must not")
