@@ -4,7 +4,8 @@
 
 alone     every header compiles by itself, included twice, warnings as errors
 together  all headers compile in one file, and that file links with a copy of itself: nothing lacks `inline`
-sources   every test and example compiles without a warning (syntax only)
+sources   every test and example compiles without a warning (syntax only), after the headers, which are parsed once; what fails after them is judged
+          without
 """
 import argparse
 import concurrent.futures
@@ -101,7 +102,18 @@ def main():
         sources = [s for s in sources if not compiler.needs_absent(s)]
         compiler.flags += [f"-I{root / 'tests'}", f"-DPIPE_TESTS_FOLDER=\"{root / 'tests'}\""]
         instead = [f"-I{folder}" for folder in sorted((root / "tests").glob("*/stand_in"))]  # of headers of others
-        return check_all(sources, lambda s: run([compiler.path, *instead, *compiler.flags, "-fsyntax-only", str(s)]))
+        command = [compiler.path, *instead, *compiler.flags]
+        with tempfile.TemporaryDirectory() as folder:
+            together, parsed = Path(folder, "together.hpp"), Path(folder, "together.pch")
+            together.write_text("".join(f"#include <{h}>\n" for h in ["catch2/catch.hpp", *headers]))
+            run([*command, "-fpch-instantiate-templates", "-x", "c++-header", str(together), "-o", str(parsed)])
+
+            def one(source):
+                if parsed.exists() and (found := run([*command, "-include-pch", str(parsed), "-fsyntax-only", str(source)]))[0] == 0:
+                    return found
+                return run([*command, "-fsyntax-only", str(source)])
+
+            return check_all(sources, one)
 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "all.cu" if compiler.is_nvcc else "all.cpp")
