@@ -40,6 +40,23 @@ bool same(detail::op const& a, detail::op const& b) {
   for (int k = 0; k < detail::op::max_out; ++k) operands = operands && a.out[k] == b.out[k];
   return operands;
 }
+bool same(detail::value const& a, detail::value const& b) {
+  return a.elements == b.elements && a.unit == b.unit;
+}
+bool same(detail::parameter const& a, detail::parameter const& b) {
+  return a.form == b.form && a.unit == b.unit && a.tied_to == b.tied_to && a.kind == b.kind &&
+         a.initial.kind == b.initial.kind && a.initial.scale == b.initial.scale &&
+         a.trained == b.trained && a.rate_scale == b.rate_scale && a.is_buffer == b.is_buffer &&
+         a.decay_scale == b.decay_scale && a.commit.momentum == b.commit.momentum;
+}
+bool same(detail::unit_record const& a, detail::unit_record const& b) {
+  return a.first_op == b.first_op && a.first_value == b.first_value &&
+         a.first_parameter == b.first_parameter && a.result == b.result && a.out == b.out;
+}
+bool same(detail::crossing const& a, detail::crossing const& b) {
+  return a.value == b.value && a.reader == b.reader && a.gradient == b.gradient;
+}
+bool same(bool a, bool b) { return a == b; }
 bool same(int a, int b) { return a == b; }
 bool same(long a, long b) { return a == b; }
 
@@ -165,27 +182,53 @@ detail::heap_compilation cut_at(detail::graph_view const& g, detail::recompute_r
         cuts[3] = units;
       });
 }
-/// The sizes that differentiation has counted.
-detail::gradient_size sizes_of(detail::gradient_view const& g) {
-  return detail::gradient_size{g.input_ops.size(), g.weight_ops.size(), g.values.size(),
-                               g.crossings.size()};
+/// N copies of layers, one after the other.
+template <int N, class... L>
+struct copies {
+  template <int>
+  using one = Seq<L...>;
+  template <int... I>
+  static Seq<one<I>...> all(std::integer_sequence<int, I...>);
+  using type = decltype(all(std::make_integer_sequence<int, N>()));
+};
+template <int N, class... L>
+using Copies = typename copies<N, L...>::type;
+
+void gradients_are_the_same(detail::graph_view const& deep, detail::graph_view const& plain,
+                            detail::gradient_size const& counted) {
+  detail::heap_gradients const gradients(deep), of_plain(plain);
+  detail::gradient_view const a = gradients, b = of_plain;
+  CHECK(equal(a.input_ops, b.input_ops));
+  CHECK(equal(a.weight_ops, b.weight_ops));
+  CHECK(equal(a.values, b.values));
+  CHECK(equal(a.crossings, b.crossings));
+  CHECK(equal(detail::view<bool>{a.transposed, deep.parameters.size()},
+              detail::view<bool>{b.transposed, plain.parameters.size()}));
+  CHECK(detail::gradient_size{a.input_ops.size(), a.weight_ops.size(), a.values.size(),
+                              a.crossings.size()} == counted);
 }
-/// Fuses a model with and without its repetitions, for cuts inside and between copies.
-template <class M>
+/// Describes and differentiates a model with Repeat and one with the copies written out, and fuses
+/// the first with and without its repetitions, for cuts inside and between copies.
+template <template <template <int, class...> class> class M>
 void repetitions_change_nothing(int count) {
-  detail::graph_view const deep = M::graph;
+  detail::graph_view const deep = M<Repeat>::graph, plain = M<Copies>::graph;
   REQUIRE(deep.repetitions.size() == count);
-  detail::graph_view plain = deep;
-  plain.repetitions = {};
-  CHECK(sizes_of(detail::heap_gradients(deep)) == sizes_of(detail::heap_gradients(plain)));
-  CHECK(sizes_of(detail::heap_gradients(deep)) == detail::count_gradients(M::graph));
+  REQUIRE(plain.repetitions.size() == 0);
+  CHECK(equal(deep.ops, plain.ops));
+  CHECK(equal(deep.values, plain.values));
+  CHECK(equal(deep.parameters, plain.parameters));
+  CHECK(equal(deep.units, plain.units));
+  CHECK(deep.output == plain.output);
+  gradients_are_the_same(deep, plain, detail::count_gradients(M<Repeat>::graph));
+  detail::graph_view unnoted = deep;
+  unnoted.repetitions = {};
   detail::recompute_rule const rules[] = {{}, {.recomputes = true, .drops = ~std::uint64_t(0)}};
   for (detail::recompute_rule const& rule : rules)
     for (bool splits : {false, true})
       for (int first = 1; first + 1 < deep.units.size(); ++first)
         for (int second : {first + 1, (first + deep.units.size()) / 2, deep.units.size() - 1}) {
           detail::heap_compilation const a = cut_at(deep, rule, splits, first, second),
-                                         b = cut_at(plain, rule, splits, first, second);
+                                         b = cut_at(unnoted, rule, splits, first, second);
           bool same = equal(a.groups(), b.groups());
           for (detail::op_list l : detail::every_op_list) {
             detail::fused_view const &x = a.model().kernels.fused[l],
@@ -198,18 +241,22 @@ void repetitions_change_nothing(int count) {
         }
 }
 
+template <template <int, class...> class Repeat>
 struct Decoder : Model<Tokens<9, 4>, Embedding<8>, Positions,
-                       Repeat<9, Residual<LayerNorm, Attention<2>, Dropout<1, 8>>,
+                       Repeat<9, Residual<LayerNorm, Attention<2, RoPE<>>, Dropout<1, 8>>,
                               Residual<LayerNorm, Linear<12>, GELU, Linear<8>>>,
                        LayerNorm, Linear<9>, CrossEntropy> {};
 /// Widths that differ before the first copy, layers without parameters that are units, and a
 /// repetition of repetitions.
+template <template <int, class...> class Repeat>
 struct Perceptron : Model<Input<5>, Repeat<7, Linear<4>, Tanh, Dropout<1, 4>>,
                           Repeat<3, LayerNorm, Repeat<4, Linear<4>, ReLU>>, Linear<2>, MSE> {};
 /// The bodies of two-copy repetitions, and of repetitions inside a unit, are no copies.
+template <template <int, class...> class Repeat>
 struct Short : Model<Input<4>, Repeat<2, Linear<4>, ReLU>, Residual<Repeat<5, Linear<4>, Tanh>>,
                      Linear<2>, MSE> {};
 /// The first copies train nothing; a map joins the last group of the last copy.
+template <template <int, class...> class Repeat>
 struct Fixed : Model<Input<4>, Frozen<Repeat<5, Linear<4>, ReLU>>, Repeat<6, Linear<4>, ReLU>, Tanh,
                      Linear<2>, MSE> {};
 
@@ -223,7 +270,7 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
               ByCost>();
 }
 
-TEST_CASE("copies are fused as they are without knowing that they are copies", "[passes]") {
+TEST_CASE("copies are what they are without knowing that they are copies", "[passes]") {
   repetitions_change_nothing<Decoder>(1);
   repetitions_change_nothing<Perceptron>(2);
   repetitions_change_nothing<Short>(0);

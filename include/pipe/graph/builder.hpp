@@ -8,11 +8,12 @@
 #include <utility>
 
 #include <pipe/base/static_vector.hpp>
-#include <pipe/graph/layer_checks.hpp>
+#include <pipe/graph/copies.hpp>
 #include <pipe/graph/description_state.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/handle.hpp>
+#include <pipe/graph/layer_checks.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/graph/naming.hpp>
 #include <pipe/graph/op_functions.hpp>
@@ -273,10 +274,13 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
       if constexpr (requires { L::leave(*this); }) L::leave(*this);
       if constexpr (makes_copies<L>) observer_.end_part();
       scope_ = outer;
-      if constexpr ((counts_only || keeps) && L::times > 2) {
+      if constexpr ((describes_alike || keeps) && L::times > 2) {
         bool const leads_on = ok() && named_.empty() && here().leads_on_from(before);
-        if (counts_only && leads_on) return repeat(before, L::times - 1 - i);
         alike = leads_on && (alike || i == 1);
+        if (describes_alike && leads_on && (!keeps || (alike && i == 2))) {
+          repeat(before, L::times - 1 - i);
+          break;
+        }
       }
     }
     if constexpr (keeps && L::times > 2)
@@ -285,14 +289,14 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   constexpr description_state here() const {
     return description_state{current_, sizes_, position_, streams_, unit_};
   }
-  /// Counts `times` more repetitions, each of which adds as much as was added since `before`.
+  /// Adds `times` more repetitions, each like what was added since `before`.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
       return report(fault_kind::too_many_layers, shape(most_ops), shape{});
-    sizes_.ops += times * (sizes_.ops - before.sizes.ops);
-    sizes_.values += times * (sizes_.values - before.sizes.values);
-    sizes_.parameters += times * (sizes_.parameters - before.sizes.parameters);
-    sizes_.units += times * (sizes_.units - before.sizes.units);
+    operand const result = current_.at;
+    current_.at = here().result_after(before, times);
+    if (probabilities_ == result) probabilities_ = current_.at;
+    add_copies(graph_, sizes_, before.sizes, times);
     position_ += times * (position_ - before.position);
     streams_ += times * (streams_ - before.streams);
     unit_ = short(unit_ + times * (unit_ - before.unit));
@@ -426,7 +430,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
 
   static constexpr int tied_count = count_tied(Leaves{});
   static constexpr bool shares = tied_count > 0;
-  static constexpr bool counts_only = !keeps && !shares && std::same_as<Observer, no_observer>;
+  static constexpr bool describes_alike = !shares && std::same_as<Observer, no_observer>;
 
   handle current_;
   Observer observer_;

@@ -2,7 +2,7 @@
 //
 // The state of a description, as far as its continuation depends on it. A copy of a `Repeat` that
 // begins in the same state as the one before it adds the same, so only the first copies are
-// described when a model is counted.
+// described.
 #pragma once
 
 #include <pipe/graph/graph.hpp>
@@ -22,6 +22,13 @@ struct description_state {
     return current.form == then.current.form && current.is_ids == then.current.is_ids &&
            current.at.where == then.current.at.where &&
            current.padding.where == then.current.padding.where && sizes.inputs == then.sizes.inputs;
+  }
+  /// The current value after `times` more descriptions like the one from `then` to here.
+  constexpr operand result_after(description_state const& then, int times) const {
+    operand x = current.at;
+    if (x.where == space::value && x.index >= then.sizes.values)
+      x.index += times * (sizes.values - then.sizes.values);
+    return x;
   }
 };
 

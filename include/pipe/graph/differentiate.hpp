@@ -28,19 +28,19 @@ class differentiator {
   constexpr void run() {
     mark_needed();
     for (int i = g_.ops.count - 1; i >= 0; --i) {
-      if (!out_.keeps()) i = count_copies(i);
+      i = add_copies(i);
       rule(copy_of(g_.ops.items[i]));
     }
   }
 
  private:
-  /// When only counting: if op i ends a copy of a repetition and the two copies after it have added
-  /// as much as each other, counts this copy and those before it, but for the first, which may
-  /// differ. Returns the op to go on with: i, or the last of the first copy.
+  /// If op i ends a copy of a repetition and the two copies after it, which are not the last, have
+  /// added as much as each other, adds what this copy and those before it add, but for the first,
+  /// which may differ. Returns the op to go on with: i, or the last of the first copy.
   ///
   /// The copies in between read no values but their own, those of the copy before them, and those
   /// that all of them read; so the first copy finds the gradients that this one would.
-  constexpr int count_copies(int i) {
+  constexpr int add_copies(int i) {
     int const unit = g_.ops.items[i].unit;
     if (in_.copy_with(unit) < 0) {
       in_ = repetition{};
@@ -52,15 +52,25 @@ class differentiator {
     if (copy == copy_) return i;
     gradient_size const now = out_.sizes(), added = now - before_;
     whole_copies_ = copy_ < 0 ? 0 : whole_copies_ + 1;
-    bool const repeats = whole_copies_ >= 2 && added == added_;
+    bool const repeats = whole_copies_ >= 3 && added == added_;
     copy_ = copy;
     before_ = now;
     added_ = added;
     if (!repeats || copy < 2) return i;
-    out_.count(added, copy);
-    int const first = g_.first_value(in_.first), end = g_.first_value(in_.first + in_.units);
-    int const shift = g_.first_value(in_.first + copy * in_.units) - first;
-    for (int v = first; v < end; ++v) gradient_[v] = gradient_[v + shift];
+    out_.add_copies(added, copy);
+    int const first_unit = in_.first + in_.units, last_unit = in_.first + copy * in_.units;
+    int const first = g_.first_value(in_.first), end = g_.first_value(first_unit);
+    int const shift = g_.first_value(last_unit) - first;
+    for (int v = first; v < end; ++v) {
+      gradient_[v] = gradient_[v + shift];
+      if (gradient_[v].where == space::value) gradient_[v].index += copy * added.values;
+    }
+    if (out_.keeps()) {
+      int const begin = g_.first_parameter(first_unit),
+                done = g_.first_parameter(last_unit + in_.units);
+      int const period = done - g_.first_parameter(last_unit);
+      for (int p = done - 1; p >= begin; --p) out_.transposed[p] = out_.transposed[p + period];
+    }
     return g_.first_op(in_.first + in_.units) - 1;
   }
   /// A value needs a gradient if it depends on a trained parameter.
@@ -341,7 +351,7 @@ class differentiator {
   bool* const needed_;
   operand* const gradient_;
   gradient_sinks& out_;
-  // Of the last op when only counting:
+  // Of the last op:
   repetition in_{};                   // its repetition
   int copy_ = -1, whole_copies_ = 0;  // its copy, and how many copies after it are done
   gradient_size before_{}, added_{};  // the sizes before its copy, and what the one after it added

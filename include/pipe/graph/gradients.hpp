@@ -3,7 +3,7 @@
 // The backward ops of a graph: what differentiation fills and later passes read.
 #pragma once
 
-#include <pipe/graph/graph.hpp>
+#include <pipe/graph/copies.hpp>
 
 namespace pp::detail {
 
@@ -24,6 +24,13 @@ struct crossing {
   short reader = 0;
   operand gradient{};
 };
+/// The crossing of the next copy of a Repeat: see graph/copies.hpp.
+constexpr crossing next_copy(crossing a, crossing b) {
+  b.value += b.value - a.value;
+  b.reader = short(b.reader + (b.reader - a.reader));
+  b.gradient = next_copy(a.gradient, b.gradient);
+  return b;
+}
 
 /// The backward ops of a graph, as the passes read them.
 ///
@@ -55,14 +62,14 @@ struct gradient_sinks {
 
   /// Whether there is memory: false in the counting run.
   constexpr bool keeps() const { return transposed != nullptr; }
-  /// The items added so far: after the counting run, the room that the keeping run needs.
-  /// Counts `times` as much as `n` more. needs: no memory
-  constexpr void count(gradient_size const& n, int times) {
-    input_ops.count += times * n.input_ops;
-    weight_ops.count += times * n.weight_ops;
-    values.count += times * n.values;
-    crossings.count += times * n.crossings;
+  /// Adds `times` copies of the last `added` items of each list, which follow one copy more.
+  constexpr void add_copies(gradient_size const& added, int times) {
+    detail::add_copies(input_ops, added.input_ops, times);
+    detail::add_copies(weight_ops, added.weight_ops, times);
+    detail::add_copies(values, added.values, times);
+    detail::add_copies(crossings, added.crossings, times);
   }
+  /// The items added so far: after the counting run, the room that the keeping run needs.
   constexpr gradient_size sizes() const {
     return gradient_size{input_ops.count, weight_ops.count, values.count, crossings.count};
   }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The items of later copies of a Repeat, made from those of two copies before them: compilers that
+// evaluate descriptions and gradients spend a microsecond on each step, so a deep model's copies
+// are not described or differentiated again.
+#pragma once
+
+#include <pipe/graph/graph.hpp>
+
+namespace pp::detail {
+
+/// The item of the next copy where a and b are of two successive copies: the numbers of ops, units,
+/// values, parameters and streams go on by the step from a to b, and all else is as in b.
+constexpr operand next_copy(operand a, operand b) {
+  b.index += b.index - a.index;
+  return b;
+}
+constexpr op next_copy(op a, op b) {
+  b.unit = short(b.unit + (b.unit - a.unit));
+  b.origin += b.origin - a.origin;
+  int const ins = b.ins;
+  for (int k = 0; k < ins; ++k) b.in[k].index += b.in[k].index - a.in[k].index;
+  b.out[0].index += b.out[0].index - a.out[0].index;
+  for (int k = 1; k < op::max_out && b.out[k].where != space::none; ++k)
+    b.out[k].index += b.out[k].index - a.out[k].index;
+  return b;
+}
+constexpr value next_copy(value a, value b) {
+  b.unit = short(b.unit + (b.unit - a.unit));
+  return b;
+}
+constexpr parameter next_copy(parameter a, parameter b) {
+  b.unit = short(b.unit + (b.unit - a.unit));
+  return b;
+}
+constexpr unit_record next_copy(unit_record a, unit_record b) {
+  b.first_op += b.first_op - a.first_op;
+  b.first_value += b.first_value - a.first_value;
+  b.first_parameter += b.first_parameter - a.first_parameter;
+  b.result = next_copy(a.result, b.result);
+  return b;
+}
+
+/// Adds `times` copies to a list that ends in two of them, of `period` items each; or counts them,
+/// if there is no memory.
+template <class T>
+constexpr void add_copies(T* items, int& count, int period, int times) {
+  int const end = count + times * period;
+  if (items != nullptr)
+    for (int i = count; i < end; ++i)
+      items[i] = next_copy(items[i - 2 * period], items[i - period]);
+  count = end;
+}
+template <class T>
+constexpr void add_copies(sink<T>& list, int period, int times) {
+  add_copies(list.items, list.count, period, times);
+}
+/// The same for what a graph of `sizes` has beyond the sizes `before`, its inputs apart. A graph
+/// without room only counts.
+template <graph_size Room>
+constexpr void add_copies(graph<Room>& g, graph_size& sizes, graph_size const& before, int times) {
+  constexpr bool keeps = Room.units > 0;
+  add_copies(keeps ? g.ops : nullptr, sizes.ops, sizes.ops - before.ops, times);
+  add_copies(keeps ? g.values : nullptr, sizes.values, sizes.values - before.values, times);
+  add_copies(keeps ? g.parameters : nullptr, sizes.parameters, sizes.parameters - before.parameters,
+             times);
+  add_copies(keeps ? g.units : nullptr, sizes.units, sizes.units - before.units, times);
+}
+
+}  // namespace pp::detail
