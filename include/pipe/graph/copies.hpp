@@ -15,7 +15,7 @@ constexpr operand next_copy(operand a, operand b) {
   b.index += b.index - a.index;
   return b;
 }
-constexpr op next_copy(op a, op b) {
+constexpr op next_copy(op const& a, op b) {
   b.unit = short(b.unit + (b.unit - a.unit));
   b.origin += b.origin - a.origin;
   int const ins = b.ins;
@@ -29,11 +29,11 @@ constexpr value next_copy(value a, value b) {
   b.unit = short(b.unit + (b.unit - a.unit));
   return b;
 }
-constexpr parameter next_copy(parameter a, parameter b) {
+constexpr parameter next_copy(parameter const& a, parameter b) {
   b.unit = short(b.unit + (b.unit - a.unit));
   return b;
 }
-constexpr unit_record next_copy(unit_record a, unit_record b) {
+constexpr unit_record next_copy(unit_record const& a, unit_record b) {
   b.first_op += b.first_op - a.first_op;
   b.first_value += b.first_value - a.first_value;
   b.first_parameter += b.first_parameter - a.first_parameter;
