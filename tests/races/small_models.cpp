@@ -2,6 +2,7 @@
 //
 // Every kernel of small models, threads being threads, under ThreadSanitizer: a barrier that is
 // missing is a race. And the bits are those of one thread after the other.
+#define FAKE_GPU_HAS_THREADS
 #include "device/device.hpp"
 #include "laws/data.hpp"
 

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Stands in for the library's header of this name: a launch runs the kernel's body on the CPU when
-// its stream comes to it, one thread after the other or all of them at once.
+// its stream comes to it, one thread after the other or, in a program that defines
+// FAKE_GPU_HAS_THREADS, all of them at once: bodies for both take twice as long to compile.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include <pipe/backend/cuda/block/check.cuh>
 #include "cuda/host_block.hpp"
-
+#ifdef FAKE_GPU_HAS_THREADS
 #include "device/threaded_block.hpp"
+#endif
 
 namespace fake_gpu {
 
+#ifdef FAKE_GPU_HAS_THREADS
 inline bool uses_threads = false;
+#endif
 
 /// Whether a kernel's code is on the device.
 template <class Body>
 inline bool is_loaded = false;
 
 template <class Body, class Arguments>
-void launch(Arguments const& a, pp::cuda::extent blocks, cudaStream_t stream) {
+void launch(Arguments const& a, [[maybe_unused]] pp::cuda::extent blocks, cudaStream_t stream) {
   if (!is_loaded<Body>) throw pp::error("a launch has to load its kernel");
   pp::cuda::check(gpu.answer(), "launch of a kernel");
   pp::cuda::check(cudaGetLastError(), "launch of a kernel");
-  stream->tasks.push_back({[a, blocks] {
-    if (uses_threads)
-      on_host::run_on_threads<Body>(a, blocks);
-    else
-      pp::cuda::run_on_host<Body>(a);
+  stream->tasks.push_back({[=] {
+#ifdef FAKE_GPU_HAS_THREADS
+    if (uses_threads) return on_host::run_on_threads<Body>(a, blocks);
+#endif
+    pp::cuda::run_on_host<Body>(a);
   }});
 }
 
