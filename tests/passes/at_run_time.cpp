@@ -312,7 +312,7 @@ TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[p
       if (detail::operand const x = o.in[k];
           detail::is_parameter(x) || x.where == detail::space::buffer) {
         detail::region const at =
-            stage.places().resolve(c.model(), detail::program::forward, x).where;
+            stage.places().resolve(detail::program::forward, x).where;
         CHECK(at == (x.where == detail::space::buffer ? detail::region::buffers
                                                       : detail::region::copies));
         angles += at == detail::region::buffers;
@@ -335,9 +335,9 @@ TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {
   CHECK(first.totals().bytes.record == 0);  // its result leaves, its input is the caller's
   CHECK(last.totals().bytes.record ==
         detail::align_up(3 * 2 * 4));  // logits, and over them their gradient
-  CHECK(same(first.places().resolve(c.model(), detail::program::forward, detail::value_operand(0)),
+  CHECK(same(first.places().resolve(detail::program::forward, detail::value_operand(0)),
              {detail::region::boundary_out, 0}));
-  CHECK(same(last.places().resolve(c.model(), detail::program::forward, detail::value_operand(0)),
+  CHECK(same(last.places().resolve(detail::program::forward, detail::value_operand(0)),
              {detail::region::boundary_in, 0}));
 }
 

@@ -72,8 +72,8 @@ void holds() {
   CHECK(end <= p.size());
 
   // launches: fewer, with the same operands in the same order
-  auto const& few = with::template launches<Which>;
-  auto const& many = without::template launches<Which>;
+  auto const& few = with::template launches<Which>();
+  auto const& many = without::template launches<Which>();
   REQUIRE(few.items.size() == many.items.size() - joined);
   REQUIRE(few.operands.size() == many.operands.size());
   int operands = 0, numbered = 0;

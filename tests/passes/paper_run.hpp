@@ -251,7 +251,7 @@ class run : public findings {
     std::erase_if(memory_, [](auto const& m) {
       return std::get<0>(m.first) == S && std::get<1>(m.first) == detail::region::scratch;
     });
-    auto const& resolved = programs<S>::template launches<P>;
+    auto const& resolved = programs<S>::template launches<P>();
     auto const& order = programs<S>::template order<P>;
     for (int i = 0; i < order.size(); ++i, ++launches) {
       auto const [g, with] = C::kernels.describe(order[i].list, order[i].index);

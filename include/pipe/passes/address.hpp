@@ -49,9 +49,9 @@ struct copied {
 /// An operand of a launch.
 struct placed_operand {
   address at;
-  long elements = 0;    // of a micro-batch, if the launch writes it; 0 if it only reads it
-  bool is_wide = true;  // of the type of parameters and gradients; else of the type of values
-  short layer = 0;      // the top-level layer of its group: a chain has several
+  long elements = 0;     // of a micro-batch, if the launch writes it; 0 if it only reads it
+  bool is_wide = false;  // of the type of parameters and gradients; else of the type of values
+  short layer = 0;       // the top-level layer of its group: a chain has several
 };
 
 /// One kernel launch of a program: operands [first, first + count) of the program's list. `group`:

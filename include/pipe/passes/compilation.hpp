@@ -235,6 +235,24 @@ struct compilation {
                                         numbers,
                                         written.items,
                                         SplitsBackward};
+  /// The sizes that launches are made from.
+  static constexpr auto elements = [](auto...) {
+    list<int, value_count> n;
+    for (int v = 0; v < value_count; ++v) n[v] = int(values.elements(v));
+    return n;
+  }();
+  static constexpr auto parameter_elements = [](auto...) {
+    list<long, sizes.parameters> n;
+    for (int p = 0; p < sizes.parameters; ++p) n[p] = forward.parameters.items[p].elements();
+    return n;
+  }();
+  static constexpr launch_source for_launches{kernels.fused,
+                                              numbers,
+                                              written.items,
+                                              {elements.items, value_count},
+                                              {parameter_elements.items, sizes.parameters},
+                                              {is_statistic.items, sizes.values},
+                                              Samples};
   static constexpr auto ranges = [](auto...) {
     list<stage_range, stages> r;
     find_ranges(whole, r.items);

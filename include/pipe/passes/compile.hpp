@@ -260,8 +260,14 @@ class heap_stage {
       pass.note(p, to.filled());
     }
     pass.run(out, totals_);
-    places_ = operand_places{
-        r, stage, values_.begin(), recomputed_.begin(), parameters_.begin(), transposed_.begin()};
+    places_ = operand_places{r,
+                             m.boundaries[stage],
+                             m.boundaries[stage + 1],
+                             m.values.widths,
+                             values_.begin(),
+                             recomputed_.begin(),
+                             parameters_.begin(),
+                             transposed_.begin()};
     passed_value_count_ = out.passed_values.count;
     passed_gradient_count_ = out.passed_gradients.count;
   }

@@ -126,7 +126,8 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
   for (int begin = 0; begin < count;) {
     begin = copies.add(begin, known, f);
     op last = ops[begin];
-    int const stage = stage_of_unit[last.unit];
+    short const unit = last.unit;
+    int const stage = stage_of_unit[unit];
     int end = begin + 1;
     for (; end < count; ++end) {
       op const next = ops[end];
@@ -138,7 +139,7 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     f.operands.count += g.slots;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(segment{begin, end, id, first, g.slots});
+    f.segments.push_back(segment{begin, end, id, first, g.slots, unit});
     begin = end;
   }
 }

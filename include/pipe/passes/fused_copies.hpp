@@ -135,10 +135,11 @@ class fused_copies {
   constexpr void push(int begin, fused_sinks& f) const {
     int const shift = begin - model_.op, first = f.operands.count;
     int const added = first - f.segments.items[model_.segment].first;
+    int const units = ops_.items[begin].unit - ops_.items[model_.op].unit;
     for (int i = 0; i < model_.segments; ++i) {
       segment const s = f.segments.items[model_.segment + i];
-      f.segments.push_back(
-          segment{s.begin + shift, s.end + shift, s.group, s.first + added, s.operands});
+      f.segments.push_back(segment{s.begin + shift, s.end + shift, s.group, s.first + added,
+                                   s.operands, short(s.unit + units)});
     }
     for (int i = 0; i < model_.operands; ++i) {
       int const source = sources_[i];

@@ -63,11 +63,13 @@ struct described_group {
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
-/// `group`, with operands [first, first + operands) of the list's operands.
+/// `group`, with operands [first, first + operands) of the list's operands. `unit`: of its first
+/// op.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;
   int first = 0, operands = 0;
+  short unit = 0;
 };
 
 }  // namespace pp::detail

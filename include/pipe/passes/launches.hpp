@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The launches of a program, with every operand resolved to an address.
+// The launches of a program, with every operand resolved to an address. A program makes them before
+// its first step: as constants they were a large part of its object file and of the time to compile
+// it.
 #pragma once
 
 #include <pipe/passes/memory.hpp>
@@ -13,22 +15,23 @@ namespace pp::detail {
 /// backward computes again.
 struct operand_places {
   stage_range r;
-  int stage = 0;
+  boundary entered, left;  // before and after the stage
+  number_widths widths;
   address const *values = nullptr,
                 *recomputed = nullptr;  // by value of the stage, see layout_sinks
   long const *parameters = nullptr, *transposed = nullptr;
 
   /// The address from which kernels read a parameter: its 16-bit copy, where there are copies.
-  constexpr address resolve_parameter(compiled_model const& m, int index) const {
+  constexpr address resolve_parameter(int index) const {
     long const at = parameters[index - r.parameters.begin];
-    if (!m.values.widths.has_copies()) return address{region::parameters, at};
-    return address{region::copies, at / m.values.widths.element * m.values.widths.value};
+    if (!widths.has_copies()) return address{region::parameters, at};
+    return address{region::copies, at / widths.element * widths.value};
   }
   /// The address of operand x in program p; none for a value without memory.
-  constexpr address resolve(compiled_model const& m, program p, operand x) const {
+  constexpr address resolve(program p, operand x) const {
     if (x.where == space::value) {
       int const v = r.local(x.index);
-      if (v < 0) return from_neighbour(m, stage, x);
+      if (v < 0) return from_neighbour(entered, left, x);
       return p == program::forward ? values[v] : recomputed[v];
     }
     switch (x.where) {
@@ -36,7 +39,7 @@ struct operand_places {
       case space::value: break;
       case space::input: return address{input_region(x.index), 0};
       case space::label: return address{region::label, 0};
-      case space::parameter: return resolve_parameter(m, x.index);
+      case space::parameter: return resolve_parameter(x.index);
       case space::parameter_gradient:
         return address{region::parameter_gradients, parameters[x.index - r.parameters.begin]};
       case space::buffer: return address{region::buffers, parameters[x.index - r.parameters.begin]};
@@ -50,10 +53,22 @@ struct operand_places {
   }
 };
 
+/// What launches are made from, besides the places of their operands: small tables, without the ops
+/// themselves.
+struct launch_source {
+  per_op_list<fused_view> fused;
+  group_numbers numbers;
+  unsigned const* written = nullptr;  // by group, see slots_written
+  view<int> elements;                 // by value, of one sample
+  view<long> parameter_elements;      // by parameter
+  view<bool> is_statistic;            // by forward value, see mark_statistics
+  int samples = 1;
+};
+
 /// The number of operands of the launches of a program.
-constexpr int count_operands(compiled_model const& m, view<scheduled_segment> order) {
+constexpr int count_operands(per_op_list<fused_view> const& fused, view<scheduled_segment> order) {
   int n = 0;
-  for (scheduled_segment const& s : order) n += m.kernels.fused[s.list].segments[s.index].operands;
+  for (scheduled_segment const& s : order) n += fused[s.list].segments[s.index].operands;
   return n;
 }
 
@@ -84,28 +99,27 @@ constexpr void join_launches(view<launch> single, view<launch_chain> chains, int
 /// Lists the launches of a program and their operands.
 ///
 /// shape: order[n] -> launches[n], placed[count_operands(order)]
-constexpr void list_launches(compiled_model const& m, operand_places const& places, program p,
+constexpr void list_launches(launch_source const& from, operand_places const& places, program p,
                              view<scheduled_segment> order, launch* launches,
                              placed_operand* placed) {
   int n = 0;
   for (int i = 0; i < order.count; ++i) {
     scheduled_segment const s = order.items[i];
-    fused_view const fused = m.kernels.fused.of[int(s.list)];
-    segment const with = fused.segments.items[s.index];
-    operand const* const first = fused.operands.items + with.first;
-    int const g = m.numbers.number(s.list, with.group);
-    unsigned const written = m.written[g];
-    short const layer = m.kernels.ops[s.list].items[with.begin].unit;
-    launches[i] = launch{g, n, with.operands, layer, s.list == op_list::recompute};
+    fused_view const& fused = from.fused[s.list];
+    segment const with = fused.segments[s.index];
+    int const g = from.numbers.number(s.list, with.group);
+    launches[i] = launch{g, n, with.operands, with.unit, s.list == op_list::recompute};
     for (int k = 0; k < with.operands; ++k, ++n) {
-      operand const x = first[k];
+      operand const x = fused.operands[with.first + k];
       bool const is_value = x.where == space::value;
-      address const at = places.resolve(m, p, x);
+      address const at = places.resolve(p, x);
       long elements = 0;
-      if ((written >> k & 1) && at.where != region::none)
-        elements = is_value ? m.values.elements(x.index) * m.values.samples
-                            : m.graph.parameters.items[x.index].elements();
-      placed[n] = placed_operand{at, elements, !is_value || m.values.is_wide(x.index), layer};
+      if ((from.written[g] >> k & 1) && at.where != region::none)
+        elements = is_value ? long(from.elements[x.index]) * from.samples
+                            : from.parameter_elements[x.index];
+      bool const is_wide =
+          !is_value || (x.index < from.is_statistic.size() && from.is_statistic[x.index]);
+      placed[n] = placed_operand{at, elements, is_wide, with.unit};
     }
   }
 }

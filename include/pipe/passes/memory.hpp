@@ -272,7 +272,7 @@ class value_layout {
   constexpr void relay(boundary const& entered, boundary const& left, layout_sinks& out) const {
     for (handed_on const& x : left.forward)
       if (r_.local(x.what.index) < 0)
-        out.passed_values.push_back(copied{from_neighbour(m_, stage_, x.what),
+        out.passed_values.push_back(copied{from_neighbour(entered, left, x.what),
                                            {region::boundary_out, x.offset},
                                            m_.values.bytes(x.what.index)});
     for (handed_on const& x : entered.gradient) {
@@ -280,7 +280,7 @@ class value_layout {
       address const to{region::gradient_out, x.offset};
       long const bytes = m_.values.bytes(x.what.index);
       if (v < 0)
-        out.passed_gradients.push_back(copied{from_neighbour(m_, stage_, x.what), to, bytes});
+        out.passed_gradients.push_back(copied{from_neighbour(entered, left, x.what), to, bytes});
       else if (x.what.index < m_.graph.values.count)
         out.passed_gradients.push_back(copied{out.recomputed[v], to, bytes});
     }

@@ -61,20 +61,19 @@ constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
   for (op_list l : every_op_list) {
     bool const ascending = l == op_list::forward || l == op_list::recompute;
     view<segment> const segments = m.kernels.fused[l].segments;
-    op const* const ops = m.kernels.ops[l].items;
     int i = 0;
     for (int k = 0; k < m.stages; ++k) {
       int const s = ascending ? k : m.stages - 1 - k;
       ranges[s].segments[l].begin = i;
-      while (i < segments.count && m.stage_of_unit[ops[segments.items[i].begin].unit] == s) ++i;
+      while (i < segments.count && m.stage_of_unit[segments.items[i].unit] == s) ++i;
       ranges[s].segments[l].end = i;
     }
   }
 }
 
-/// The address at which stage s reads a value of another stage; none if it does not read it.
-constexpr address from_neighbour(compiled_model const& m, int s, operand x) {
-  boundary const entered = m.boundaries[s], left = m.boundaries[s + 1];
+/// The address at which a stage between two boundaries reads a value of another stage; none if it
+/// does not read it.
+constexpr address from_neighbour(boundary const& entered, boundary const& left, operand x) {
   if (int const i = find(entered.forward, x); i >= 0)
     return address{region::boundary_in, entered.forward.items[i].offset};
   if (int const i = find(left.gradient, x); i >= 0)

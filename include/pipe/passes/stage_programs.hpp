@@ -113,7 +113,9 @@ struct stage_programs {
       passed_gradients{layout.passed_gradients.items, layout.passed_gradient_count};
 
   static constexpr operand_places places{range,
-                                         S,
+                                         C::boundaries[S],
+                                         C::boundaries[S + 1],
+                                         C::widths,
                                          layout.values.items,
                                          layout.recomputed.items,
                                          layout.parameters.items,
@@ -121,7 +123,7 @@ struct stage_programs {
   /// The address of operand x in program P.
   template <program P>
   static constexpr address resolve(operand x) {
-    return places.resolve(C::whole, P, x);
+    return places.resolve(P, x);
   }
 
   /// The kernels of the chains of program P.
@@ -135,28 +137,39 @@ struct stage_programs {
     return all;
   }();
 
-  /// The launches of program P.
+  // ---- launches ----
+
   template <int Launches, int Operands>
-  struct resolved {
-    static constexpr int launches = Launches;
+  struct launch_memory {
     list<launch, Launches> items;
     list<placed_operand, Operands> operands;
   };
+  /// The memory of the launches of program P: empty until the program calls launches<P>(), at an
+  /// address that is a constant.
   template <program P>
-  static constexpr auto launches = [](auto...) {
-    resolved<count_launches(order_view<P>, chains<P>), count_operands(C::whole, order_view<P>)> r;
-    if constexpr (chains<P>.count == 0) {
-      list_launches(C::whole, places, P, order_view<P>, r.items.items, r.operands.items);
-    } else {
-      list<launch, order<P>.size()> single;
-      list_launches(C::whole, places, P, order_view<P>, single.items, r.operands.items);
-      list<int, chains<P>.count> numbers;
-      for (int c = 0; c < numbers.size(); ++c) numbers[c] = Chains::number(chain_kernels<P>[c]);
-      join_launches(view<launch>{single.items, single.size()}, chains<P>, numbers.items,
-                    r.items.items);
-    }
-    return r;
-  }();
+  static inline launch_memory<count_launches(order_view<P>, chains<P>),
+                              count_operands(C::kernels.fused, order_view<P>)>
+      launch_list{};
+  /// The launches of program P, made by the first call (thread-safe).
+  template <program P>
+  static auto const& launches() {
+    static bool const made = [] {
+      auto& r = launch_list<P>;
+      if constexpr (chains<P>.count == 0) {
+        list_launches(C::for_launches, places, P, order_view<P>, r.items.items, r.operands.items);
+      } else {
+        static list<launch, order<P>.size()> single;
+        list_launches(C::for_launches, places, P, order_view<P>, single.items, r.operands.items);
+        list<int, chains<P>.count> numbers;
+        for (int c = 0; c < numbers.size(); ++c) numbers[c] = Chains::number(chain_kernels<P>[c]);
+        join_launches(view<launch>{single.items, single.size()}, chains<P>, numbers.items,
+                      r.items.items);
+      }
+      return true;
+    }();
+    static_cast<void>(made);
+    return launch_list<P>;
+  }
 };
 
 }  // namespace pp::detail

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <iterator>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -130,7 +131,15 @@ struct compiled_pipeline {
     }
     static constexpr auto make() { return lay_out(std::make_integer_sequence<int, stages>{}); }
   };
-  static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
+  /// law: a call at run time makes the launches; the compiler knows their addresses and numbers
+  static constexpr auto const& memory() {
+    if (!std::is_constant_evaluated()) make_launches(std::make_integer_sequence<int, stages>{});
+    return once<by_compiler, make_memory>::get();
+  }
+  template <int... S>
+  static void make_launches(std::integer_sequence<int, S...>) {
+    (stage<S>::make_launches(), ...);
+  }
 
   /// Whether there are buffers that steps update.
   static constexpr bool has_buffers = [](auto...) {

@@ -76,9 +76,19 @@ struct compiled_stage {
 
   template <class Programs, program P>
   static constexpr program_view view_of() {
-    return {Programs::template launches<P>.items.items,
-            Programs::template launches<P>.operands.items,
-            Programs::template launches<P>.items.size()};
+    return {Programs::template launch_list<P>.items.items,
+            Programs::template launch_list<P>.operands.items,
+            Programs::template launch_list<P>.items.size()};
+  }
+  template <class Programs>
+  static void make_launches_of() {
+    Programs::template launches<program::forward>();
+    if constexpr (schedule::splits_backward) {
+      Programs::template launches<program::backward_input>();
+      Programs::template launches<program::backward_weight>();
+    } else {
+      Programs::template launches<program::backward>();
+    }
   }
   template <class Programs>
   static constexpr program_set describe_set() {
@@ -121,6 +131,12 @@ struct compiled_stage {
       f.received_gradient_bytes = passes::boundaries[S + 1].gradient_bytes;
     }
     return f;
+  }
+
+  /// Makes the launches that describe() has the addresses of.
+  static void make_launches() {
+    if constexpr (Work::some_keep) make_launches_of<programs<false>>();
+    if constexpr (Work::some_drop) make_launches_of<programs<true>>();
   }
 
   /// Programs and memory layout, with offsets from the start of the chunk.
