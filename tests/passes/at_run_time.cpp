@@ -311,8 +311,7 @@ TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[p
     for (int k = 0; k < o.ins; ++k)
       if (detail::operand const x = o.in[k];
           detail::is_parameter(x) || x.where == detail::space::buffer) {
-        detail::region const at =
-            stage.places().resolve(detail::program::forward, x).where;
+        detail::region const at = stage.places().resolve(detail::program::forward, x).where;
         CHECK(at == (x.where == detail::space::buffer ? detail::region::buffers
                                                       : detail::region::copies));
         angles += at == detail::region::buffers;
