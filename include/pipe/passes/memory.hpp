@@ -57,7 +57,8 @@ struct stage_bytes {
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
 
-/// The offsets that laying out a stage fills, by value or by parameter of the stage.
+/// The offsets that laying out a stage fills, by value or by parameter of the stage; initially
+/// default.
 struct layout_sinks {
   address *values = nullptr, *recomputed = nullptr;
   long* parameters = nullptr;
@@ -108,9 +109,11 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
               : p[i].is_buffer    ? constant_buffer
               : !p[i].trained     ? not_trained
                                   : char(p[i].tied_to >= 0 ? 1 : 0);
+  bool some[placed]{};
+  for (int i = 0; i < count; ++i) some[int(turn[i])] = true;
   int n = 0;
   for (char order = 0; order < placed; ++order) {
-    for (int first = 0; first < count; ++first) {
+    for (int first = 0; first < count && some[int(order)]; ++first) {
       if (turn[first] != order) continue;
       for (int i = first; i < count; ++i) {
         if (turn[i] != order) continue;
@@ -184,50 +187,58 @@ class value_layout {
               recomputed_logits =
                   overwritten_logits(drops_ ? op_list::recompute : op_list::forward);
     program const backward = backward_of(m_.splits_backward);
+    // Compilers evaluate locals faster than members.
+    value_table const values = m_.values;
+    occurrence const* const in_forward = scratch_.seen[int(program::forward)];
+    occurrence* const in_backward = scratch_.seen[int(backward)];
+    occurrence const* const in_weights =
+        m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
     if (loss_gradient >= 0 && find(entered.gradient, loss.out[0]) >= 0 &&
-        in_backward(loss_gradient).any())
-      scratch_.seen[int(backward)][loss_gradient].last = length_[int(backward)];  // sent at the end
+        in_backward[loss_gradient].any())
+      in_backward[loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (recomputed_logits >= 0) share(backward, recomputed_logits, loss_gradient);
+    place_in_slots(entered, left, out);
 
+    bool const keeps_loss = keeps(loss.out[0].index);
+    bool const weights_read_loss =
+        in_weights != nullptr && loss_gradient >= 0 && in_weights[loss_gradient].any();
     for (int v = r_.values.begin; v < r_.values.end; ++v) {
       int const at = v - r_.values.begin;
+      long const size = values.bytes(v);
       bool const gradient_of_loss = at == loss_gradient;
-      bool const for_backward = in_backward(at).any() || in_weights(at) || gradient_of_loss ||
-                                (at == logits && keeps(loss.out[0].index));
+      bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;
+      bool const for_backward = in_backward[at].first >= 0 || for_weights || gradient_of_loss ||
+                                (at == logits && keeps_loss);
       bool const kept = for_backward && keeps(v);
-      // A value that crosses the next cut is computed in its boundary slot, so sending it copies
-      // nothing. Others are in the record if backward reads them, else in scratch.
-      int const leaves = find(left.forward, value_operand(v));
-      if (leaves >= 0) {
+      address place = out.values[at];
+      if (place.where != region::none)
         totals.rereads_result = totals.rereads_result || kept;
-        out.values[at] = address{region::boundary_out, left.forward.items[leaves].offset};
-      } else if (gradient_of_loss && logits >= 0) {
-        out.values[at] = out.values[logits];
-      } else {
-        out.values[at] = kept ? append(region::record, bytes.record, v)
-                              : scratch(forward_scratch_, program::forward, at, v);
-      }
+      else if (gradient_of_loss && logits >= 0)
+        place = out.values[logits];
+      else if (kept)
+        place = append(region::record, bytes.record, size);
+      else
+        place = scratch(forward_scratch_, in_forward[at], at, size);
+      out.values[at] = place;
       if (kept)
-        out.recomputed[at] = out.values[at];
+        out.recomputed[at] = place;
       else if (gradient_of_loss && recomputed_logits >= 0)
         out.recomputed[at] = out.recomputed[recomputed_logits];
+      else if (for_weights || (at == recomputed_logits && weights_read_loss))
+        out.recomputed[at] = append(region::pending, bytes.pending, size);
       else
-        out.recomputed[at] =
-            in_weights(at) || (at == recomputed_logits && in_weights(loss_gradient))
-                ? append(region::pending, bytes.pending, v)
-                : scratch(backward_scratch_, backward, at, v);
+        out.recomputed[at] = scratch(backward_scratch_, in_backward[at], at, size);
     }
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
-      // In the same way a gradient that leaves is computed in its slot.
-      if (int const i = find(entered.gradient, value_operand(v)); i >= 0) {
-        totals.rereads_gradient = totals.rereads_gradient || in_weights(at);
-        out.recomputed[at] = address{region::gradient_out, entered.gradient.items[i].offset};
-      } else {
-        out.recomputed[at] = in_weights(at) ? append(region::pending, bytes.pending, v)
-                                            : scratch(backward_scratch_, backward, at, v);
-      }
+      bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;
+      if (out.recomputed[at].where != region::none)
+        totals.rereads_gradient = totals.rereads_gradient || for_weights;
+      else if (for_weights)
+        out.recomputed[at] = append(region::pending, bytes.pending, values.bytes(v));
+      else
+        out.recomputed[at] = scratch(backward_scratch_, in_backward[at], at, values.bytes(v));
     }
     bytes.scratch = forward_scratch_.peak > backward_scratch_.peak ? forward_scratch_.peak
                                                                    : backward_scratch_.peak;
@@ -235,11 +246,16 @@ class value_layout {
   }
 
  private:
-  constexpr occurrence const& in_backward(int at) const {
-    return scratch_.seen[int(backward_of(m_.splits_backward))][at];
-  }
-  constexpr bool in_weights(int at) const {
-    return m_.splits_backward && scratch_.seen[int(program::backward_weight)][at].any();
+  /// A value that crosses the next cut is computed in its boundary slot, so sending it copies
+  /// nothing; so is a gradient that leaves.
+  constexpr void place_in_slots(boundary const& entered, boundary const& left,
+                                layout_sinks& out) const {
+    for (handed_on const& x : left.forward)
+      if (int const at = r_.local(x.what.index); at >= 0)
+        out.values[at] = address{region::boundary_out, x.offset};
+    for (handed_on const& x : entered.gradient)
+      if (int const at = r_.local(x.what.index); at >= r_.values.size())
+        out.recomputed[at] = address{region::gradient_out, x.offset};
   }
   /// Whether forward value v is stored for backward, not recomputed.
   constexpr bool keeps(int v) const { return !drops_ || !m_.dropped[v]; }
@@ -256,17 +272,16 @@ class value_layout {
     if (a.any() && b.any() && b.last > a.last) a.last = b.last;
   }
   /// The next address of a region that grows: records, pending records.
-  constexpr address append(region where, long& end, int v) const {
+  static constexpr address append(region where, long& end, long size) {
     address const a{where, end};
-    end += m_.values.bytes(v);
+    end += size;
     return a;
   }
   /// The address of number `at` among the values of the stage; none for a value that no program
   /// touches, or that only exists inside a chain.
-  constexpr address scratch(scratch_allocator& allocator, program p, int at, int v) const {
-    occurrence const o = scratch_.seen[int(p)][at];
+  constexpr address scratch(scratch_allocator& allocator, occurrence o, int at, long size) const {
     if (!o.any() || (scratch_.in_memory != nullptr && !scratch_.in_memory[at])) return address{};
-    return address{region::scratch, allocator.allocate(m_.values.bytes(v), o.first, o.last)};
+    return address{region::scratch, allocator.allocate(size, o.first, o.last)};
   }
   /// Lists the values and gradients that leave the stage without being computed at their slot.
   constexpr void relay(boundary const& entered, boundary const& left, layout_sinks& out) const {
