@@ -210,7 +210,7 @@ class value_layout {
       bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;
       bool const for_backward = in_backward[at].first >= 0 || for_weights || gradient_of_loss ||
                                 (at == logits && keeps_loss);
-      bool const kept = for_backward && keeps(v);
+      bool const kept = for_backward && (!drops_ || !m_.dropped[v]);
       address place = out.values[at];
       if (place.where != region::none)
         totals.rereads_result = totals.rereads_result || kept;

@@ -24,17 +24,17 @@ struct value_table {
   int samples = 1;
 
   constexpr int size() const { return forward.count + backward.count; }
-  /// A value by its number: those of the forward graph first, then gradients.
-  constexpr value const& at(int v) const {
-    return v < forward.count ? forward.items[v] : backward.items[v - forward.count];
+  /// The numbers of one sample of a value: those of the forward graph come first, then gradients.
+  constexpr long elements(int v) const {
+    return v < forward.count ? forward.items[v].elements
+                             : backward.items[v - forward.count].elements;
   }
-  /// The numbers of one sample.
-  constexpr long elements(int v) const { return at(v).elements; }
   /// Whether the value is of the type of parameters.
   constexpr bool is_wide(int v) const { return v < forward.count && is_statistic[v]; }
   /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
-    return align_up(elements(v) * samples * (is_wide(v) ? widths.element : widths.value));
+    bool const is_wide = v < forward.count && is_statistic[v];
+    return align_up(elements(v) * samples * (is_wide ? widths.element : widths.value));
   }
 };
 
