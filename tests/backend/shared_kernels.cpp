@@ -17,6 +17,7 @@ using compiled =
 
 using first = compiled<MicroBatches<4>, OneFOneB, SGD>;
 using second = compiled<MicroBatches<6>, GPipe, AdamW>;
+using split = compiled<MicroBatches<4>, ZeroBubbleH1, SGD>;
 using larger = typename Pipeline<Net, Stages<2>, MicroBatchSize<3>, PortableHost, MicroBatches<4>,
                                  OneFOneB, SGD>::compiled;
 
@@ -26,11 +27,13 @@ TEST_CASE("a second schedule and optimizer of a model calls the first's kernels"
   static_assert(first::groups == second::groups && first::groups > 0);
   auto const one = PortableHost::kernels<first>();
   auto const other = PortableHost::kernels<second>();
+  auto const apart = PortableHost::kernels<split>();
   auto const changed = PortableHost::kernels<larger>();
   for (int g = 0; g < first::groups; ++g) {
     INFO("group " << g);
     CHECK(one.groups[g] != nullptr);
     CHECK(one.groups[g] == other.groups[g]);
+    CHECK(one.groups[g] == apart.groups[g]);
     CHECK(one.groups[g] != changed.groups[g]);
   }
 }

@@ -18,14 +18,12 @@
 
 namespace pp::detail {
 
-/// Cuts model M into `Stages` by partition policy `Cutter` and compiles every stage.
-///
-/// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
+/// Model M cut into `Stages` by partition policy `Cutter` and fused into kernel groups: all that
+/// does not depend on the schedule, so that kernels are instantiated on it.
 ///
 /// needs: 1 <= Stages <= units of M
-template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
-          class Recompute>
-struct compilation {
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, class Recompute>
+struct fused_model {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
   static constexpr number_widths widths = Widths;
@@ -220,22 +218,8 @@ struct compilation {
     return slots;
   }();
 
-  // ---- stages ----
+  // ---- what launches are made from ----
 
-  /// All of the above as one value, which the passes over single stages read.
-  static constexpr compiled_model whole{forward,
-                                        backward,
-                                        stages,
-                                        cuts.items,
-                                        stage_of_unit.items,
-                                        values,
-                                        boundaries,
-                                        recomputed.dropped.items,
-                                        kernels,
-                                        numbers,
-                                        written.items,
-                                        SplitsBackward};
-  /// The sizes that launches are made from.
   static constexpr auto elements = [](auto...) {
     list<int, value_count> n;
     for (int v = 0; v < value_count; ++v) n[v] = int(values.elements(v));
@@ -253,8 +237,31 @@ struct compilation {
                                               {parameter_elements.items, sizes.parameters},
                                               {is_statistic.items, sizes.values},
                                               Samples};
+};
+
+/// Model M compiled: its stages as constants, for the passes over single stages and the runtime.
+///
+/// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
+template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
+          class Recompute>
+struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> {
+  using fused = fused_model<M, Stages, Cutter, Samples, Widths, Recompute>;
+
+  /// All of it as one value, which the passes over single stages read.
+  static constexpr compiled_model whole{fused::forward,
+                                        fused::backward,
+                                        Stages,
+                                        fused::cuts.items,
+                                        fused::stage_of_unit.items,
+                                        fused::values,
+                                        fused::boundaries,
+                                        fused::recomputed.dropped.items,
+                                        fused::kernels,
+                                        fused::numbers,
+                                        fused::written.items,
+                                        SplitsBackward};
   static constexpr auto ranges = [](auto...) {
-    list<stage_range, stages> r;
+    list<stage_range, fused::stages> r;
     find_ranges(whole, r.items);
     return r;
   }();

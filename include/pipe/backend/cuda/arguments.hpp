@@ -35,17 +35,18 @@ struct arguments : detail::launch_context {
 
 /// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule
 /// or their optimizer share kernels.
-template <class Passes, class T, dtype Product>
+template <class Fused, class T, dtype Product>
 struct kernel_source {
   using element = T;  ///< of values
   static constexpr dtype product = Product;
-  using leaves = typename Passes::model::leaves;
-  static constexpr int samples = Passes::samples, groups = Passes::groups;
-  static constexpr detail::group group_at(int g) { return Passes::group_at(g); }
+  using leaves = typename Fused::model::leaves;
+  static constexpr int samples = Fused::samples, groups = Fused::groups;
+  static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
 };
 /// Of a compiled pipeline.
 template <class P>
-using source_of = kernel_source<typename P::passes, typename P::value, P::precision::product>;
+using source_of =
+    kernel_source<typename P::passes::fused, typename P::value, P::precision::product>;
 
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P,
 /// G>::value;`
