@@ -4,6 +4,7 @@
 // that everything else is where nothing overlaps it.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <vector>
 
 #include <pipe/pipe.hpp>
@@ -21,9 +22,11 @@ struct in_a_row {
     constexpr int handed(detail::group const& g) const {
       return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
     }
+    constexpr bool may_join(detail::group const& g, int) const {
+      return g.anchor != op_kind::squared_error;
+    }
     constexpr detail::launch_chain longest(detail::unplaced_program const& p, int first) const {
       detail::launch_chain c{first, 1, 7};
-      if (p.shape(first).anchor == op_kind::squared_error) return c;
       while (first + c.count < p.size() && c.count < Most) {
         detail::operand const made =
             p.operand_of(first + c.count - 1, handed(p.shape(first + c.count - 1)));
@@ -50,7 +53,10 @@ template <class Rule>
 std::vector<detail::launch_chain> found(Rule const& rule, detail::unplaced_program const& p) {
   std::vector<detail::launch_chain> all(static_cast<std::size_t>(p.size()));
   detail::sink<detail::launch_chain> to{all.data()};
-  detail::find_chains(rule, p, to);
+  std::array<bool, passes::groups> may_join{};
+  for (int g = 0; g < passes::groups; ++g)
+    may_join[std::size_t(g)] = rule.may_join(passes::shapes[g], passes::samples);
+  detail::find_chains(rule, may_join.data(), p, to);
   all.resize(std::size_t(to.count));
   return all;
 }

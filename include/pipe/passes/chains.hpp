@@ -52,6 +52,7 @@ struct unplaced_program {
 ///
 ///     static constexpr bool any = true;
 ///     static constexpr Rule rule;  // a value with
+///       bool may_join(group const&, int samples) const;  // in some program
 ///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
 ///       int taken(group const&) const;   // the slot that reads the result of the launch before
 ///       int handed(group const&) const;  // the slot whose value the next launch reads, or -1
@@ -61,11 +62,16 @@ struct no_chains {
 
 /// Finds the chains of a program: from left to right, the longest chain at each launch.
 ///
-/// law: chains do not overlap and are in the order of the program
+/// may_join: by number of the group, what the rule says of it
+/// law:      chains do not overlap and are in the order of the program
 template <class Rule>
-constexpr void find_chains(Rule const& rule, unplaced_program const& p,
+constexpr void find_chains(Rule const& rule, bool const* may_join, unplaced_program const& p,
                            sink<launch_chain>& chains) {
   for (int i = 0; i < p.size();) {
+    if (!may_join[p.group_of(i)]) {
+      ++i;
+      continue;
+    }
     launch_chain const c = rule.longest(p, i);
     if (c.count > 1) chains.push_back(c);
     i += c.count;

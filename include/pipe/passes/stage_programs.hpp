@@ -51,25 +51,43 @@ struct stage_programs {
     list<launch_chain, Most> items;
     int count = 0;
   };
+  /// By kernel group, whether it may be in a chain.
+  static constexpr auto may_join = [](auto...) {
+    list<bool, Chains::any ? C::groups : 0> may;
+    if constexpr (Chains::any)
+      for (int g = 0; g < C::groups; ++g) may[g] = Chains::rule.may_join(C::shapes[g], C::samples);
+    return may;
+  }();
   template <program P>
   static constexpr auto chain_list = [](auto...) {
     chain_memory<(Chains::any ? order<P>.size() / 2 : 0)> found;
     if constexpr (Chains::any) {
       sink<launch_chain> to{found.items.items};
-      find_chains(Chains::rule, unplaced<P>, to);
+      find_chains(Chains::rule, may_join.items, unplaced<P>, to);
       found.count = to.count;
     }
     return found;
   }();
   template <program P>
   static constexpr view<launch_chain> chains{chain_list<P>.items.items, chain_list<P>.count};
+  /// Whether a program of the stage has chains: otherwise all values are in memory.
+  static constexpr bool has_chains = [](auto...) {
+    if constexpr (!Chains::any)
+      return false;
+    else if constexpr (splits_backward)
+      return chains<program::forward>.count + chains<program::backward_input>.count +
+                 chains<program::backward_weight>.count >
+             0;
+    else
+      return chains<program::forward>.count + chains<program::backward>.count > 0;
+  }();
 
   // ---- memory ----
 
   template <program P>
   static constexpr void note(value_layout& pass, [[maybe_unused]] bool* in_memory) {
     pass.note(P, order_view<P>, chains<P>);
-    if constexpr (Chains::any)
+    if constexpr (has_chains)
       note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, in_memory);
   }
 
@@ -89,8 +107,8 @@ struct stage_programs {
     list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
     layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
     for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen[p].items;
-    list<bool, Chains::any ? values : 0> in_memory;
-    if constexpr (Chains::any) scratch.in_memory = in_memory.items;
+    list<bool, has_chains ? values : 0> in_memory;
+    if constexpr (has_chains) scratch.in_memory = in_memory.items;
     value_layout pass(C::whole, range, S, Drops, scratch);
     note<program::forward>(pass, in_memory.items);
     if constexpr (splits_backward) {

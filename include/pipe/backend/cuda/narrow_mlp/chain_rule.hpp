@@ -28,9 +28,22 @@ using narrow_accesses = detail::static_vector<narrow_access, detail::group::max_
 struct narrow_chain_rule {
   product_format format = product_format::fp32;
 
+  /// Whether a group may be in a chain: a product without prologue, of few columns and few addends.
+  constexpr bool may_join(detail::group const& g, int samples) const {
+    bool const product = g.anchor == op_kind::matmul || is_input(g);
+    if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
+      return false;
+    if (is_weight(g)) {
+      for (detail::step const& s : g.prologue)
+        if (s.kind != op_kind::bias_gradient) return false;
+      return g.prologue.size() < 2;
+    }
+    extent const rows = extent(g.rows) * samples;
+    return g.prologue.empty() && plan_for({rows, g.columns, inner_of(g)}, format).splits == 1;
+  }
+  /// needs: may_join() of the first
   constexpr detail::launch_chain longest(detail::unplaced_program const& p, int first) const {
     detail::launch_chain run{first, 1, 0}, good = run;
-    if (!may_be_in_a_chain(p, first)) return run;
     bool const is_backward = p.shape(first).anchor != op_kind::matmul;
     int levels = is_input(p.shape(first)) ? 1 : 0;  // that are complete
     detail::operand now = main_operand(p, first);
@@ -47,11 +60,11 @@ struct narrow_chain_rule {
       if (++i == p.size() || run.count == detail::chain_kernel::most || now == detail::operand{})
         break;
       detail::group const next = p.shape(i);
-      if (!may_be_in_a_chain(p, i) || (next.anchor != op_kind::matmul) != is_backward ||
+      if (!may_join(next, p.m->values.samples) || (next.anchor != op_kind::matmul) != is_backward ||
           next.rows != g.rows || main_operand(p, i) != now || main_width(next) != width)
         break;
       if (is_weight(next) && is_weight(g)) break;
-      if (!may_join(p, first, i)) break;
+      if (!shares_well(p, first, i)) break;
       levels += is_input(next);
       ++run.count;
     }
@@ -73,19 +86,6 @@ struct narrow_chain_rule {
     return g.anchor == op_kind::matmul_input_gradient;
   }
   static constexpr int inner_of(detail::group const& g) { return g.attributes.contraction().inner; }
-  constexpr bool may_be_in_a_chain(detail::unplaced_program const& p, int i) const {
-    detail::group const g = p.shape(i);
-    bool const product = g.anchor == op_kind::matmul || is_input(g);
-    if (!(product || is_weight(g)) || inner_of(g) > narrow_width || g.columns > narrow_width)
-      return false;
-    if (is_weight(g)) {
-      for (detail::step const& s : g.prologue)
-        if (s.kind != op_kind::bias_gradient) return false;
-      return g.prologue.size() < 2;
-    }
-    extent const rows = extent(g.rows) * p.m->values.samples;
-    return g.prologue.empty() && plan_for({rows, g.columns, inner_of(g)}, format).splits == 1;
-  }
   constexpr detail::operand main_operand(detail::unplaced_program const& p, int i) const {
     return p.operand_of(i, taken(p.shape(i)));
   }
@@ -125,7 +125,7 @@ struct narrow_chain_rule {
     return all;
   }
   /// Whether launch i may run together with those from `first` on.
-  constexpr bool may_join(detail::unplaced_program const& p, int first, int i) const {
+  constexpr bool shares_well(detail::unplaced_program const& p, int first, int i) const {
     narrow_accesses const mine = accesses(p, i, false);
     for (int k = first; k < i; ++k)
       for (narrow_access const& before : accesses(p, k, k == first))
