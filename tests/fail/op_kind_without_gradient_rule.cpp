@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A kind without a gradient rule.
+#include <pipe/graph/op_kind.hpp>  // first, so that a message shows the shortest way to it
+
 #include <pipe/graph/differentiate.hpp>
 #include <pipe/graph/layers.hpp>
 
