@@ -2,8 +2,8 @@
 //
 // Planning alone, no kernels: many stages and many micro-batches.
 //
-// budget: g++ -fconstexpr-ops-limit=4700000 -fconstexpr-loop-limit=4700 -ftemplate-depth=40
-// budget: clang++ -fconstexpr-steps=420000 -ftemplate-depth=40
+// budget: g++ -fconstexpr-ops-limit=3700000 -fconstexpr-loop-limit=4700 -ftemplate-depth=40
+// budget: clang++ -fconstexpr-steps=290000 -ftemplate-depth=40
 #include <pipe/pipe.hpp>
 
 using namespace pp;

@@ -222,7 +222,9 @@ struct fused_model {
 
   static constexpr auto elements = [](auto...) {
     list<int, value_count> n;
-    for (int v = 0; v < value_count; ++v) n[v] = int(values.elements(v));
+    for (int v = 0; v < sizes.values; ++v) n[v] = int(forward.values.items[v].elements);
+    for (int v = 0; v < gradient_sizes.values; ++v)
+      n[sizes.values + v] = int(backward.values.items[v].elements);
     return n;
   }();
   static constexpr auto parameter_elements = [](auto...) {
