@@ -26,7 +26,8 @@ bool same(detail::handed_on const& a, detail::handed_on const& b) {
 }
 bool same(detail::segment const& a, detail::segment const& b) {
   return a.begin == b.begin && a.end == b.end && a.group == b.group && a.first == b.first &&
-         a.operands == b.operands;
+         a.operands == b.operands && a.first_origin == b.first_origin &&
+         a.last_origin == b.last_origin && a.unit == b.unit;
 }
 bool same(detail::operand const& a, detail::operand const& b) { return a == b; }
 bool same(detail::group const& a, detail::group const& b) { return a == b; }
@@ -76,6 +77,16 @@ void stage_is_the_same(detail::heap_compilation const& heap) {
   CHECK((a.parameters == b.parameters && a.trained == b.trained && a.transposed == b.transposed));
   CHECK((a.record == b.record && a.pending == b.pending && a.scratch == b.scratch));
   CHECK((a.boundary == b.boundary && a.gradient == b.gradient));
+  unsigned inputs = 0;
+  bool labels = false;
+  for (detail::view<detail::op> const& ops : heap.kernels().ops.of)
+    for (detail::op const& o : ops)
+      for (int k = 0; k < o.ins && C::stage_of_unit[o.unit] == S; ++k) {
+        if (o.in[k].where == detail::space::input) inputs |= 1u << o.in[k].index;
+        labels = labels || o.in[k].where == detail::space::label;
+      }
+  CHECK((stage.totals().inputs_read == inputs && programs::totals().inputs_read == inputs));
+  CHECK((stage.totals().reads_labels == labels && programs::totals().reads_labels == labels));
   constexpr int values = C::ranges[S].local_values(), parameters = C::ranges[S].parameters.size();
   detail::operand_places const& places = stage.places();
   CHECK(equal(detail::view<detail::address>{places.values, values},
@@ -103,14 +114,14 @@ void is_the_same() {
                                         Cutter::cut(costs, units, stages, cuts);
                                       });
   detail::compiled_model const &a = heap.model(), &b = C::whole;
-  CHECK(equal(a.backward.input_ops, b.backward.input_ops));
-  CHECK(equal(a.backward.weight_ops, b.backward.weight_ops));
+  CHECK(equal(heap.backward().input_ops, C::backward.input_ops));
+  CHECK(equal(heap.backward().weight_ops, C::backward.weight_ops));
   CHECK(equal(detail::view<int>{a.cuts, a.stages + 1}, {b.cuts, b.stages + 1}));
   CHECK(equal(a.boundaries.items, b.boundaries.items));
   for (detail::op_list l : detail::every_op_list) {
-    CHECK(equal(a.kernels.ops[l], b.kernels.ops[l]));
-    CHECK(equal(a.kernels.fused[l].segments, b.kernels.fused[l].segments));
-    CHECK(equal(a.kernels.fused[l].operands, b.kernels.fused[l].operands));
+    CHECK(equal(heap.kernels().ops[l], C::kernels.ops[l]));
+    CHECK(equal(a.fused[l].segments, b.fused[l].segments));
+    CHECK(equal(a.fused[l].operands, b.fused[l].operands));
   }
   CHECK(equal(heap.groups(), {C::shapes.items, C::groups}));
   [&]<int... S>(std::integer_sequence<int, S...>) {
@@ -231,8 +242,7 @@ void repetitions_change_nothing(int count) {
                                          b = cut_at(unnoted, rule, splits, first, second);
           bool same = equal(a.groups(), b.groups());
           for (detail::op_list l : detail::every_op_list) {
-            detail::fused_view const &x = a.model().kernels.fused[l],
-                                     &y = b.model().kernels.fused[l];
+            detail::fused_view const &x = a.model().fused[l], &y = b.model().fused[l];
             same = same && equal(x.segments, y.segments) && equal(x.operands, y.operands) &&
                    equal(x.distinct, y.distinct);
           }
@@ -307,7 +317,7 @@ TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[p
   CHECK(bytes.parameters == detail::align_up(8 * 24 * 4) + detail::align_up(8 * 8 * 4) +
                                 detail::align_up(8 * 2 * 4) + detail::align_up(2 * 4));
   int angles = 0;
-  for (detail::op const& o : c.model().graph.ops)
+  for (detail::op const& o : c.graph().ops)
     for (int k = 0; k < o.ins; ++k)
       if (detail::operand const x = o.in[k];
           detail::is_parameter(x) || x.where == detail::space::buffer) {

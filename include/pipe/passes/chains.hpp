@@ -35,7 +35,7 @@ struct unplaced_program {
 
   constexpr int size() const { return order.count; }
   constexpr segment const& segment_of(int i) const {
-    return m->kernels.fused[order[i].list].segments[order[i].index];
+    return m->fused[order[i].list].segments[order[i].index];
   }
   constexpr int group_of(int i) const {
     return m->numbers.number(order[i].list, segment_of(i).group);
@@ -43,8 +43,7 @@ struct unplaced_program {
   constexpr group const& shape(int i) const { return shapes[group_of(i)]; }
   /// The operand in a slot of launch i; none for slot -1.
   constexpr operand operand_of(int i, int slot) const {
-    return slot < 0 ? operand{}
-                    : m->kernels.fused[order[i].list].operands[segment_of(i).first + slot];
+    return slot < 0 ? operand{} : m->fused[order[i].list].operands[segment_of(i).first + slot];
   }
 };
 

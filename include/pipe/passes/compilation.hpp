@@ -35,6 +35,8 @@ struct fused_model {
   static constexpr graph_view forward = M::graph;
   static constexpr graph_size sizes = M::graph.size;
   static constexpr int units = sizes.units;
+  static constexpr repetition_list noted = M::graph.repetitions;
+  static constexpr view<repetition> repetitions{noted.items, noted.count};
   static constexpr gradient_size gradient_sizes = count_gradients(M::graph);
   static constexpr auto gradients = differentiate<gradient_sizes>(M::graph);
   static constexpr gradient_view backward = gradients;
@@ -74,12 +76,18 @@ struct fused_model {
 
   // ---- boundaries ----
 
-  static constexpr auto is_statistic = [](auto...) {
-    list<bool, sizes.values> wide;
-    mark_statistics(forward.ops, wide.items);
-    return wide;
+  struct value_memory {
+    list<int, value_count> elements;
+    list<bool, sizes.values> is_statistic;
+  };
+  static constexpr auto described_values = [](auto...) {
+    value_memory m;
+    describe_values(forward, backward, m.elements.items, m.is_statistic.items);
+    return m;
   }();
-  static constexpr value_table values{forward.values, backward.values, is_statistic.items, Widths,
+  static constexpr value_table values{{described_values.elements.items, value_count},
+                                      {described_values.is_statistic.items, sizes.values},
+                                      Widths,
                                       Samples};
   static constexpr auto last_reader = [](auto...) {
     list<short, sizes.values> reader;
@@ -171,31 +179,34 @@ struct fused_model {
                         {distinct.items, distinct_count}};
     }
   };
+  static constexpr per_op_list<int> op_counts{
+      {sizes.ops, gradient_sizes.input_ops, gradient_sizes.weight_ops, recomputed.ops}};
   template <op_list L>
   static constexpr auto fuse_list = [](auto...) {
-    constexpr int count = ops[L].count;
-    fuse_memory<count, counted.operands[L]> f;
-    list<std::uint64_t, count + 1> hashes;
-    list<int, count + 1> after;
-    fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
-    list<int, counted.operands[L]> sources;
-    fuse(ops[L], forward.repetitions, uses[L], stage_of_unit.items,
-         fuse_scratch{hashes.items, after.items, sources.items}, out);
-    f.segment_count = out.segments.count;
-    f.operand_count = out.operands.count;
-    f.distinct_count = out.distinct.count;
+    constexpr int count = op_counts[L], bound = counted.operands[L];
+    fuse_memory<count, bound> f;
+    if constexpr (count > 0) {
+      list<std::uint64_t, count + 1> hashes;
+      list<int, count + 1> after;
+      fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
+      list<int, bound> sources;
+      fuse(ops[L], repetitions, uses[L], stage_of_unit.items,
+           fuse_scratch{hashes.items, after.items, sources.items}, out);
+      f.segment_count = out.segments.count;
+      f.operand_count = out.operands.count;
+      f.distinct_count = out.distinct.count;
+    }
     return f;
   }();
-  static constexpr kernel_lists kernels{
-      ops,
-      uses,
-      {{fuse_list<op_list::forward>, fuse_list<op_list::input_gradients>,
-        fuse_list<op_list::weight_gradients>, fuse_list<op_list::recompute>}}};
+  static constexpr per_op_list<fused_view> fused_lists{
+      {fuse_list<op_list::forward>, fuse_list<op_list::input_gradients>,
+       fuse_list<op_list::weight_gradients>, fuse_list<op_list::recompute>}};
+  static constexpr kernel_lists kernels{ops, uses, fused_lists};
 
   // ---- kernel groups, for the backend to instantiate ----
 
   struct number_memory {
-    list<int, kernels.fused[op_list::recompute].distinct.count> recomputed;
+    list<int, fuse_list<op_list::recompute>.distinct_count> recomputed;
     group_numbers numbers;
   };
   static constexpr number_memory numbered = [](auto...) {
@@ -220,25 +231,14 @@ struct fused_model {
 
   // ---- what launches are made from ----
 
-  static constexpr auto elements = [](auto...) {
-    list<int, value_count> n;
-    for (int v = 0; v < sizes.values; ++v) n[v] = int(forward.values.items[v].elements);
-    for (int v = 0; v < gradient_sizes.values; ++v)
-      n[sizes.values + v] = int(backward.values.items[v].elements);
-    return n;
-  }();
   static constexpr auto parameter_elements = [](auto...) {
+    view<parameter> const all = forward.parameters;
     list<long, sizes.parameters> n;
-    for (int p = 0; p < sizes.parameters; ++p) n[p] = forward.parameters.items[p].elements();
+    for (int p = 0; p < all.count; ++p) n[p] = all.items[p].elements();
     return n;
   }();
-  static constexpr launch_source for_launches{kernels.fused,
-                                              numbers,
-                                              written.items,
-                                              {elements.items, value_count},
-                                              {parameter_elements.items, sizes.parameters},
-                                              {is_statistic.items, sizes.values},
-                                              Samples};
+  static constexpr launch_source for_launches{
+      fused_lists, numbers, written.items, values, {parameter_elements.items, sizes.parameters}};
 };
 
 /// Model M compiled: its stages as constants, for the passes over single stages and the runtime.
@@ -248,23 +248,30 @@ template <class M, int Stages, class Cutter, int Samples, number_widths Widths, 
           class Recompute>
 struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> {
   using fused = fused_model<M, Stages, Cutter, Samples, Widths, Recompute>;
+  static constexpr bool splits_backward = SplitsBackward;
 
   /// All of it as one value, which the passes over single stages read.
-  static constexpr compiled_model whole{fused::forward,
-                                        fused::backward,
-                                        Stages,
-                                        fused::cuts.items,
-                                        fused::stage_of_unit.items,
-                                        fused::values,
-                                        fused::boundaries,
-                                        fused::recomputed.dropped.items,
-                                        fused::kernels,
-                                        fused::numbers,
-                                        fused::written.items,
-                                        SplitsBackward};
+  static constexpr compiled_model whole = [](auto...) {
+    op const& loss = fused::forward.loss();
+    return compiled_model{fused::forward.parameters,
+                          fused::backward.transposed,
+                          loss.out[0].index,
+                          loss.in[0].index,
+                          fused::stages,
+                          fused::cuts.items,
+                          fused::stage_of_unit.items,
+                          fused::values,
+                          fused::boundaries,
+                          fused::recomputed.dropped.items,
+                          fused::fused_lists,
+                          reads_of(loss.in[0].index, fused::uses),
+                          fused::numbers,
+                          fused::written.items,
+                          splits_backward};
+  }();
   static constexpr auto ranges = [](auto...) {
     list<stage_range, fused::stages> r;
-    find_ranges(whole, r.items);
+    find_ranges(fused::forward, fused::backward, whole, r.items);
     return r;
   }();
 

@@ -97,9 +97,11 @@ class heap_compilation {
   /// policies do.
   template <class Cut>
   heap_compilation(graph_view const& g, compile_options const& options, Cut const& cut)
-      : gradients_(g) {
-    m_.graph = g;
-    m_.backward = gradients_;
+      : graph_(g), gradients_(g), backward_(gradients_) {
+    m_.parameters = g.parameters;
+    m_.transposed = backward_.transposed;
+    m_.loss = g.loss().out[0].index;
+    m_.logits = g.loss().in[0].index;
     m_.stages = options.stages;
     m_.splits_backward = options.splits_backward;
     partition(cut);
@@ -108,15 +110,18 @@ class heap_compilation {
     fuse_all(options.recompute);
     number();
     ranges_ = heap_array<stage_range>(options.stages);
-    find_ranges(m_, ranges_.begin());
+    find_ranges(graph_, backward_, m_, ranges_.begin());
   }
   heap_compilation(heap_compilation const&) = delete;
   heap_compilation& operator=(heap_compilation const&) = delete;
 
   /// Views into this object's memory, valid as long as it lives.
+  graph_view const& graph() const { return graph_; }
+  gradient_view const& backward() const { return backward_; }
+  kernel_lists const& kernels() const { return kernels_; }
   compiled_model const& model() const { return m_; }
   /// Costs per sample, by unit.
-  view<unit_cost> costs() const { return view<unit_cost>{costs_.begin(), m_.graph.units.count}; }
+  view<unit_cost> costs() const { return view<unit_cost>{costs_.begin(), graph_.units.count}; }
   /// The distinct kernel groups, by number.
   view<group> groups() const { return view<group>{groups_.begin(), m_.numbers.count}; }
   stage_range const& range(int stage) const { return ranges_[stage]; }
@@ -126,11 +131,11 @@ class heap_compilation {
   /// -> the stage of each unit.
   template <class Cut>
   void partition(Cut const& cut) {
-    int const units = m_.graph.units.count;
+    int const units = graph_.units.count;
     costs_ = heap_array<unit_cost>(units);
-    add_costs(op_list::forward, m_.graph.ops, costs_.begin());
-    add_costs(op_list::input_gradients, m_.backward.input_ops, costs_.begin());
-    add_costs(op_list::weight_gradients, m_.backward.weight_ops, costs_.begin());
+    add_costs(op_list::forward, graph_.ops, costs_.begin());
+    add_costs(op_list::input_gradients, backward_.input_ops, costs_.begin());
+    add_costs(op_list::weight_gradients, backward_.weight_ops, costs_.begin());
     heap_array<long> total(units);
     for (int u = 0; u < units; ++u) total[u] = training_time(costs_[u]);
     cuts_ = heap_array<int>(m_.stages + 1);
@@ -143,10 +148,13 @@ class heap_compilation {
   }
   /// The bytes of every value, and those that cross each cut. Needs the cuts.
   void find_values(compile_options const& options) {
-    graph_view const& g = m_.graph;
+    graph_view const& g = graph_;
+    elements_ = heap_array<int>(g.values.count + backward_.values.count);
     is_statistic_ = heap_array<bool>(g.values.count);
-    mark_statistics(g.ops, is_statistic_.begin());
-    m_.values = value_table{g.values, m_.backward.values, is_statistic_.begin(), options.widths,
+    describe_values(g, backward_, elements_.begin(), is_statistic_.begin());
+    m_.values = value_table{{elements_.begin(), int(elements_.size())},
+                            {is_statistic_.begin(), g.values.count},
+                            options.widths,
                             options.samples};
     heap_array<short> last_reader(g.values.count);
     find_last_readers(g.ops, last_reader.begin());
@@ -154,60 +162,65 @@ class heap_compilation {
     handed_on_ =
         heap_array<handed_on>(2L * count_crossings(g, last_reader.begin(), m_.cuts, m_.stages));
     sink<handed_on> items{handed_on_.begin()};
-    find_boundaries(g, m_.backward, m_.values, last_reader.begin(), m_.cuts, m_.stages,
+    find_boundaries(g, backward_, m_.values, last_reader.begin(), m_.cuts, m_.stages,
                     boundaries_.begin(), items);
     m_.boundaries = boundary_table{{boundaries_.begin(), m_.stages + 1}, items.filled()};
   }
   /// The forward ops that backward runs again, and the values that forward then need not keep.
   /// Their cost is added to that of their units.
   void plan_recomputation(recompute_rule rule) {
-    graph_view const& g = m_.graph;
+    graph_view const& g = graph_;
     heap_array<bool> runs(g.ops.count), read(g.values.count);
     dropped_ = heap_array<bool>(g.values.count);
     recompute_plan plan{runs.begin(), dropped_.begin()};
-    plan_recompute(g, m_.backward, rule, m_.stage_of_unit, read.begin(), plan);
+    plan_recompute(g, backward_, rule, m_.stage_of_unit, read.begin(), plan);
     recomputed_ops_ = heap_array<op>(plan.ops);
     sink<op> to{recomputed_ops_.begin()};
     list_recomputed(g.ops, runs.begin(), to);
     m_.dropped = dropped_.begin();
-    m_.kernels.ops = lists_of(g, m_.backward, view<op>{recomputed_ops_.begin(), plan.ops});
-    add_costs(op_list::recompute, m_.kernels.ops[op_list::recompute], costs_.begin());
+    kernels_.ops = lists_of(g, backward_, view<op>{recomputed_ops_.begin(), plan.ops});
+    add_costs(op_list::recompute, kernels_.ops[op_list::recompute], costs_.begin());
   }
   /// Fuses each of the four lists of ops. Uses are counted over all lists first, because a value
   /// inside a group is stored only if an op outside the group reads it.
   void fuse_all(recompute_rule rule) {
-    bool const recomputes = m_.kernels.ops[op_list::recompute].count > 0;
+    bool const recomputes = kernels_.ops[op_list::recompute].count > 0;
     for (heap_array<int>& uses : uses_) uses = heap_array<int>(m_.values.size());
     use_memory const memory{uses_[0].begin(), uses_[1].begin(), uses_[2].begin()};
-    m_.kernels.uses = uses_by_list(memory.by_all, memory.by_backward,
-                                   recomputes ? memory.by_recompute : memory.by_backward);
-    per_op_list<int> bound = count_backward_uses(m_.graph, m_.backward, memory.by_backward);
+    kernels_.uses = uses_by_list(memory.by_all, memory.by_backward,
+                                 recomputes ? memory.by_recompute : memory.by_backward);
+    per_op_list<int> bound = count_backward_uses(graph_, backward_, memory.by_backward);
     for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
-    count_other_uses(m_.graph, m_.kernels.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
+    count_other_uses(graph_, kernels_.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
                      rule.keeps_last, memory, bound);
     for (op_list l : every_op_list) {
-      fused_[l] = heap_fused(m_.kernels.ops[l], m_.graph.repetitions, m_.kernels.uses[l],
+      fused_[l] = heap_fused(kernels_.ops[l], graph_.repetitions, kernels_.uses[l],
                              m_.stage_of_unit, bound[l]);
-      m_.kernels.fused[l] = fused_[l];
+      m_.fused[l] = kernels_.fused[l] = fused_[l];
     }
+    m_.logits_read = reads_of(m_.logits, kernels_.uses);
   }
   /// Numbers the distinct groups over all lists, so that equal groups are one kernel.
   void number() {
-    recomputed_numbers_ = heap_array<int>(m_.kernels.fused[op_list::recompute].distinct.count);
-    m_.numbers = number_groups(m_.kernels, recomputed_numbers_.begin());
+    recomputed_numbers_ = heap_array<int>(kernels_.fused[op_list::recompute].distinct.count);
+    m_.numbers = number_groups(kernels_, recomputed_numbers_.begin());
     m_.numbers.recomputed = recomputed_numbers_.begin();
     groups_ = heap_array<group>(m_.numbers.count);
-    describe_groups(m_.kernels, m_.numbers, groups_.begin());
+    describe_groups(kernels_, m_.numbers, groups_.begin());
     written_ = heap_array<unsigned>(m_.numbers.count);
     for (int g = 0; g < m_.numbers.count; ++g) written_[g] = slots_written(groups_[g]);
     m_.written = written_.begin();
   }
 
+  graph_view const graph_;
+  heap_gradients const gradients_;
+  gradient_view const backward_;
+  kernel_lists kernels_;
   compiled_model m_;
-  heap_gradients gradients_;
   heap_array<unit_cost> costs_;
   heap_array<int> cuts_;
   heap_array<short> stage_of_unit_;
+  heap_array<int> elements_;
   heap_array<bool> is_statistic_, dropped_;
   heap_array<boundary_table::entry> boundaries_;
   heap_array<handed_on> handed_on_;
@@ -255,9 +268,8 @@ class heap_stage {
     for (program p : programs_of(m.splits_backward)) {
       heap_array<scheduled_segment>& order = order_[int(p)];
       order = heap_array<scheduled_segment>(length_of(p, r, drops));
-      sink<scheduled_segment> to{order.begin()};
-      order_program(m, r, p, drops, to);
-      pass.note(p, to.filled());
+      order_program(m.fused, r, p, drops, order.begin());
+      pass.note(p, this->order(p));
     }
     pass.run(out, totals_);
     places_ = operand_places{r,

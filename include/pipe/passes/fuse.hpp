@@ -139,7 +139,8 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     f.operands.count += g.slots;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);
-    f.segments.push_back(segment{begin, end, id, first, g.slots, unit});
+    f.segments.push_back(
+        segment{begin, end, id, first, g.slots, ops[begin].origin, ops[end - 1].origin, unit});
     begin = end;
   }
 }

@@ -64,11 +64,12 @@ struct described_group {
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
 /// `group`, with operands [first, first + operands) of the list's operands. `unit`: of its first
-/// op.
+/// op; origins: see op.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;
   int first = 0, operands = 0;
+  int first_origin = 0, last_origin = 0;
   short unit = 0;
 };
 

@@ -59,16 +59,20 @@ struct launch_source {
   per_op_list<fused_view> fused;
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
-  view<int> elements;                 // by value, of one sample
-  view<long> parameter_elements;      // by parameter
-  view<bool> is_statistic;            // by forward value, see mark_statistics
-  int samples = 1;
+  value_table values;
+  view<long> parameter_elements;  // by parameter
 };
 
 /// The number of operands of the launches of a program.
-constexpr int count_operands(per_op_list<fused_view> const& fused, view<scheduled_segment> order) {
+constexpr int count_operands(per_op_list<fused_view> const& fused, program p, stage_range const& r,
+                             bool drops) {
   int n = 0;
-  for (scheduled_segment const& s : order) n += fused[s.list].segments[s.index].operands;
+  for (op_list l : every_op_list) {
+    range const all = r.segments[l];
+    if (!runs(p, l, drops) || all.size() == 0) continue;
+    segment const* const segments = fused[l].segments.items;
+    n += segments[all.end - 1].first + segments[all.end - 1].operands - segments[all.begin].first;
+  }
   return n;
 }
 
@@ -98,7 +102,7 @@ constexpr void join_launches(view<launch> single, view<launch_chain> chains, int
 
 /// Lists the launches of a program and their operands.
 ///
-/// shape: order[n] -> launches[n], placed[count_operands(order)]
+/// shape: order[n] -> launches[n], placed[count_operands()]
 constexpr void list_launches(launch_source const& from, operand_places const& places, program p,
                              view<scheduled_segment> order, launch* launches,
                              placed_operand* placed) {
@@ -115,10 +119,9 @@ constexpr void list_launches(launch_source const& from, operand_places const& pl
       address const at = places.resolve(p, x);
       long elements = 0;
       if ((from.written[g] >> k & 1) && at.where != region::none)
-        elements = is_value ? long(from.elements[x.index]) * from.samples
+        elements = is_value ? long(from.values.elements[x.index]) * from.values.samples
                             : from.parameter_elements[x.index];
-      bool const is_wide =
-          !is_value || (x.index < from.is_statistic.size() && from.is_statistic[x.index]);
+      bool const is_wide = !is_value || from.values.is_wide(x.index);
       placed[n] = placed_operand{at, elements, is_wide, with.unit};
     }
   }

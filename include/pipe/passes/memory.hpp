@@ -73,6 +73,8 @@ struct layout_totals {
   stage_bytes bytes;
   bool rereads_result = false;    // backward reads a value that has left the stage
   bool rereads_gradient = false;  // W reads a gradient that has left the stage
+  unsigned inputs_read = 0;       // bit i: a program reads input i
+  bool reads_labels = false;
 };
 
 /// The first and the last segment of a program that touches a value.
@@ -99,7 +101,7 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
                                   layout_sinks& out, stage_bytes& bytes) {
   constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5;
   int const count = r.parameters.size();
-  parameter const* const p = m.graph.parameters.items + r.parameters.begin;
+  parameter const* const p = m.parameters.items + r.parameters.begin;
   auto const trained_alike = [](parameter const& a, parameter const& b) {
     return a.trained == b.trained && a.rate_scale == b.rate_scale && a.decay_scale == b.decay_scale;
   };
@@ -129,7 +131,7 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
     if (order == committed) bytes.sums = bytes.buffers;
   }
   for (int i = 0; i < count; ++i)
-    if (m.backward.transposed[r.parameters.begin + i]) {
+    if (m.transposed[r.parameters.begin + i]) {
       out.transposed[i] = bytes.transposed;
       bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
     }
@@ -156,19 +158,28 @@ class value_layout {
     chain_walk walk{chains};
     bool const chained = chains.count > 0;
     occurrence* const seen = scratch_.seen[int(p)];
-    stage_range const r = r_;  // compilers evaluate members of locals faster
+    range const values = r_.values, gradients = r_.gradients;
     for (int i = 0; i < order.count; ++i) {
       scheduled_segment const at = order.items[i];
-      fused_view const fused = m_.kernels.fused.of[int(at.list)];
+      fused_view const fused = m_.fused.of[int(at.list)];
       segment const s = fused.segments.items[at.index];
       operand const* const first = fused.operands.items + s.first;
       int time = i;
       if (chained && walk.meets(i)) time = chains[walk.next].first;
       for (int k = 0; k < s.operands; ++k) {
         operand const x = first[k];
-        if (x.where != space::value) continue;
-        int const v = r.local(x.index);
-        if (v < 0) continue;
+        if (x.where != space::value) {
+          if (x.where == space::input) inputs_read_ |= 1u << x.index;
+          if (x.where == space::label) reads_labels_ = true;
+          continue;
+        }
+        int v = x.index - values.begin;  // r_.local(x.index), without a call
+        if (x.index >= values.end) {
+          if (x.index < gradients.begin || x.index >= gradients.end) continue;
+          v = x.index - gradients.begin + values.size();
+        } else if (v < 0) {
+          continue;
+        }
         if (seen[v].first < 0) seen[v].first = time;
         seen[v].last = time;
       }
@@ -178,11 +189,12 @@ class value_layout {
   /// Allocates all values. needs: note() of every program of the stage
   constexpr void run(layout_sinks& out, layout_totals& totals) {
     boundary const entered = m_.boundaries[stage_], left = m_.boundaries[stage_ + 1];
+    totals.inputs_read = inputs_read_;
+    totals.reads_labels = reads_labels_;
     stage_bytes& bytes = totals.bytes;
     bytes.boundary = left.forward_bytes;
     bytes.gradient = entered.gradient_bytes;
-    op const& loss = m_.graph.loss();
-    int const loss_gradient = is_last_ ? r_.local(loss.out[0].index) : -1;
+    int const loss_gradient = is_last_ ? r_.local(m_.loss) : -1;
     int const logits = overwritten_logits(op_list::forward),
               recomputed_logits =
                   overwritten_logits(drops_ ? op_list::recompute : op_list::forward);
@@ -193,14 +205,14 @@ class value_layout {
     occurrence* const in_backward = scratch_.seen[int(backward)];
     occurrence const* const in_weights =
         m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
-    if (loss_gradient >= 0 && find(entered.gradient, loss.out[0]) >= 0 &&
+    if (loss_gradient >= 0 && find(entered.gradient, value_operand(m_.loss)) >= 0 &&
         in_backward[loss_gradient].any())
       in_backward[loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
     if (recomputed_logits >= 0) share(backward, recomputed_logits, loss_gradient);
     place_in_slots(entered, left, out);
 
-    bool const keeps_loss = keeps(loss.out[0].index);
+    bool const keeps_loss = keeps(m_.loss);
     bool const weights_read_loss =
         in_weights != nullptr && loss_gradient >= 0 && in_weights[loss_gradient].any();
     for (int v = r_.values.begin; v < r_.values.end; ++v) {
@@ -263,8 +275,7 @@ class value_layout {
   /// The logits, if the gradient of the loss overwrites them: nothing else reads them, and both
   /// have one address. Otherwise -1.
   constexpr int overwritten_logits(op_list l) const {
-    int const logits = m_.graph.loss().in[0].index;
-    return is_last_ && m_.kernels.uses[l][logits] == 1 ? r_.local(logits) : -1;
+    return is_last_ && m_.logits_read[l] == 1 ? r_.local(m_.logits) : -1;
   }
   /// Extends the lifetime of a value to that of the value which takes its memory.
   constexpr void share(program p, int from, int to) {
@@ -296,7 +307,7 @@ class value_layout {
       long const bytes = m_.values.bytes(x.what.index);
       if (v < 0)
         out.passed_gradients.push_back(copied{from_neighbour(entered, left, x.what), to, bytes});
-      else if (x.what.index < m_.graph.values.count)
+      else if (m_.values.is_forward(x.what.index))
         out.passed_gradients.push_back(copied{out.recomputed[v], to, bytes});
     }
   }
@@ -307,6 +318,8 @@ class value_layout {
   bool const drops_, is_last_;
   layout_scratch scratch_;
   int length_[program_count]{};
+  unsigned inputs_read_ = 0;
+  bool reads_labels_ = false;
   scratch_allocator forward_scratch_, backward_scratch_;
 };
 

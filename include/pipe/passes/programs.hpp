@@ -31,25 +31,25 @@ struct scheduled_segment {
   int index = 0;
 };
 
-/// Whether a program begins with the recomputed ops. `drops`: whether the values that the recompute
-/// policy drops are dropped in this run.
-constexpr bool recomputes(program p, bool drops) {
-  return drops && (p == program::backward || p == program::backward_input);
+/// Whether a program runs the ops of list l. `drops`: whether the values that the recompute policy
+/// drops are dropped in this run; a backward program then begins with the recomputed ops.
+constexpr bool runs(program p, op_list l, bool drops) {
+  switch (l) {
+    case op_list::forward: return p == program::forward;
+    case op_list::input_gradients: return p == program::backward || p == program::backward_input;
+    case op_list::weight_gradients: return p == program::backward || p == program::backward_weight;
+    case op_list::recompute:
+      return drops && (p == program::backward || p == program::backward_input);
+  }
+  return false;
 }
 
 /// The number of segments of a program.
 constexpr int length_of(program p, stage_range const& r, bool drops) {
-  auto const count = [&](op_list l) { return r.segments[l].size(); };
-  int own = 0;
-  switch (p) {
-    case program::forward: own = count(op_list::forward); break;
-    case program::backward_input: own = count(op_list::input_gradients); break;
-    case program::backward_weight: own = count(op_list::weight_gradients); break;
-    case program::backward:
-      own = count(op_list::input_gradients) + count(op_list::weight_gradients);
-      break;
-  }
-  return own + (recomputes(p, drops) ? count(op_list::recompute) : 0);
+  int n = 0;
+  for (op_list l : every_op_list)
+    if (runs(p, l, drops)) n += r.segments[l].size();
+  return n;
 }
 
 /// Lists the segments of a program in order.
@@ -57,34 +57,26 @@ constexpr int length_of(program p, stage_range const& r, bool drops) {
 /// shape: -> order[length_of(p, r, drops)]
 /// law:   in program::backward a weight gradient runs as soon as the gradient that it reads is
 ///        complete
-constexpr void order_program(compiled_model const& m, stage_range const& r, program p, bool drops,
-                             sink<scheduled_segment>& order) {
-  auto const take = [&](op_list l) {
-    for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
-      order.push_back(scheduled_segment{l, i});
-  };
-  if (recomputes(p, drops)) take(op_list::recompute);
-  switch (p) {
-    case program::forward: return take(op_list::forward);
-    case program::backward_input: return take(op_list::input_gradients);
-    case program::backward_weight: return take(op_list::weight_gradients);
-    case program::backward: break;
-  }
-  range const inputs = r.segments[op_list::input_gradients],
-              weights = r.segments[op_list::weight_gradients];
-  segment const* const input_segments = m.kernels.fused[op_list::input_gradients].segments.items;
-  segment const* const weight_segments = m.kernels.fused[op_list::weight_gradients].segments.items;
+constexpr void order_program(per_op_list<fused_view> const& fused, stage_range const& r, program p,
+                             bool drops, scheduled_segment* order) {
+  int n = 0;
+  for (op_list l : {op_list::recompute, op_list::forward})
+    if (runs(p, l, drops))
+      for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
+        order[n++] = scheduled_segment{l, i};
+  auto const part = [&](op_list l) { return runs(p, l, drops) ? r.segments[l] : range{}; };
+  range const inputs = part(op_list::input_gradients), weights = part(op_list::weight_gradients);
+  segment const* const input_segments = fused[op_list::input_gradients].segments.items;
+  segment const* const weight_segments = fused[op_list::weight_gradients].segments.items;
   int w = weights.begin;
-  auto const ready = [&](int origin) {  // W segments that read gradients of ops from `origin` on
-    while (w < weights.end &&
-           m.backward.weight_ops.items[weight_segments[w].end - 1].origin >= origin)
-      order.push_back(scheduled_segment{op_list::weight_gradients, w++});
-  };
   for (int b = inputs.begin; b < inputs.end; ++b) {
-    ready(m.backward.input_ops.items[input_segments[b].begin].origin);
-    order.push_back(scheduled_segment{op_list::input_gradients, b});
+    int const origin = input_segments[b].first_origin;
+    // W segments that read gradients of ops from `origin` on.
+    for (; w < weights.end && weight_segments[w].last_origin >= origin; ++w)
+      order[n++] = scheduled_segment{op_list::weight_gradients, w};
+    order[n++] = scheduled_segment{op_list::input_gradients, b};
   }
-  ready(-1);
+  for (; w < weights.end; ++w) order[n++] = scheduled_segment{op_list::weight_gradients, w};
 }
 
 }  // namespace pp::detail

@@ -24,43 +24,54 @@ struct stage_range {
   }
 };
 
-/// The results of the passes over a whole model, which the passes over its stages read.
+/// The results of the passes over a whole model, which the passes over its stages read. It has no
+/// ops: EDG's compilers (nvcc's, too) copy all that a constant points to, directly or not, for each
+/// constant expression that names it.
 struct compiled_model {
-  graph_view graph;
-  gradient_view backward;
+  view<parameter> parameters;
+  bool const* transposed = nullptr;  // by parameter, see gradient_view
+  int loss = 0, logits = 0;          // the values that the loss makes and reads
   int stages = 1;
   int const* cuts = nullptr;  // stages + 1 units
   short const* stage_of_unit = nullptr;
   value_table values;
   boundary_table boundaries;
   bool const* dropped = nullptr;  // by forward value: recomputed for backward
-  kernel_lists kernels;
+  per_op_list<fused_view> fused;
+  per_op_list<int> logits_read;  // how often, as kernel_lists::uses says
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
 };
 
-/// Finds the ranges of every stage. Backward lists run from the last stage to the first.
+/// How often a value is read, by list of ops.
+constexpr per_op_list<int> reads_of(int value, per_op_list<int const*> const& uses) {
+  per_op_list<int> n;
+  for (op_list l : every_op_list) n[l] = uses[l][value];
+  return n;
+}
+
+/// Finds the ranges of every stage of a graph with these gradients. Backward lists run from the
+/// last stage to the first.
 ///
 /// shape: -> ranges[stages]
-constexpr void find_ranges(compiled_model const& m, stage_range* ranges) {
-  graph_view const& g = m.graph;
+constexpr void find_ranges(graph_view const& g, gradient_view const& backward,
+                           compiled_model const& m, stage_range* ranges) {
   for (int s = 0; s < m.stages; ++s) {
     stage_range& r = ranges[s];
     r.units = range{m.cuts[s], m.cuts[s + 1]};
     r.values = range{g.first_value(r.units.begin), g.first_value(r.units.end)};
     r.parameters = range{g.first_parameter(r.units.begin), g.first_parameter(r.units.end)};
   }
-  int const gradients = m.backward.values.count;
   int v = 0;
   for (int s = m.stages - 1; s >= 0; --s) {
     ranges[s].gradients.begin = g.values.count + v;
-    while (v < gradients && m.stage_of_unit[m.backward.values.items[v].unit] == s) ++v;
+    while (v < backward.values.count && m.stage_of_unit[backward.values.items[v].unit] == s) ++v;
     ranges[s].gradients.end = g.values.count + v;
   }
   for (op_list l : every_op_list) {
     bool const ascending = l == op_list::forward || l == op_list::recompute;
-    view<segment> const segments = m.kernels.fused[l].segments;
+    view<segment> const segments = m.fused[l].segments;
     int i = 0;
     for (int k = 0; k < m.stages; ++k) {
       int const s = ascending ? k : m.stages - 1 - k;

@@ -30,13 +30,12 @@ struct stage_layout : layout_totals {
 template <class C, int S, bool Drops, class Chains>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
-  static constexpr bool splits_backward = C::whole.splits_backward, drops = Drops;
+  static constexpr bool splits_backward = C::splits_backward, drops = Drops;
 
   template <program P>
   static constexpr auto order = [](auto...) {
     list<scheduled_segment, length_of(P, range, Drops)> o;
-    sink<scheduled_segment> to{o.items};
-    order_program(C::whole, range, P, Drops, to);
+    order_program(C::fused_lists, range, P, Drops, o.items);
     return o;
   }();
   template <program P>
@@ -93,10 +92,9 @@ struct stage_programs {
 
   static constexpr auto layout = [](auto...) {
     constexpr int values = range.local_values(), parameters = range.parameters.size();
-    constexpr int passed =
-        C::whole.boundaries[S].gradient.count > C::whole.boundaries[S + 1].forward.count
-            ? C::whole.boundaries[S].gradient.count
-            : C::whole.boundaries[S + 1].forward.count;
+    constexpr int passed = C::boundaries[S].gradient.count > C::boundaries[S + 1].forward.count
+                               ? C::boundaries[S].gradient.count
+                               : C::boundaries[S + 1].forward.count;
     stage_layout<values, parameters, passed> l;
     layout_sinks out{
         l.values.items,     l.recomputed.items,      l.parameters.items,        l.by_offset.items,
@@ -166,7 +164,7 @@ struct stage_programs {
   /// address that is a constant.
   template <program P>
   static inline launch_memory<count_launches(order_view<P>, chains<P>),
-                              count_operands(C::kernels.fused, order_view<P>)>
+                              count_operands(C::fused_lists, P, range, Drops)>
       launch_list{};
   /// The launches of program P, made by the first call (thread-safe).
   template <program P>

@@ -16,36 +16,36 @@ struct number_widths {
   constexpr bool has_copies() const { return value != element; }
 };
 
-/// The values of a graph and of its gradients, in one numbering.
+/// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {
-  view<value> forward, backward;
-  bool const* is_statistic = nullptr;  // by forward value, see mark_statistics
+  view<int> elements;       // numbers of one sample, by value
+  view<bool> is_statistic;  // by forward value, see describe_values
   number_widths widths{};
   int samples = 1;
 
-  constexpr int size() const { return forward.count + backward.count; }
-  /// The numbers of one sample of a value: those of the forward graph come first, then gradients.
-  constexpr long elements(int v) const {
-    return v < forward.count ? forward.items[v].elements
-                             : backward.items[v - forward.count].elements;
-  }
+  constexpr int size() const { return elements.count; }
+  constexpr bool is_forward(int v) const { return v < is_statistic.count; }
   /// Whether the value is of the type of parameters.
-  constexpr bool is_wide(int v) const { return v < forward.count && is_statistic[v]; }
+  constexpr bool is_wide(int v) const { return v < is_statistic.count && is_statistic.items[v]; }
   /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
-    bool const is_wide = v < forward.count && is_statistic[v];
-    return align_up(elements(v) * samples * (is_wide ? widths.element : widths.value));
+    bool const is_wide = v < is_statistic.count && is_statistic.items[v];
+    return align_up(long(elements.items[v]) * samples * (is_wide ? widths.element : widths.value));
   }
 };
 
-/// Marks statistics of rows and logarithms of sums, which are of the type of parameters: 16 bits
-/// would lose too much.
+/// Lists the numbers of one sample of each value, and marks statistics of rows and logarithms of
+/// sums, which are of the type of parameters: 16 bits would lose too much.
 ///
-/// shape: forward ops -> wide[values], initially false
-constexpr void mark_statistics(view<op> ops, bool* wide) {
-  for (op const& o : ops)
+/// shape: -> elements[values and gradients], is_statistic[values], initially false
+constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,
+                               bool* is_statistic) {
+  int n = 0;
+  for (value const& v : g.values) elements[n++] = int(v.elements);
+  for (value const& v : backward.values) elements[n++] = int(v.elements);
+  for (op const& o : g.ops)
     if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
-      wide[o.out[1].index] = true;
+      is_statistic[o.out[1].index] = true;
 }
 
 }  // namespace pp::detail

@@ -67,9 +67,9 @@ struct planned_pipeline {
   static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
   static graph_view graph() { return *all().graph; }
-  static compiled_model const& compiled() { return all().compilation.model(); }
+  static int const* cuts() { return all().compilation.model().cuts; }
   static view<unit_cost> costs() { return all().compilation.costs(); }
-  static int group_count() { return compiled().numbers.count; }
+  static int group_count() { return all().compilation.model().numbers.count; }
   static run_time_problem const& times() { return all().problem; }
   static dynamic_table const& table() { return all().table; }
   static auto const& timeline() { return all().simulated; }
@@ -143,8 +143,8 @@ struct planned_pipeline {
       place_parameters(c.model(), r, at.parameters, at.transposed, one.places.begin());
       one.updates = heap_array<update_range>(r.parameters.size());
       sink<update_range> ranges{one.updates.begin()};
-      one.state = find_update_ranges<optimizer, element>(
-          c.model().graph.parameters.part(r.parameters), one.any().by_offset().items, ranges);
+      one.state = find_update_ranges<optimizer, element>(c.model().parameters.part(r.parameters),
+                                                         one.any().by_offset().items, ranges);
       one.update_count = ranges.count;
     }
     return all_stages;
@@ -229,16 +229,19 @@ struct planned_pipeline {
     of_updates = align_up(of_updates * long(sizeof(element)));
     long const of_groups =
         backend::template workspace_of<element>(e.compilation.groups(), samples, threads);
-    int const tie_count = count_ties(m.graph);
+    graph_view const& g = e.compilation.graph();
+    int const tie_count = count_ties(g), streams = count_streams(g.ops);
     heap_array<tie> ties(tie_count);
-    find_ties(m.graph, places.items, m.stage_of_unit, ties.begin());
-    auto const read = step::inputs_read_of(m);
+    find_ties(g, places.items, m.stage_of_unit, ties.begin());
+    list<unsigned, ranks> read;
+    for (int s = 0; s < stages; ++s)
+      read[rank(s)] |= step::inputs_read(e.stage_of[std::size_t(s)].any().totals(), g);
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
       of.evaluation_count = micro_batches * schedule::chunks_per_rank;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
-      step::take(of, r, read[r], m.graph, e.map.chunks.items, ties.begin(), tie_count);
+      step::take(of, r, read[r], g, streams, e.map.chunks.items, ties.begin(), tie_count);
     }
   }
   /// Counts the launches of a micro-batch, which the plan reports.

@@ -117,7 +117,9 @@ struct compiled_pipeline {
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
       memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
-      constexpr auto read = step::inputs_read_of(passes::whole);
+      graph_view const& g = passes::forward;
+      list<unsigned, ranks> read;
+      ((read[stage<S>::rank] |= step::inputs_read(stage<S>::any_programs::totals(), g)), ...);
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
@@ -125,7 +127,8 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], passes::forward, m.chunks.items, ties.items, tie_count);
+        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, ties.items,
+                   tie_count);
       }
       return m;
     }

@@ -103,7 +103,8 @@ struct compiled_stage {
     set.passed_gradients = Programs::passed_gradients.items;
     set.passed_gradient_count = Programs::passed_gradients.count;
     if constexpr (S == Work::stages - 1)
-      set.output = Programs::template resolve<program::forward>(passes::forward.loss().in[0]);
+      set.output =
+          Programs::template resolve<program::forward>(value_operand(passes::whole.logits));
     return set;
   }
 

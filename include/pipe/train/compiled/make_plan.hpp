@@ -19,7 +19,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan() {
   constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,
                 micro_batches = P::micro_batches;
   graph_view const g = P::work::graph();
-  int const* const cuts = P::work::compiled().cuts;
+  int const* const cuts = P::work::cuts();
   auto const& problem = P::work::times();
   auto const& map = P::memory();
   plan_of<stages, ranks> p;

@@ -57,7 +57,7 @@ struct pipeline_schedule {
                              schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
   static constexpr graph_view graph() { return passes::forward; }
-  static constexpr compiled_model const& compiled() { return passes::whole; }
+  static constexpr int const* cuts() { return passes::cuts.items; }
   /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);

@@ -41,19 +41,9 @@ struct step_memory {
                              : sizeof(value));
   }
 
-  /// By rank, a bit set of the inputs that its chunks read; the bit after the last input is the
-  /// labels.
-  static constexpr list<unsigned, Work::ranks> inputs_read_of(compiled_model const& m) {
-    list<unsigned, Work::ranks> read;
-    for (view<op> const& ops : m.kernels.ops.of)
-      for (int i = 0; i < ops.count; ++i) {
-        op const o = copy_of(ops.items[i]);
-        for (int k = 0; k < o.ins; ++k)
-          if (o.in[k].where == space::input || o.in[k].where == space::label)
-            read[rank_of(Work::schedule::where, Work::ranks, m.stage_of_unit[o.unit])] |=
-                1u << (o.in[k].where == space::input ? o.in[k].index : m.graph.inputs.count);
-      }
-    return read;
+  /// A bit set of the inputs that a stage reads; the bit after the last input is the labels.
+  static constexpr unsigned inputs_read(layout_totals const& stage, graph_view const& g) {
+    return stage.inputs_read | unsigned(stage.reads_labels) << g.inputs.count;
   }
 
   /// Whether the backend has its own memory: inputs are uploaded, and bookkeeping is on the device.
@@ -74,10 +64,10 @@ struct step_memory {
   }
 
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
-  /// `inputs_read`.
+  /// `inputs_read`. streams: of random bits
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
-                             graph_view const& g, chunk_description* chunks, tie const* ties,
-                             int tie_count) {
+                             graph_view const& g, int streams, chunk_description* chunks,
+                             tie const* ties, int tie_count) {
     constexpr int stages = Work::stages;
     long from = rank.bytes;
     auto const take = [&](long bytes) {
@@ -95,7 +85,7 @@ struct step_memory {
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
       rank.device_bookkeeping_bytes = detail::runtime_of<backend>::bookkeeping_bytes(
-          chunks, stages, r, g.parameters.count, count_streams(g.ops));
+          chunks, stages, r, g.parameters.count, streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     } else {
       int const most =
