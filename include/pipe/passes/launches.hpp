@@ -87,8 +87,8 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
 /// launches in order and the number of the chain.
 ///
 /// shape: single[n], numbers[chains] -> launches[count_launches()]
-constexpr void join_launches(view<launch> single, view<launch_chain> chains, int const* numbers,
-                             launch* launches) {
+[[gnu::cold]] constexpr void join_launches(view<launch> single, view<launch_chain> chains,
+                                           int const* numbers, launch* launches) {
   chain_walk walk{chains};
   for (int i = 0, n = 0; i < single.count; ++n) {
     launches[n] = single[i];
@@ -103,9 +103,9 @@ constexpr void join_launches(view<launch> single, view<launch_chain> chains, int
 /// Lists the launches of a program and their operands.
 ///
 /// shape: order[n] -> launches[n], placed[count_operands()]
-constexpr void list_launches(launch_source const& from, operand_places const& places, program p,
-                             view<scheduled_segment> order, launch* launches,
-                             placed_operand* placed) {
+[[gnu::cold]] constexpr void list_launches(launch_source const& from, operand_places const& places,
+                                           program p, view<scheduled_segment> order,
+                                           launch* launches, placed_operand* placed) {
   int n = 0;
   for (int i = 0; i < order.count; ++i) {
     scheduled_segment const s = order.items[i];

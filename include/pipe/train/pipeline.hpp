@@ -265,7 +265,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
-  static settings checked(settings s) {
+  [[gnu::cold]] static settings checked(settings s) {
     detail::require_ieee_arithmetic();
     compiled::check_at_construction();
     setting_check const of_optimizer(optimizer_type::name), of_trainer;

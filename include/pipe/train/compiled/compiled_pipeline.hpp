@@ -140,7 +140,7 @@ struct compiled_pipeline {
     return once<by_compiler, make_memory>::get();
   }
   template <int... S>
-  static void make_launches(std::integer_sequence<int, S...>) {
+  [[gnu::cold]] static void make_launches(std::integer_sequence<int, S...>) {
     (stage<S>::make_launches(), ...);
   }
 
