@@ -63,8 +63,8 @@ struct described_group {
 };
 
 /// A launch before addresses are known: ops [begin, end) of a list, as distinct group number
-/// `group`, with operands [first, first + operands) of the list's operands. `unit`: of its first
-/// op; origins: see op.
+/// `group`, with operands [first, first + operands) of the list's operands. Origins and unit: of
+/// its first and its last op, and of its first.
 struct segment {
   int begin = 0, end = 0;
   int group = 0;
