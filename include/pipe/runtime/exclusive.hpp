@@ -34,6 +34,7 @@ class occupancy {
   }
   /// Ends the call, and wakes a thread that waits in close().
   void leave() noexcept {
+    user_.store({});  // before another thread's call begins, which close() could take for ours
     int found = in_use;
     if (state_.compare_exchange_strong(found, idle)) return;
     state_.store(closed);

@@ -43,7 +43,8 @@ class buffer {
  public:
   buffer() = default;
   /// Allocates `bytes`; device memory is zeroed.
-  explicit buffer(long bytes) : bytes_(bytes) {
+  explicit buffer(long bytes) : buffer() {  // so that the destructor runs if the body throws
+    bytes_ = bytes;
     if (bytes == 0) return;
     void* p = nullptr;
     if constexpr (Where == memory_place::device) {
