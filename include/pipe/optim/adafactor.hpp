@@ -23,14 +23,18 @@ namespace pp {
 /// weight_decay) w - alpha / max(1, RMS(u) / threshold) * u.
 struct Adafactor {
   double learning_rate = 1e-2;
+  /// Exponent of the step in b. If negative, averages forget more slowly from step to step.
   double beta2_decay = -0.8;
   /// 0: the distance from 1 to the next number of the parameters' type.
   double epsilon1 = 0;
+  /// Lower bound of RMS(w) in alpha: a tensor of zeros still moves.
   double epsilon2 = 1e-3;
   double threshold = 1;  ///< PyTorch's d
   double weight_decay = 0;
 
   static constexpr char const* name = "Adafactor";
+  /// throws: data_error for beta2_decay outside [-1e30, 0], threshold outside [1e-37, 1e30], or
+  ///         another setting outside [0, 1e30]
   void check(setting_check const& is) const {
     if (!(beta2_decay <= 0 && beta2_decay >= -1e30))
       is.refuse("beta2_decay", beta2_decay, "a number in [-1e30, 0]");
@@ -40,6 +44,7 @@ struct Adafactor {
     is.amount("weight_decay", weight_decay);
   }
   static constexpr bool takes(tensor_kind) { return true; }
+  /// A mean for each row and each column of a matrix; for a vector one number per element.
   static constexpr long state_elements(tensor_shape const& s) {
     return s.kind == tensor_kind::vector ? s.elements() : s.rows + s.columns;
   }
@@ -102,6 +107,7 @@ struct Adafactor {
     double const amount = libm::pow(double(c.step), beta2_decay), scale = c.gradient_scale;
     T const least = T(smallest * smallest);
     T* const u = t.workspace;
+    // RMS(w), before it changes
     double const size = libm::sqrt(k.sum_of_squares(n, t.values) / double(n));
     double const bound = libm::fmin(c.learning_rate, 1 / libm::sqrt(double(c.step)));
     double const alpha = libm::fmax(epsilon2, size) * bound;
@@ -109,6 +115,7 @@ struct Adafactor {
       k.each(n, approach_square<T>{t.state, t.gradients, T(scale), T(amount)});
       k.each(n, divide_by_root<T>{t.gradients, t.state, u, T(scale), T(1), least});
     } else {
+      // Two passes over the rows: v needs the mean of all row averages.
       T *const row = t.state, *const column = row + rows, *const sums = u + n;
       double total = 0;
       for (long r = 0; r < rows; ++r) {
@@ -124,6 +131,7 @@ struct Adafactor {
         k.each(columns, divide_by_root<T>{t.gradients + r * columns, column, u + r * columns,
                                           T(scale), T(double(row[r]) / mean), least});
     }
+    // RMS(u) / threshold: the update is scaled down where this is above 1.
     double const excess = libm::sqrt(k.sum_of_squares(n, u) / double(n)) / threshold;
     double const decay = 1 - c.learning_rate * weight_decay * c.decay_scale;
     k.each(n, move<T>{t.values, u, T(decay), T(alpha / libm::fmax(1.0, excess))});

@@ -24,6 +24,7 @@ struct adam_formula {
   /// The settings and the context of a step, combined once in double.
   template <class T>
   struct coefficients {
+    /// `decay`: the factor of w if decoupled, else of w in the gradient; `rest`: 1 - beta
     T scale, decay, beta1, rest1, beta2, rest2, rate, second, epsilon;
   };
   /// Both bias corrections go into the coefficients: `rate` is learning_rate / (1 - beta1^step),

@@ -27,6 +27,8 @@ struct gradient_outcome {
 /// The outcome from sums of squares of the stored gradients, `square` before and `clamped_square`
 /// after clipping by value (equal without it). The true gradients are `scale` times the stored
 /// ones.
+///
+/// law: `norm` is that before any clipping; the bound holds after clipping by value
 PIPE_HD inline gradient_outcome outcome_of(double square, double clamped_square, double scale,
                                            double clip_norm) {
   double const clamped_norm = libm::sqrt(clamped_square) * scale;

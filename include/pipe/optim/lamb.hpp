@@ -23,8 +23,10 @@ struct LAMB {
   double weight_decay = 0.01;
 
   static constexpr char const* name = "LAMB";
+  /// throws: as adam_formula::check()
   void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   static constexpr bool takes(tensor_kind) { return true; }
+  /// Two moments per element.
   static constexpr long state_elements(tensor_shape const& s) { return 2 * s.elements(); }
   template <class Backend, class T>
   static constexpr long workspace_elements(tensor_shape const& s) {
@@ -37,6 +39,7 @@ struct LAMB {
   struct make_direction {
     T const *w, *g;
     T *m, *v, *u;
+    /// `first`, `second`: bias corrections 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step)
     T scale, beta1, rest1, beta2, rest2, first, second, epsilon, decay;
     PIPE_HD PIPE_INLINE void operator()(long i) const {
       T const x = g[i] * scale;

@@ -33,6 +33,7 @@ enum class decay_shape {
 struct learning_rate_schedule {
   decay_shape shape = decay_shape::cosine;
   long warm_up = 0;
+  /// Steps at the full rate after warm-up.
   long stable = 0;
   long steps = 0;  ///< of the whole run; a constant shape needs none
   double floor = 0.1;
@@ -43,6 +44,7 @@ struct learning_rate_schedule {
     if (!(floor >= 0 && floor <= 1)) is.refuse("floor", floor, "a number in [0, 1]");
     if (shape == decay_shape::constant) return;
     is.count("steps", steps, warm_up > 0 ? warm_up : 1);
+    // The decay may be empty: steps == warm_up + stable.
     is.count("steps - warm_up", steps - warm_up, stable);
   }
 
@@ -60,6 +62,8 @@ struct learning_rate_schedule {
 
  private:
   /// The decay from 1 to 0 after a share `done` of it, in [0, 1].
+  ///
+  /// needs: `shape` is not constant
   double falling(double done) const {
     if (shape == decay_shape::linear) return 1 - done;
     if (shape == decay_shape::one_minus_sqrt) return 1 - libm::sqrt(done);
@@ -72,6 +76,8 @@ namespace detail {
 /// WSD (warm-up, stable, decay): up over `warm_up` steps, at full rate until the last `decay` of
 /// `steps`, then down to `floor`. A run can be continued from any step at full rate; the decay
 /// costs about a tenth of it. Source: Hu et al., MiniCPM, 2024.
+///
+/// law: if warm_up + decay > steps, the decay begins after warm-up and is shorter
 constexpr learning_rate_schedule warm_up_stable_decay(
     long warm_up, long decay, long steps, double floor = 0,
     decay_shape shape = decay_shape::one_minus_sqrt) {
@@ -85,6 +91,8 @@ class learning_rate_function {
  public:
   learning_rate_function() = default;
   /// Holds f; an empty pointer or std::function is no schedule.
+  ///
+  /// needs: F is copyable, as std::any requires; f is called with steps from 1
   template <std::invocable<long> F>
     requires(!std::same_as<F, learning_rate_function>)
   learning_rate_function(F f) {
@@ -101,6 +109,7 @@ class learning_rate_function {
   }
 
   explicit operator bool() const { return call_ != nullptr; }
+  /// needs: there is a function
   double operator()(long step) const { return call_(function_, step); }
   /// Checks the settings of the function, if it has any.
   void check(setting_check const& is) const {
@@ -108,12 +117,16 @@ class learning_rate_function {
   }
 
  private:
+  /// Whether a value of type F can be tested for being empty: a pointer, or a type with operator
+  /// bool, such as std::function.
   template <class F>
   static constexpr bool may_be_empty =
       std::is_pointer_v<F> || requires(F const& f) { f.operator bool(); };
 
+  /// mutable: a function whose call operator is not const may be called, too.
   mutable std::any function_;
   double (*call_)(std::any& function, long step) = nullptr;
+  /// Null if the type of the function has no check().
   void (*check_)(std::any const& function, setting_check const& is) = nullptr;
 };
 

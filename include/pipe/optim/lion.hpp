@@ -24,6 +24,7 @@ struct Lion {
 
   static constexpr char const* name = "Lion";
   static constexpr int states = 1;
+  /// throws: data_error for betas outside [0, 1) or weight decay outside [0, 1e30]
   void check(setting_check const& is) const {
     is.fraction("beta1", beta1);
     is.fraction("beta2", beta2);
@@ -32,6 +33,8 @@ struct Lion {
 
   template <class T>
   struct coefficients {
+    /// `scale`: of the gradient; `decay`: 1 - rate * weight decay, the factor of w; `rest`: 1 -
+    /// beta
     T scale, decay, rate, beta1, rest1, beta2, rest2;
   };
   template <class T>

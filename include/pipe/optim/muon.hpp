@@ -39,6 +39,7 @@ struct Muon {
   double momentum = 0.95;
   bool nesterov = true;
   double weight_decay = 0.1;
+  /// Coefficients of the Newton-Schulz polynomial.
   double a = 3.4445, b = -4.7750, c = 2.0315;
   double epsilon = 1e-7;  ///< the lower bound of |x|
   int newton_schulz_steps = 5;
@@ -48,6 +49,7 @@ struct Muon {
   AdamW others{};
 
   static constexpr char const* name = "Muon";
+  /// throws: data_error for a setting out of range, those of `others` included
   void check(setting_check const& is) const {
     is.fraction("momentum", momentum);
     is.amount("weight_decay", weight_decay);
@@ -66,6 +68,8 @@ struct Muon {
   static constexpr int states = formula::states;
   template <class T>
   using coefficients = formula::coefficients<T>;
+  /// The context has the rate of Muon in this step; that of `others` is in the same proportion to
+  /// its setting. With a setting of 0 there is none: both have the same rate.
   template <class T>
   coefficients<T> prepare(update_context const& context) const {
     update_context theirs = context;
@@ -80,6 +84,7 @@ struct Muon {
 
   // ---- matrices ----
 
+  /// Only matrices are updated as whole tensors, with their momentum as state.
   static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
   static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
 
@@ -162,6 +167,7 @@ struct Muon {
                          T(1 - momentum), T(nesterov ? 1 - momentum : 0)});
     if (lies) k.transpose(next, t.shape.rows, t.shape.columns, x);
     k.each(n, scale_by<T>{x, T(1 / libm::fmax(libm::sqrt(k.sum_of_squares(n, x)), epsilon))});
+    // s = x' x, square = s s; then x (a 1 + b s + c s^2), with the polynomial in one matrix.
     for (int i = 0; i < newton_schulz_steps; ++i) {
       k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
       k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);

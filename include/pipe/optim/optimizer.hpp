@@ -52,7 +52,9 @@ struct tensor_update {
   tensor_shape shape{};
   T* values = nullptr;
   T const* gradients = nullptr;
+  /// state_elements(shape) numbers, kept from step to step.
   T* state = nullptr;
+  /// workspace_elements<Backend, T>(shape) numbers, undefined when an update begins.
   T* workspace = nullptr;
 };
 

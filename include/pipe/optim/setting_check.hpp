@@ -20,6 +20,8 @@ namespace pp {
 /// Checks that throw data_error for a number out of range: "AdamW.beta1: expected a number in [0,
 /// 1), got 2". NaN is in no range. Numbers are at most 1e30, so that their products with ordinary
 /// numbers fit fp32.
+///
+/// throws: pp::data_error from every check, which names the owner, the setting and its value
 class setting_check {
  public:
   /// owner: the name of the type whose settings are checked; must outlive the check.
@@ -58,6 +60,7 @@ class setting_check {
   }
 
  private:
+  /// The separator after the owner; none without an owner.
   char const* dot() const { return owner_.empty() ? "" : "."; }
 
   std::string_view owner_;

@@ -19,6 +19,8 @@ struct SGD {
 
   static constexpr char const* name = "SGD";
   static constexpr int states = 1;
+  /// throws: data_error for momentum outside [0, 1) or weight decay outside [0, 1e30]; trainers
+  ///         check the learning rate themselves
   void check(setting_check const& is) const {
     is.fraction("momentum", momentum);
     is.amount("weight_decay", weight_decay);

@@ -30,6 +30,7 @@ enum class region : unsigned char {
   label,                // the micro-batch's labels
   input,                // the micro-batch's samples; further inputs have the regions after this one
 };
+/// The further inputs have the last numbers, max_inputs - 1 of them beyond the enumerators.
 inline constexpr int region_count = int(region::input) + max_inputs;
 /// The region of an input of the model, counted from 0.
 constexpr region input_region(int input) { return region(int(region::input) + input); }

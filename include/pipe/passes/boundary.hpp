@@ -16,6 +16,8 @@ struct handed_on {
 };
 
 /// The values that cross one cut, the gradients that come back for them, and the bytes of both.
+///
+/// `forward` and `gradient` have offsets of their own: a boundary has a slot in each direction.
 struct boundary {
   view<handed_on> forward, gradient;
   long forward_bytes = 0, gradient_bytes = 0;
@@ -38,6 +40,7 @@ struct boundary_table {
   view<entry> entries;
   view<handed_on> items;
 
+  /// needs: 0 <= s <= stages
   constexpr boundary operator[](int s) const {
     entry const& e = entries.items[s];
     return boundary{items.part(e.forward), items.part(e.gradient), e.forward_bytes,
@@ -48,6 +51,7 @@ struct boundary_table {
 /// The last reader of each value.
 ///
 /// shape: forward ops -> reader[values]: units
+/// needs: reader is initially 0, which stays for a value without a reader: it crosses no cut
 constexpr void find_last_readers(view<op> ops, short* reader) {
   for (int i = 0; i < ops.count; ++i) {
     op const o = ops.items[i];
@@ -57,6 +61,9 @@ constexpr void find_last_readers(view<op> ops, short* reader) {
 }
 
 /// Lists the values that cross the cut before unit `cut`: made before it, read in it or later.
+///
+/// law:  values ascend
+/// cost: the values before the cut
 constexpr void list_crossing(graph_view const& g, short const* last_reader, int cut,
                              sink<handed_on>& values) {
   int const made = g.first_value(cut);
@@ -77,6 +84,9 @@ constexpr int count_crossings(graph_view const& g, short const* last_reader, int
 /// Finds every boundary of a model with these cuts.
 ///
 /// shape: cuts[stages + 1] -> entries[stages + 1], items: at most two for each crossing
+/// needs: entries are initially default
+/// law:   gradients are in the order of their values, each once; a value that needs no gradient has
+///        none
 constexpr void find_boundaries(graph_view const& g, gradient_view const& backward,
                                value_table const& values, short const* last_reader, int const* cuts,
                                int stages, boundary_table::entry* entries, sink<handed_on>& items) {

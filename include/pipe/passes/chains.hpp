@@ -19,6 +19,7 @@ struct launch_chain {
 /// memory (bit k: launch k).
 struct chain_kernel {
   static constexpr int most = 16;
+  /// `form` as in launch_chain; a chain has at most `most` launches.
   int count = 0, form = 0;
   unsigned dropped = 0;
   int groups[most]{};
@@ -34,6 +35,7 @@ struct unplaced_program {
   view<scheduled_segment> order{};
 
   constexpr int size() const { return order.count; }
+  /// The segment of launch i, and the number of its group among those of all lists.
   constexpr segment const& segment_of(int i) const {
     return m->fused[order[i].list].segments[order[i].index];
   }
@@ -101,6 +103,7 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
   chain_walk walk{chains};
   for (int i = 0; i < p.size(); ++i) {
     bool const joined = walk.meets(i);
+    // The first launch of a chain reads from memory, the others what the launch before hands them.
     int const taken = joined && i > chains[walk.next].first ? rule.taken(p.shape(i)) : -1,
               handed = joined ? rule.handed(p.shape(i)) : -1;
     int const count = p.segment_of(i).operands;
@@ -113,6 +116,8 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
 }
 
 /// The kernel of a chain. has_place(operand): whether the operand has an address.
+///
+/// needs: c.count <= chain_kernel::most
 template <class Rule, class HasPlace>
 constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, launch_chain const& c,
                                  HasPlace has_place) {

@@ -27,11 +27,13 @@ struct fused_model {
   using model = M;
   static constexpr int stages = Stages, samples = Samples;
   static constexpr number_widths widths = Widths;
+  /// Whether kernels read copies of parameters in the type of values.
   static constexpr bool has_copies = Widths.has_copies();
   using recompute = Recompute;
 
   // ---- differentiate ----
 
+  /// The forward graph, and the gradients of its values and parameters.
   static constexpr graph_view forward = M::graph;
   static constexpr graph_size sizes = M::graph.size;
   static constexpr int units = sizes.units;
@@ -40,6 +42,7 @@ struct fused_model {
   static constexpr gradient_size gradient_sizes = count_gradients(M::graph);
   static constexpr auto gradients = differentiate<gradient_sizes>(M::graph);
   static constexpr gradient_view backward = gradients;
+  /// Forward values and gradients, in one numbering.
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
   /// The numbers of the random streams as kernels read them from memory: 0, 1, 2 ...
@@ -52,6 +55,8 @@ struct fused_model {
 
   // ---- partition ----
 
+  /// Costs of forward, B and W by unit and per sample: those of recomputation are not known before
+  /// the cut.
   static constexpr auto training_costs = [](auto...) {
     list<unit_cost, units> c;
     add_costs(op_list::forward, forward.ops, c.items);
@@ -67,6 +72,7 @@ struct fused_model {
     Cutter::cut(total, units, stages, c);
     return c;
   }();
+  /// shape: [units] -> stage
   static constexpr auto stage_of_unit = [](auto...) {
     list<short, units> stage;
     for (int s = 0; s < stages; ++s)
@@ -80,6 +86,7 @@ struct fused_model {
     list<int, value_count> elements;
     list<bool, sizes.values> is_statistic;
   };
+  /// Elements per sample of every value, and which forward values are statistics.
   static constexpr auto described_values = [](auto...) {
     value_memory m;
     describe_values(forward, backward, m.elements.items, m.is_statistic.items);
@@ -89,11 +96,13 @@ struct fused_model {
                                       {described_values.is_statistic.items, sizes.values},
                                       Widths,
                                       Samples};
+  /// By forward value: the last unit that reads it.
   static constexpr auto last_reader = [](auto...) {
     list<short, sizes.values> reader;
     find_last_readers(forward.ops, reader.items);
     return reader;
   }();
+  /// `count` of the items are in use: the room is for two per crossing, a value and its gradient.
   template <int Items>
   struct boundary_memory {
     list<boundary_table::entry, stages + 1> entries;
@@ -108,6 +117,7 @@ struct fused_model {
     b.count = items.count;
     return b;
   }();
+  /// Boundary s is before stage s: stages + 1 of them, the outer two empty.
   static constexpr boundary_table boundaries{{crossing_values.entries.items, stages + 1},
                                              {crossing_values.items.items, crossing_values.count}};
 
@@ -118,6 +128,8 @@ struct fused_model {
     list<bool, sizes.values> dropped;
     int ops = 0;
   };
+  /// By op, whether it runs again; by forward value, whether it is dropped; all false without
+  /// recomputation.
   static constexpr recompute_memory recomputed = [](auto...) {
     recompute_memory r;
     if constexpr (recompute::recomputes) {
@@ -129,6 +141,7 @@ struct fused_model {
     }
     return r;
   }();
+  /// The ops that run again, in the order of the graph.
   static constexpr auto recomputed_ops = [](auto...) {
     list<op, recomputed.ops> ops;
     sink<op> to{ops.items};
@@ -152,6 +165,7 @@ struct fused_model {
     list<int, recomputed.ops == 0 ? 0 : value_count> by_recompute;
     per_op_list<int> operands;  // an upper bound
   };
+  /// Reads of each value, which decide what fused kernels store.
   static constexpr count_memory counted = [](auto...) {
     count_memory n;
     n.operands = count_backward_uses(forward, backward, n.by_backward.items);
@@ -179,8 +193,10 @@ struct fused_model {
                         {distinct.items, distinct_count}};
     }
   };
+  /// Ops of each list: at most as many segments and distinct groups.
   static constexpr per_op_list<int> op_counts{
       {sizes.ops, gradient_sizes.input_ops, gradient_sizes.weight_ops, recomputed.ops}};
+  /// One list of ops, fused. A constant for each list, so that each has an evaluation budget.
   template <op_list L>
   static constexpr auto fuse_list = [](auto...) {
     constexpr int count = op_counts[L], bound = counted.operands[L];
@@ -209,6 +225,7 @@ struct fused_model {
     list<int, fuse_list<op_list::recompute>.distinct_count> recomputed;
     group_numbers numbers;
   };
+  /// The numbers of all groups, as yet without their pointer to the recomputed ones.
   static constexpr number_memory numbered = [](auto...) {
     number_memory n;
     n.numbers = number_groups(kernels, n.recomputed.items);
@@ -217,12 +234,14 @@ struct fused_model {
   static constexpr group_numbers numbers{numbered.numbers.first, numbered.recomputed.items,
                                          numbered.numbers.count};
   static constexpr int groups = numbers.count;
+  /// By number: the description of each kernel group.
   static constexpr auto shapes = [](auto...) {
     list<group, groups> all;
     describe_groups(kernels, numbers, all.items);
     return all;
   }();
   static constexpr group const& group_at(int g) { return shapes[g]; }
+  /// By number: the slots that the group writes, as a bit mask.
   static constexpr auto written = [](auto...) {
     list<unsigned, groups> slots;
     for (int g = 0; g < groups; ++g) slots[g] = slots_written(shapes[g]);
@@ -231,6 +250,7 @@ struct fused_model {
 
   // ---- what launches are made from ----
 
+  /// By parameter of the model.
   static constexpr auto parameter_elements = [](auto...) {
     view<parameter> const all = forward.parameters;
     list<long, sizes.parameters> n;
@@ -269,6 +289,7 @@ struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> 
                           fused::written.items,
                           splits_backward};
   }();
+  /// By stage: its ranges in the lists of the model.
   static constexpr auto ranges = [](auto...) {
     list<stage_range, fused::stages> r;
     find_ranges(fused::forward, fused::backward, whole, r.items);

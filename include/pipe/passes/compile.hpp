@@ -81,6 +81,8 @@ class heap_fused {
 };
 
 /// The parameters of a compilation, as the template parameters of `compilation`.
+///
+/// needs: 1 <= stages <= units of the model, samples >= 1
 struct compile_options {
   int stages = 1, samples = 1;
   number_widths widths{};
@@ -112,6 +114,7 @@ class heap_compilation {
     ranges_ = heap_array<stage_range>(options.stages);
     find_ranges(graph_, backward_, m_, ranges_.begin());
   }
+  /// Not copyable: the views of a model point into this object.
   heap_compilation(heap_compilation const&) = delete;
   heap_compilation& operator=(heap_compilation const&) = delete;
 
@@ -190,6 +193,7 @@ class heap_compilation {
     kernels_.uses = uses_by_list(memory.by_all, memory.by_backward,
                                  recomputes ? memory.by_recompute : memory.by_backward);
     per_op_list<int> bound = count_backward_uses(graph_, backward_, memory.by_backward);
+    // The counts of backward are the start of the other two.
     for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
     count_other_uses(graph_, kernels_.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
                      rule.keeps_last, memory, bound);
@@ -225,6 +229,7 @@ class heap_compilation {
   heap_array<boundary_table::entry> boundaries_;
   heap_array<handed_on> handed_on_;
   heap_array<op> recomputed_ops_;
+  /// By all, by backward, by backward and recomputation: see use_memory.
   heap_array<int> uses_[3];
   per_op_list<heap_fused> fused_;
   heap_array<int> recomputed_numbers_;

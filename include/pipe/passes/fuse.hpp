@@ -23,12 +23,15 @@ namespace pp::detail {
 /// above.
 constexpr bool joins(op const* ops, int begin, int at, op const& last, op const& next) {
   if (at - begin >= group::max_steps) return false;
+  // Rule 3. A bias gradient is alone in its group until then: it reads dy, as the weight gradient
+  // does.
   if (last.kind == op_kind::bias_gradient)
     return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient &&
            next.in[1] == last.in[0];
   if (next.in[0].index != last.out[0].index || !(next.in[0] == last.out[0]) ||
       next.in[0].where != space::value)
     return false;
+  // Rule 1.
   if (is_pointwise(next.kind)) {
     if (!takes_epilogue(last.kind) || next.rows != last.rows || next.columns != last.columns)
       return false;
@@ -37,6 +40,7 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
       if (next.in[1].where == space::value && next.in[1] == ops[i].out[0]) return false;
     return true;
   }
+  // Rule 2: all ops so far are pointwise, and the prologue covers the main operand row by row.
   if (!takes_prologue(next.kind)) return false;
   for (int i = begin; i < at; ++i)
     if (!is_pointwise(ops[i].kind)) return false;
@@ -49,6 +53,10 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
 /// `slots`.
 ///
 /// The compiler spends much of its time here, so ops are copied and calls are written out.
+///
+/// law: slot 0 is the main operand, of the first op if that is pointwise, else of the anchor; the
+///      others follow in the order of the ops; pointwise ops without an anchor are all in the
+///      epilogue
 constexpr group describe_group(op const* ops, int begin, int end, int const* uses, operand* slots) {
   group g;
   int anchor = begin;
@@ -56,12 +64,14 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
   bool const starts_pointwise = is_pointwise(a.kind);
   while (anchor + 1 < end && (a.kind == op_kind::bias_gradient || is_pointwise(a.kind)))
     a = ops[++anchor];
+  // No anchor: pointwise ops alone.
   bool const chain_only = anchor + 1 == end && is_pointwise(a.kind);
   if (chain_only) anchor = -1;
   g.anchor = chain_only ? op_kind::pointwise : a.kind;
   g.rows = a.rows;
   g.columns = a.columns;
   if (!chain_only) {
+    // Other leaves stay 0, so that equal kernels of different layer types are one group.
     if (reads_layer(a)) g.leaf = a.leaf;
     g.attributes = a.attributes;
   }
@@ -119,6 +129,7 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
   fused_copies copies(list, repetitions, uses, stage_of_unit, scratch.sources);
   known_groups known(scratch, count);
   auto const describe = [&](int id) {
+    // Groups beyond those that known_groups keeps are described again from their first segment.
     segment const& s = f.segments.items[f.distinct.items[id]];
     operand ignored[group::max_slots]{};
     return describe_group(ops, s.begin, s.end, uses, ignored);

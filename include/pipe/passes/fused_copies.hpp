@@ -16,6 +16,7 @@ namespace pp::detail {
 /// near.
 class fused_copies {
  public:
+  /// sources: working memory, an item for each operand of the list
   constexpr fused_copies(view<op> ops, view<repetition> repetitions, int const* uses,
                          short const* stage_of_unit, int* sources)
       : ops_(ops), repetitions_(repetitions), uses_(uses), stage_of_unit_(stage_of_unit),
@@ -25,6 +26,7 @@ class fused_copies {
   /// of the last. needs: a segment begins there; called for every segment
   constexpr int add(int begin, known_groups const& known, fused_sinks& f) {
     int const unit = ops_.items[begin].unit;
+    // Copies begin at units: nothing to do inside of one.
     if (unit == unit_) return begin;
     unit_ = unit;
     int const copy = find(unit);
@@ -51,11 +53,14 @@ class fused_copies {
   struct place {
     int op = -1, segment = 0, operand = 0;
   };
+  /// The copy that later ones repeat: its first op, segment, and the lengths of its lists.
   struct copy_model {
     int op = 0, ops = 0, segment = 0, segments = 0, operands = 0;
   };
 
   /// The copy that has a unit, and its repetition; -1 for a unit outside of all.
+  ///
+  /// A unit outside of the last repetition ends it: its model and places are forgotten.
   constexpr int find(int unit) {
     if (in_.copy_with(unit) < 0) {
       model_ = copy_model{};
@@ -106,6 +111,7 @@ class fused_copies {
     list_steps(g.epilogue, has_anchor ? anchor + 16 : first, slot);
     sources.count += s.operands;
   }
+  /// `first`: the source of the first step's op; the steps of a list are consecutive ops.
   static constexpr void list_steps(static_vector<step, group::max_steps> const& steps, int first,
                                    int* slot) {
     for (step const& s : steps) {
@@ -138,6 +144,9 @@ class fused_copies {
     return true;
   }
 
+  /// Appends the segments and operands of the model, shifted to the copy that begins at op `begin`.
+  ///
+  /// cost: an assignment per operand; no group is described or compared
   constexpr void push(int begin, fused_sinks& f) const {
     op const* const ops = ops_.items;
     int const shift = begin - model_.op, first = f.operands.count;

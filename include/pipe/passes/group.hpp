@@ -25,15 +25,18 @@ struct step {
 /// A kernel: anchor in -> [prologue on the anchor's main operand] -> anchor -> [epilogue on its
 /// result] -> out.
 struct group {
+  /// A group has at most max_steps ops, its anchor included (see joins), and max_slots operands.
   static constexpr int max_steps = 8, max_slots = 20;
 
   op_kind anchor = op_kind::none;
   short leaf = 0;                   // of an anchor with a formula: the layer type with it
   int rows = 0, columns = 0;        // per sample, as in op
   detail::attributes attributes{};  // of the anchor
+  /// Slots of the anchor's operands and results, -1 for absent ones.
   signed char in[op::max_in]{-1, -1, -1, -1, -1, -1};
   signed char out[op::max_out]{-1, -1, -1};
   static_vector<step, max_steps> prologue, epilogue;
+  /// Operands of a launch.
   int slots = 0;
   int present = 0;  // bit k: in[k] is present; bit max_in + k: out[k] is
 

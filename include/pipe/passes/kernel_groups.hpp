@@ -14,6 +14,7 @@ namespace pp::detail {
 /// into.
 struct kernel_lists {
   ops_by_list ops;
+  /// The counts that the list was fused by: describe() must see the same, or stores would differ.
   per_op_list<int const*> uses;  // by value
   per_op_list<fused_view> fused;
 
@@ -44,6 +45,9 @@ struct group_numbers {
 /// Numbers the groups of all lists.
 ///
 /// shape: recomputed[distinct groups of the recomputed ops]
+/// law:   forward, B and W have the first numbers, in this order; a recomputed group that no
+///        forward group equals has a number after them
+/// cost:  recomputed groups times forward groups
 constexpr group_numbers number_groups(kernel_lists const& k, int* recomputed) {
   group_numbers n;
   for (op_list l : {op_list::forward, op_list::input_gradients, op_list::weight_gradients}) {
@@ -51,6 +55,7 @@ constexpr group_numbers number_groups(kernel_lists const& k, int* recomputed) {
     n.count += k.fused[l].distinct.count;
   }
   n.first[op_list::recompute] = n.count;
+  // Only forward groups are compared: a recomputed op is a copy of a forward op.
   view<int> const distinct = k.fused[op_list::recompute].distinct;
   int const forward_groups = k.fused[op_list::forward].distinct.count;
   for (int i = 0; i < distinct.count; ++i) {
@@ -67,6 +72,7 @@ constexpr group_numbers number_groups(kernel_lists const& k, int* recomputed) {
 /// Describes every group by its number.
 ///
 /// shape: -> shapes[numbers.count]
+/// law:   a number that a forward and a recomputed group share gets the same description twice
 constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbers, group* shapes) {
   for (op_list l : every_op_list) {
     view<int> const distinct = k.fused[l].distinct;
@@ -76,6 +82,8 @@ constexpr void describe_groups(kernel_lists const& k, group_numbers const& numbe
 }
 
 /// The slots that a group writes, as a bit mask.
+///
+/// law: bit k is slot k; max_slots is below the 32 bits of the mask
 constexpr unsigned slots_written(group const& g) {
   unsigned slots = 0;
   for_each_written(g, [&](int slot) {

@@ -35,6 +35,8 @@ struct fused_sinks {
 };
 
 /// A hash. law: equal groups have equal hashes; callers check equality as well
+///
+/// source: Fowler, Noll and Vo, FNV-1a with 64 bits, over whole numbers instead of bytes
 constexpr std::uint64_t hash_of(group const& g) {
   std::uint64_t h = 14695981039346656037u;
   auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
@@ -51,8 +53,11 @@ constexpr std::uint64_t hash_of(group const& g) {
 
 /// Working memory of fuse(), initially 0: one more item than ops; an item for each operand.
 struct fuse_scratch {
+  /// By distinct group.
   std::uint64_t* hashes = nullptr;
+  /// By distinct group, and one for the start of the list: see known_groups.
   int* after = nullptr;
+  /// Of fused_copies: where the operands of a copy are.
   int* sources = nullptr;
 };
 
@@ -63,10 +68,14 @@ struct known_groups {
   int* after;  // by group: 1 + the group that followed it last time, as models repeat themselves
   int count = 0, before;
 
+  /// ops: the length of the list. No group has this number, so it stands for the one before the
+  ///      first.
   constexpr known_groups(fuse_scratch scratch, int ops)
       : hashes(scratch.hashes), after(scratch.after), before(ops) {}
 
   /// The number of group g, perhaps a new one. describe(id) describes group id.
+  ///
+  /// cost: one comparison if g follows the same group as last time, else a search by hash
   template <class Describe>
   constexpr int number(group const& g, Describe const& describe) {
     int id = after[before] - 1;

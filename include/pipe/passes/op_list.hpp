@@ -18,6 +18,7 @@ inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gra
 /// A T for each list of ops.
 template <class T>
 struct per_op_list {
+  /// In the order of the enumerators.
   T of[op_lists]{};
   constexpr T& operator[](op_list l) { return of[int(l)]; }
   constexpr T const& operator[](op_list l) const { return of[int(l)]; }

@@ -12,6 +12,7 @@ template <class Costs>
 constexpr bool fits(Costs const& costs, int layers, int stages, long bottleneck) {
   long sum = 0;
   for (int i = 0; i < layers; ++i) {
+    // No range can hold this layer.
     if (costs[i] > bottleneck) return false;
     sum += costs[i];
     if (sum > bottleneck) {
@@ -34,6 +35,7 @@ constexpr long least_bottleneck(Costs const& costs, int layers, int stages) {
   low = low / stages > most ? low / stages : most;
   long high = low + most;
   while (low < high) {
+    // Not (low + high) / 2: the sum may overflow.
     long const middle = low + (high - low) / 2;
     if (fits(costs, layers, stages, middle))
       high = middle;

@@ -61,6 +61,7 @@ constexpr long in_proportion(long time, long part, long all) {
 template <class P>
 struct ByProfile {
   using profile = P;
+  /// The profile as a list of costs: a layer's forward and backward time.
   struct times {
     constexpr long operator[](int layer) const {
       return P::forward_nanoseconds[layer] + P::backward_nanoseconds[layer];
@@ -72,6 +73,8 @@ struct ByProfile {
   }
   /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
   /// the time of recomputation, are in proportion to the estimates.
+  ///
+  /// recompute: estimated cost of recomputation, counted as a share of forward
   static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long recompute) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = detail::in_proportion(backward, estimate.backward_weight,
@@ -85,6 +88,7 @@ struct ByProfile {
 /// stage.
 template <int... At>
 struct Cut {
+  /// needs: possible(layers, stages)
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
     constexpr int at[] = {0, At..., 0};

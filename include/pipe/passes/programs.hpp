@@ -65,6 +65,7 @@ constexpr void order_program(per_op_list<fused_view> const& fused, stage_range c
       for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
         order[n++] = scheduled_segment{l, i};
   auto const part = [&](op_list l) { return runs(p, l, drops) ? r.segments[l] : range{}; };
+  // Both lists are in descending order of the forward ops that they differentiate.
   range const inputs = part(op_list::input_gradients), weights = part(op_list::weight_gradients);
   segment const* const input_segments = fused[op_list::input_gradients].segments.items;
   segment const* const weight_segments = fused[op_list::weight_gradients].segments.items;

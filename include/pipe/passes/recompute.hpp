@@ -48,6 +48,7 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
                               recompute_rule rule, short const* stage_of_unit, bool* read,
                               recompute_plan& plan) {
   if (!rule.recomputes) return;
+  // Only reads within a stage count: a value that another stage reads is in a boundary.
   auto const stage_of_value = [&](int v) { return stage_of_unit[g.values[v].unit]; };
   for (view<op> const& ops : {backward.input_ops, backward.weight_ops})
     for (op const& o : ops)
@@ -55,6 +56,7 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
         if (x.where == space::value && x.index < g.values.count)
           read[x.index] = read[x.index] || stage_of_value(x.index) == stage_of_unit[o.unit];
   read[g.loss().out[0].index] = true;  // the gradient of the loss, which forward makes
+  // Backwards, because an op that runs again may make its inputs run again.
   for (int i = g.ops.count - 1; i >= 0; --i) {
     op const& o = g.ops[i];
     bool const drops = rule.drops >> int(o.kind) & 1;
@@ -73,6 +75,8 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
 }
 
 /// Lists the ops that run again, in the order of the graph.
+///
+/// shape: -> to[plan.ops]
 constexpr void list_recomputed(view<op> ops, bool const* runs, sink<op>& to) {
   for (int i = 0; i < ops.count; ++i)
     if (runs[i]) to.push_back(ops[i]);

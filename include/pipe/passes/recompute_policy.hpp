@@ -81,6 +81,7 @@ struct RecomputeAllButLast {
 /// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
 template <op_kind... Kinds>
 struct Recompute {
+  /// Without kinds it is RecomputeNothing.
   static constexpr bool recomputes = sizeof...(Kinds) > 0, keeps_last = false;
   static constexpr bool drops(op_kind kind) { return ((kind == Kinds) || ...); }
 };

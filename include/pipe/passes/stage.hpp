@@ -12,12 +12,15 @@ namespace pp::detail {
 
 /// The ranges of one stage in the model's lists.
 struct stage_range {
+  /// `gradients` has the numbers of value_table, which follow those of all forward values.
   range units, values, gradients, parameters;
   per_op_list<range> segments;
 
   /// The number of values that the stage makes, gradients included.
   constexpr int local_values() const { return values.size() + gradients.size(); }
   /// The index of value v among the values that the stage makes, or -1 if another stage makes it.
+  ///
+  /// law: forward values first, then gradients: [0, local_values())
   constexpr int local(int v) const {
     if (v < values.end) return v < values.begin ? -1 : v - values.begin;
     return v < gradients.begin || v >= gradients.end ? -1 : v - gradients.begin + values.size();
@@ -63,6 +66,7 @@ constexpr void find_ranges(graph_view const& g, gradient_view const& backward,
     r.values = range{g.first_value(r.units.begin), g.first_value(r.units.end)};
     r.parameters = range{g.first_parameter(r.units.begin), g.first_parameter(r.units.end)};
   }
+  // Gradients are in the order of the backward ops, units descending.
   int v = 0;
   for (int s = m.stages - 1; s >= 0; --s) {
     ranges[s].gradients.begin = g.values.count + v;

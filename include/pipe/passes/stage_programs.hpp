@@ -19,6 +19,7 @@ struct stage_layout : layout_totals {
   list<long, Parameters> transposed;  // offset of the transposed copy, where there is one
   // Values and gradients that leave the stage without being computed at their slot.
   list<copied, Passed> passed_values, passed_gradients;
+  /// `Passed` is room for either list; these are their lengths.
   int passed_value_count = 0, passed_gradient_count = 0;
 };
 
@@ -59,6 +60,7 @@ struct stage_programs {
   }();
   template <program P>
   static constexpr auto chain_list = [](auto...) {
+    // A chain has two launches or more.
     chain_memory<(Chains::any ? order<P>.size() / 2 : 0)> found;
     if constexpr (Chains::any) {
       sink<launch_chain> to{found.items.items};
@@ -90,6 +92,7 @@ struct stage_programs {
       note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, in_memory);
   }
 
+  /// Parameters first, then values: the programs are noted in the order in which they run.
   static constexpr auto layout = [](auto...) {
     constexpr int values = range.local_values(), parameters = range.parameters.size();
     constexpr int passed = C::boundaries[S].gradient.count > C::boundaries[S + 1].forward.count
@@ -128,6 +131,7 @@ struct stage_programs {
                                               layout.passed_value_count},
       passed_gradients{layout.passed_gradients.items, layout.passed_gradient_count};
 
+  /// Where the launches of all programs find their operands.
   static constexpr operand_places places{range,
                                          C::boundaries[S],
                                          C::boundaries[S + 1],
@@ -155,6 +159,7 @@ struct stage_programs {
 
   // ---- launches ----
 
+  /// The launches of a program, chains counted as one, and the operands of all.
   template <int Launches, int Operands>
   struct launch_memory {
     list<launch, Launches> items;

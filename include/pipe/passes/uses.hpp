@@ -32,6 +32,9 @@ struct use_memory {
 /// The counts that decide what the ops of each list store.
 ///
 /// by_recompute: where nothing is recomputed, those of backward
+///
+/// Forward is judged by all reads, B and W by those of backward and of boundaries, recomputation by
+/// those of backward and its own.
 constexpr per_op_list<int const*> uses_by_list(int const* by_all, int const* by_backward,
                                                int const* by_recompute) {
   return {{by_all, by_backward, by_backward, by_recompute}};
@@ -65,6 +68,7 @@ constexpr void count_other_uses(graph_view const& g, view<op> repeated, view<han
     for (int v = 0; !keeps_last && v < g.values.count; ++v)
       if (recomputed[v]) all[v] = 0;
   }
+  // The runtime reads a value that leaves its stage, from its slot: it must be stored.
   for (handed_on const& x : crossing) {
     ++all[x.what.index];
     ++memory.by_backward[x.what.index];

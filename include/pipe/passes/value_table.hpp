@@ -26,6 +26,8 @@ struct value_table {
   constexpr int size() const { return elements.count; }
   constexpr bool is_forward(int v) const { return v < is_statistic.count; }
   /// Whether the value is of the type of parameters.
+  ///
+  /// law: gradients are never wide, as only forward values can be statistics
   constexpr bool is_wide(int v) const { return v < is_statistic.count && is_statistic.items[v]; }
   /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {

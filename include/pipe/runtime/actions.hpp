@@ -30,6 +30,8 @@ inline void set_context(launch_context& a, pipeline_description const& d, job co
   a.step = j.step;
   a.first_sample = j.first_sample + long(micro_batch) * d.samples;
   a.valid_samples = samples_in(d, j, micro_batch);
+  // The first micro-batch overwrites the gradients of the previous step, unless the run continues
+  // it.
   a.accumulate = micro_batch > 0 || j.continues;
   a.training = a.wants_gradient = j.what == job::kind::train;
 }
@@ -37,6 +39,7 @@ inline void set_context(launch_context& a, pipeline_description const& d, job co
 /// Base addresses of the memory regions of a chunk and a micro-batch. Operands are offsets from
 /// them.
 struct region_bases {
+  /// By region; null for one that the chunk does not have, such as boundary_in of chunk 0.
   char* region[region_count];
   char* at(address const& a) const { return region[int(a.where)] + a.offset; }
   void set(detail::region where, char* p) { region[int(where)] = p; }
@@ -58,6 +61,7 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, char* min
   b.set(region::transposed, mine + chunk.transposed);
   b.set(region::record, mine + chunk.set_for(mb).records.at(mb));
   b.set(region::pending, mine + chunk.pending.at(mb));
+  // Shared by the chunks of the rank, which executes one action at a time.
   b.set(region::scratch, mine + d.rank[chunk.rank].scratch);
   b.set(region::boundary_out, mine + chunk.boundary.at(mb));
   b.set(region::gradient_out, mine + chunk.gradient.at(mb));
@@ -69,12 +73,16 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, char* min
 /// Calls need(chunk, milestone, micro-batch) for each dependency of an action: the operands that
 /// neighbouring chunks produce, and a free slot for the result. A negative micro-batch is no
 /// dependency.
+///
+/// A W alone has no dependency: it reads what F and B of the same micro-batch, earlier on the same
+/// rank, have waited for.
 template <class Need>
 void for_each_need(pipeline_description const& d, action const& a, Need const& need) {
   int const c = a.chunk, mb = a.micro_batch;
   bool const last = c == d.chunks - 1;
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
+    // Micro-batch mb takes the slot of micro-batch mb - slots, which must have been read.
     if (!last) need(c + 1, milestone::release, mb - d.chunk[c].boundary.slots);
   } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);
@@ -84,6 +92,9 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
 
 /// Runs an action by the executor's operations: run(set, program), relay(copied list, count),
 /// copy_output(address of the model's output), publish(milestone).
+///
+/// R and U do nothing here: recomputation is part of the backward program, and the update of the
+/// end of the run.
 ///
 /// law: a milestone is published after all programs and copies that it stands for
 template <class Run, class Relay, class CopyOutput, class Publish>
@@ -96,9 +107,11 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
     relay(chunk.passed_values, chunk.passed_value_count);
     if (j.what == job::kind::infer && a.chunk == d.chunks - 1) copy_output(set.output);
     publish(milestone::forward);
+    // No backward reads the chunk's input again.
     if (j.what != job::kind::train) publish(milestone::release);
     return;
   }
+  // A pipeline has either B and W as programs, or both as one: see programs_of().
   bool const split = set.programs[int(program::backward)].launches == nullptr;
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);

@@ -20,6 +20,7 @@ namespace detail {
 /// Ring buffer in an arena: `slots` slots of `stride` bytes; micro-batch m uses slot m mod slots.
 ///
 /// units: bytes; `offset` counts from the start of the rank's arena
+/// needs: slots > 0
 struct ring {
   long offset = 0, stride = 0;
   int slots = 1;
@@ -49,6 +50,7 @@ struct parameter_place {
   int index = 0;  ///< number in the model
   /// `shared`: a later use of a shared parameter; the first use is the one that is updated.
   bool trained = true, shared = false;
+  /// Extents of the matrix that products and transpositions see: see parameter::rows().
   int rows = 0, columns = 0;
   long offset = 0;       ///< bytes from the start of the regions of parameters and of gradients
   long transposed = -1;  ///< offset of the transposed copy, or -1: none
@@ -63,6 +65,7 @@ struct parameter_place {
 /// values and its own gradient; the runtime keeps the copies equal.
 struct tie {
   int chunk = 0, owner_chunk = 0;
+  /// `owner`: the parameter's first place; `place`: a later one, in chunk `chunk`.
   parameter_place place, owner;
 };
 
@@ -71,6 +74,7 @@ struct chunk_description;
 /// A contiguous range of a chunk's parameters that one call of the optimizer updates.
 ///
 /// units: elements
+/// law:   the padding after a parameter is in its range; the shape of a whole one is without it
 struct update_range {
   long begin = 0, end = 0;  ///< in the regions of parameters and of gradients
   long state = 0;           ///< start of its optimizer state
@@ -82,6 +86,7 @@ struct update_range {
 /// A block of a parameter's gradient and its squared norm, before and after clipping by value. For
 /// a block of a buffer's sum both are 0, or NaN if an element is not finite.
 struct gradient_block {
+  /// A constant, so that sums over blocks have the same bits for any number of threads.
   static constexpr long most_elements = 1L << 15;
   chunk_description const* chunk = nullptr;
   parameter_place const* of = nullptr;
@@ -101,6 +106,8 @@ constexpr long blocks_of(parameter_place const& p) {
 /// units: bytes; offsets count from the start of the arena, except in parameter_place
 struct chunk_description {
   int rank = 0;
+  /// Programs that keep all values for backward, and programs that recompute some. A set that no
+  /// micro-batch uses is empty.
   program_set keeping, dropping;
   int first_kept = 0;  ///< micro-batches from this one on use `keeping`, earlier ones `dropping`
   program_set const& set_for(int micro_batch) const {
@@ -123,6 +130,8 @@ struct chunk_description {
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
   long transposed_bytes = 0;                    ///< size of `transposed`
+  /// Values that B keeps for W; the chunk's output for the next chunk; the gradient of its input
+  /// for the previous one.
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
@@ -139,6 +148,7 @@ struct chunk_description {
 ///
 /// units: bytes; offsets count from the start of the arena
 struct rank_description {
+  /// Actions in the order of execution; those of evaluation and inference are forward only.
   action const* training = nullptr;
   int training_count = 0;
   action const* evaluation = nullptr;
@@ -201,6 +211,7 @@ struct pipeline_description {
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< backward computes gradients of the loss times a scale factor
+  /// Bytes of an input per micro-batch; of the labels for input number `inputs`.
   constexpr long bytes_of(int input) const {
     return input < inputs ? input_bytes[input] : label_bytes;
   }
@@ -212,6 +223,7 @@ struct pipeline_description {
   }
   bool has_buffers = false;  ///< there are buffers that steps update
   bool averages = false;     ///< averages of the trained parameters are kept
+  /// average += (1 - average_decay) * (parameter - average), after each update
   double average_decay = 0;
 };
 

@@ -50,6 +50,8 @@ class occupancy {
     for (int found = idle; found != closed; found = state_.load()) {
       if (found == idle && state_.compare_exchange_strong(found, closed)) return true;
       if (is_own_thread || pthread_equal(user_.load(), pthread_self()) != 0) return false;
+      // If the call ends before the exchange, this fails, the wait returns at once, and the loop
+      // looks again.
       if (found == in_use) state_.compare_exchange_strong(found, awaited);
       state_.wait(awaited);
     }
@@ -74,7 +76,9 @@ class occupancy {
   static long this_process() { return long(::getpid()); }
 
   std::atomic<int> state_{idle};
+  /// The thread of the last call to begin; close() reads it only during a call.
   std::atomic<pthread_t> user_{};
+  /// fork() duplicates the object, but not the threads that work for it.
   long const process_ = this_process();
 };
 
@@ -85,6 +89,7 @@ class occupancy {
 ///      access is destroyed
 template <class T>
 class exclusive {
+  /// The object and its state, at one address for as long as the object lives.
   struct item {
     T value;
     occupancy use;
@@ -94,6 +99,7 @@ class exclusive {
   /// Scope of one call.
   class [[nodiscard]] access {
    public:
+    /// throws: as occupancy::enter(), and what T::check() throws, after the end of the call
     explicit access(item& i) : use_(i.use) {
       use_.enter();
       try {
@@ -111,6 +117,7 @@ class exclusive {
     occupancy& use_;
   };
 
+  /// Constructs T(a...).
   template <class... A>
   explicit exclusive(A const&... a) : item_(new item{T(a...), {}}) {}
   exclusive(exclusive&& other) noexcept : item_(std::exchange(other.item_, nullptr)) {}
@@ -123,7 +130,9 @@ class exclusive {
   }
   ~exclusive() { dispose(); }
 
+  /// throws: pp::error after a move, and as access
   access enter() const { return access(checked()); }
+  /// Access without exclusion: within an `access`, or to members that need none.
   T* operator->() const { return &checked().value; }
   /// Throws pp::error after a move.
   void require() const { checked(); }

@@ -25,6 +25,9 @@ struct executed_action {
 namespace detail {
 
 /// Type-erased access to the operands of a launch, made by the engine that ran it.
+///
+/// `of`: the engine's record of the launch, passed to both functions. values(of, k): elements of
+/// operand k; first_not_finite(of): an operand number, or -1.
 struct operand_reader {
   void* of = nullptr;
   void const* (*values)(void* of, int operand) = nullptr;
@@ -38,7 +41,9 @@ struct operand_reader {
 struct launch_seen {
   int rank = 0, chunk = 0, micro_batch = 0;
   detail::program which = detail::program::forward;
+  /// Index in the list of launches of program `which`.
   int launch = 0;
+  /// Duration of the launch; on a GPU the time between two events around it.
   long nanoseconds = 0;
   pp::detail::launch const* what = nullptr;
   detail::placed_operand const* operands = nullptr;  ///< [what->count]
@@ -57,8 +62,10 @@ namespace detail {
 /// A run over a mini-batch: what to compute, on which data, with which scale factors. Fields marked
 /// `train` are read by training runs only.
 struct job {
+  /// stop: ends the threads of the host executor, which alone sets it.
   enum class kind : unsigned char { train, evaluate, infer, stop };
   kind what = kind::evaluate;
+  /// Arrays of `samples` samples, valid until the run ends; null: not given.
   void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
@@ -68,6 +75,8 @@ struct job {
   double gradient_terms = 1;  ///< divisor of gradients in backward
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
+  /// The samples of the mini-batches accumulated before this one; the commit of buffers divides by
+  /// first_sample + samples.
   long first_sample = 0;      ///< index of the first sample, for random bits
   bool updates = true;        ///< train: false computes gradients only
   bool continues = false;     ///< train: accumulates onto the gradients of the previous run
@@ -78,6 +87,7 @@ struct job {
   double clip_value = 0;
   double clip_norm = 0;  ///< train: bound of the global norm, after clip_value; 0: no clipping
   void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
+  /// First argument of `watch`.
   void* watcher = nullptr;
 };
 

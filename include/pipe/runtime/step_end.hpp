@@ -62,6 +62,7 @@ struct step_line {
 
 /// The operations after the last action of a run, in order.
 ///
+/// Gathering and judging need no fact, as an evaluation has a loss too.
 /// Ties are summed before gradients are measured, so that the norm counts a shared parameter once.
 /// Judging comes before any update, so that a step that is not sound changes nothing. Averages
 /// follow the updated parameters, and transposed copies are renewed last, from final values.
@@ -85,6 +86,9 @@ inline constexpr detail::step_line step_end[] = {
 
 /// The operations between a change of parameters, by an update or from outside, and the next
 /// action. On the host the start of the next run serves as the barrier.
+///
+/// Transposed copies are renewed here only after a write from outside: after an update, step_end
+/// has renewed them, and copy_ties renews those of its places.
 inline constexpr detail::step_line copies_follow[] = {
     {detail::step_op::barrier, detail::run_fact::has_ties},
     {detail::step_op::copy_ties, detail::run_fact::has_ties},
@@ -95,9 +99,12 @@ namespace detail {
 
 /// Number of barriers at the end of a run. No rank updates before the last one, so a run that fails
 /// at any of them leaves all parameters unchanged.
+///
+/// law: 0 for a run that does not train
 constexpr int count_barriers(unsigned facts) {
   int n = 0;
   for (step_line const& line : step_end)
+    // In training, a gather ends in a barrier too.
     n += line.applies(facts) && (line.what == step_op::barrier ||
                                  (line.what == step_op::gather && facts & run_fact::trains));
   return n;
@@ -105,6 +112,8 @@ constexpr int count_barriers(unsigned facts) {
 
 /// Calls execute(step_op, facts) for each line whose facts hold. `execute` returns the facts, with
 /// those that it has established. Returns the facts at the end.
+///
+/// law: a fact that `execute` adds holds for the lines that follow, not for earlier ones
 template <int Lines, class Execute>
 constexpr unsigned run_lines(step_line const (&lines)[Lines], unsigned facts,
                              Execute const& execute) {

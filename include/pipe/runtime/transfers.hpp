@@ -12,30 +12,40 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The output of chunk c - 1 for a micro-batch, to chunk c > 0.
+///
+/// Where nothing is copied, `received` is empty and the `to` of a transfer is not read.
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_description const &maker = d.chunk[c - 1], &reader = d.chunk[c];
   return {maker.rank, reader.rank, maker.boundary.at(micro_batch), reader.received.at(micro_batch),
           maker.boundary.stride};
 }
 /// The gradient of chunk c's output for a micro-batch, from chunk c + 1.
+///
+/// needs: c + 1 < d.chunks
 inline transfer gradients_into(pipeline_description const& d, int c, int micro_batch) {
   chunk_description const &maker = d.chunk[c + 1], &reader = d.chunk[c];
   return {maker.rank, reader.rank, maker.gradient.at(micro_batch),
           reader.received_gradient.at(micro_batch), maker.gradient.stride};
 }
 /// The transfer of an action's result to the neighbouring chunk.
+///
+/// needs: F of a chunk before the last, or B or BW of a chunk after the first
 inline transfer result_of(pipeline_description const& d, action const& a) {
   return a.kind == action_kind::forward ? values_into(d, a.chunk + 1, a.micro_batch)
                                         : gradients_into(d, a.chunk - 1, a.micro_batch);
 }
 
 /// The squared norms of chunk c's gradients, to rank `reader`.
+///
+/// shape: doubles [parameters of chunk c, 2]
 inline transfer norms_of(pipeline_description const& d, int c, int reader) {
   chunk_description const& chunk = d.chunk[c];
   return {chunk.rank, reader, chunk.norms, d.rank[reader].norms + chunk.norms_before,
           2 * chunk.parameter_count * long(sizeof(double))};
 }
 /// The losses by micro-batch, from the last chunk's rank to rank `reader`.
+///
+/// shape: doubles [micro_batches]
 inline transfer losses_of(pipeline_description const& d, int reader) {
   int const last = d.chunk[d.chunks - 1].rank;
   return {last, reader, d.rank[last].losses, d.rank[reader].losses,

@@ -26,11 +26,14 @@ class barrier {
   waited arrive_and_wait(int number, failure_flag const& failed) {
     arrived_.add();
     waited const outcome = arrived_.wait(number * ranks_, limits_, failed);
+    // A withdrawal fails if all ranks have arrived by now: then this rank passes too.
     return outcome != waited::done && arrived_.withdraw(number * ranks_) ? outcome : waited::done;
   }
 
   /// Cancels a barrier: no rank will pass it. Returns false, without effect, if all ranks have
   /// already arrived. One call per failed run is enough.
+  ///
+  /// needs: where it returns true, the caller sets the failure flag, which ends the waits
   bool cancel(int number) { return arrived_.withdraw(number * ranks_); }
 
   /// Wakes waiting ranks so that they see the failure flag.
@@ -39,6 +42,7 @@ class barrier {
  private:
   int ranks_;
   patience limits_;
+  /// Arrivals at all barriers since reset().
   progress arrived_;
 };
 

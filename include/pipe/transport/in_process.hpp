@@ -22,6 +22,7 @@ class in_process {
  public:
   static constexpr bool copies = false;
 
+  /// limits: of waits for milestones and of barriers
   in_process(int ranks, int chunks, patience const& limits)
       : memory_(ranks), board_(3L * chunks), limits_(limits), barrier_(ranks, limits) {}
 
@@ -41,7 +42,11 @@ class in_process {
 
   /// The release half of a milestone: what this thread has written is visible to those that await
   /// it.
+  ///
+  /// needs: for each chunk and milestone, ascending micro-batches and one thread: the counter only
+  ///        grows
   void publish(int chunk, milestone m, int micro_batch) {
+    // Plus 1: a counter of 0 means that no micro-batch has passed.
     progress_of(chunk, m).publish(micro_batch + 1);
   }
   /// Waits until `chunk` has passed `m` with `micro_batch`. Returns at once for a negative
@@ -52,6 +57,7 @@ class in_process {
 
   /// No operation: the reader reads the producer's memory.
   waited share(int, transfer const&, failure_flag const&) const { return waited::done; }
+  /// needs: set_memory(x.from_rank) has been called
   char* at(transfer const& x) const { return memory_[x.from_rank] + x.from; }
 
   waited arrive_and_wait(int, int number, failure_flag const& failed) {
@@ -60,9 +66,11 @@ class in_process {
   bool cancel_barrier(int number) { return barrier_.cancel(number); }
 
  private:
+  /// The counter of a chunk and a milestone, of which there are three.
   progress& progress_of(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
 
   heap_array<char*> memory_;  // by rank
+  /// By chunk, then milestone.
   heap_array<progress> board_;
   patience limits_;
   barrier barrier_;

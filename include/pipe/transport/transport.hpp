@@ -19,6 +19,9 @@ namespace pp {
 
 /// Events in the life of a chunk's micro-batch. A chunk passes each milestone in the order of its
 /// micro-batches.
+///
+/// The next chunk waits for `forward`, the previous one for `input_gradient`; `release` frees a
+/// slot of either neighbour: the previous chunk's for a value, the next one's for a gradient.
 enum class milestone : unsigned char {
   forward,         ///< its output is complete
   input_gradient,  ///< the gradient of its input is complete

@@ -28,11 +28,14 @@ namespace pp {
 /// process ran counts, so that a suspended program (Ctrl-Z, a debugger) does not time out when it
 /// resumes.
 struct patience {
+  /// Time of polling before the thread parks; 0: it parks at once.
   std::chrono::nanoseconds spin{30'000};
   std::chrono::milliseconds deadline{300'000};
 };
 
 /// Outcome of a wait.
+///
+/// failed: the failure flag is set. too_long: the deadline has passed.
 enum class waited : unsigned char { done, failed, too_long };
 
 /// Deadline of an unlimited wait.
@@ -50,10 +53,13 @@ namespace detail {
 /// law: what the publisher wrote before `publish(n)` is visible to every thread that sees n
 class alignas(64) progress {
  public:
+  /// n + 1 modulo 2^32, without signed overflow.
   static int after(int n) { return static_cast<int>(static_cast<unsigned>(n) + 1u); }
 
   int now() const { return value_.load(std::memory_order_acquire); }
   /// Sets the counter. To be called only while no thread waits.
+  /// Relaxed: the caller orders it before the next wait, for instance by publishing another
+  /// counter.
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
 
   /// Sets the counter to n and wakes parked threads. Both accesses are seq_cst: a thread that parks
@@ -62,6 +68,7 @@ class alignas(64) progress {
     value_.store(n, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
   }
+  /// Adds 1. needs: no other thread changes the counter
   void advance() { publish(after(now())); }
   /// Adds 1; unlike publish() and advance(), any number of threads may call it at once.
   void add() {
@@ -103,12 +110,14 @@ class alignas(64) progress {
   PIPE_ONE_COPY waited wait_long(int n, patience const& limits, failure_flag const* failed) {
     auto const start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < limits.spin)
+      // 32 polls for each reading of the clock.
       for (int i = 0; i < 32; ++i) {
         if (reached(now(), n)) return waited::done;
         relax();
       }
     parked_.fetch_add(1, std::memory_order_seq_cst);
     waited outcome = waited::done;
+    // Longer deadlines are none: as nanoseconds they might overflow.
     bool const ends = limits.deadline < std::chrono::hours(1'000'000);
     std::chrono::nanoseconds left = std::chrono::nanoseconds::max();
     if (ends) left = limits.deadline;
@@ -147,12 +156,16 @@ class alignas(64) progress {
             endless ? nullptr : &most, nullptr, 0);
 #else
     (void)seen, (void)slice;
+    // Without a futex: wait_long() polls.
     sleep_for(50'000);
 #endif
   }
 
+  /// The longest time for which a parked thread can miss a failure.
   static constexpr std::chrono::nanoseconds longest_sleep{20'000'000};
+  /// The counter; also the word on which the futex parks.
   std::atomic<int> value_{0};
+  /// Threads that may be parked: publish() makes no system call if there are none.
   std::atomic<int> parked_{0};
 };
 

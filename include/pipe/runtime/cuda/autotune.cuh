@@ -16,6 +16,9 @@ namespace pp::cuda {
 /// floating-point format: denormals and NaN could distort the times.
 class autotuner {
  public:
+  /// bytes: size of each operand by slot, 0 for none
+  ///
+  /// throws: pp::error if the device has no memory for them
   autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size) -> void* {
       if (size == 0) return nullptr;
@@ -58,6 +61,7 @@ class autotuner {
     return ms;
   }
 
+  /// The operands and the workspace, freed with this object.
   std::vector<device_buffer> memory_;
   arguments a_;
   stream on_;

@@ -13,6 +13,7 @@ inline int least_compiled() {
 #ifdef __CUDA_ARCH_LIST__
   int least = 1 << 30;
   for (int arch : {__CUDA_ARCH_LIST__}) least = arch < least ? arch : least;
+  // The list has numbers such as 800 for sm_80.
   return least / 10;
 #else
   return 0;
@@ -44,6 +45,7 @@ inline cudaDeviceProp use_device(int index) {
   int count = 0;
   cudaError_t const status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) cudaGetLastError();
+  // A machine without a device is an answer, not a failure of the query.
   if (status == cudaErrorNoDevice) count = 0;
   bool const is_answer = status == cudaSuccess || status == cudaErrorNoDevice;
   check_there_is_device(index, count, is_answer ? nullptr : cudaGetErrorString(status));

@@ -30,6 +30,9 @@ namespace cuda {
 
 /// A topological order of a table's actions: the ranks in the order in which they take their next
 /// action. `slots`: of each boundary, which bound how far a rank may run ahead.
+///
+/// shape: -> ranks[actions of the table]
+/// needs: the table gets to its end with these slots
 template <class Problem, class Rows>
 std::vector<int> order_of(Problem const& problem, Rows const& rows,
                           std::vector<detail::slot_count> const& slots) {
@@ -108,6 +111,7 @@ class cuda_engine {
       return result;
     }
     cuda::step_outcome const outcome = parameters_.finish(j, failed_update_);
+    // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.seconds();
     result.loss = outcome.loss;
@@ -119,6 +123,7 @@ class cuda_engine {
       loss_scale_ = outcome.loss_scale;
     }
     result.bubble = executor_.bubble();
+    // The step is complete: finish() had set its number.
     failed_update_ = 0;
     return result;
   }
@@ -148,6 +153,8 @@ class cuda_engine {
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
+  ///
+  /// cost: a copy of all parameters, gradients, states and averages to the host
   void download() {
     executor_.wait_for_all();
     mirror_.resize(std::size_t(P::stages));
@@ -158,6 +165,7 @@ class cuda_engine {
       cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
+      // Gradients keep the scale of the loss in device memory.
       if (loss_scale_ == 1) continue;
       float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
       for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
@@ -185,6 +193,7 @@ class cuda_engine {
     mirror_is_newer_ = false;
   }
 
+  /// Members are used by those after them, which are destroyed first.
   optimizer const optimizer_;
   cudaDeviceProp device_;
   cuda_launches<P> launches_;

@@ -15,6 +15,8 @@ namespace pp::detail {
 /// Launches the kernels of a group or a chain. `made`: state created at construction, such as a
 /// cuBLASLt product; the owner keeps it alive.
 struct cuda_group {
+  /// Enqueues on the stream and returns; slots: the operands, by slot of the group or, one group
+  /// after the other, of the chain.
   void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
                  cudaStream_t) = nullptr;
   void const* made = nullptr;

@@ -84,9 +84,9 @@ class cuda_launches {
   using source = cuda::source_of<P>;
   static constexpr int chains = P::chain_kernels().count;
 
-  template <int C>
   /// Prepares the kernel of chain C. Throws pp::error if the device has too little shared memory
   /// for it, which depends on the device and so cannot be a static_assert.
+  template <int C>
   void prepare_chain(cudaDeviceProp const& device) {
     using kernels = cuda::chain_kernels<P, C>;
     long const needed = cuda::most_shared_bytes(kernels::kernels());
@@ -99,9 +99,9 @@ class cuda_launches {
     groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr};
   }
 
-  template <int G>
   /// Chooses the launch of group G. cuBLASLt is used if the option asks for it, it is installed, it
   /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are.
+  template <int G>
   void decide() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
@@ -114,6 +114,7 @@ class cuda_launches {
       static_assert(cuda::fit_every_device(typename lowering::after{}));
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
       auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
+      // cuBLASLt is not installed, or has no such product: the kernels chosen above remain.
       if (made == nullptr) return;
       cuda::prepare_kernels(typename lowering::before{});
       cuda::prepare_kernels(typename lowering::after{});
@@ -131,7 +132,9 @@ class cuda_launches {
 
   list<cuda_group, P::groups + chains> groups_;
   std::unique_ptr<cuda::cublaslt_handle> handle_;  // null: no product may use cuBLASLt
+  /// Owners of cuda_group::made; destroyed before handle_, with which they were made.
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
+  /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
 };
 

@@ -20,12 +20,16 @@
 namespace pp::detail {
 
 /// The end-of-step operations of compiled pipeline P, whose optimizer is element-wise.
+///
+/// law:   work is enqueued only; finish() and renew_copies() wait for it
+/// needs: the executor and the optimizer outlive this object
 template <class P>
 class cuda_parameters {
  public:
   using optimizer = typename P::optimizer;
   using value = typename P::value;
 
+  /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
@@ -42,6 +46,7 @@ class cuda_parameters {
   cuda::step_outcome finish(job const& j, long& failed_update) {
     bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
+      // The judgement counts the step, and may change the loss scale of the next.
       if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
       execute(op, j, clamps);
       // Soundness is known on the device only; every update kernel checks it there.
@@ -94,10 +99,13 @@ class cuda_parameters {
   /// units: elements from the start of the rank's arena
   struct lists {
     cuda::flat_range const* ranges = nullptr;
+    /// By parameter: its first range in `ranges`; one item more, the end.
     cuda::extent const* first_ranges = nullptr;
+    /// By range: its sum of squares, written in every step.
     double* sums = nullptr;
     cuda::transposed_square const* squares = nullptr;
     cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
+    /// By number of the buffer in the chunk, which is the group of its ranges.
     commit_rule const* rules = nullptr;
     long range_count = 0, square_count = 0, buffer_count = 0;
   };
@@ -107,7 +115,9 @@ class cuda_parameters {
   T* kept(int rank, long count) {
     return executor_.kept<T>(rank, nullptr, count);
   }
+  /// Bytes as a number of floats, the type of parameters.
   static long element(long bytes) { return bytes / long(sizeof(float)); }
+  /// Whether the norm counts a parameter: trained, at its first place.
   static bool is_measured(parameter_place const& p) { return p.trained && !p.shared; }
   float* floats(int rank) const { return reinterpret_cast<float*>(executor_.memory_of(rank)); }
   /// Start of the values that kernels read as parameters: the 16-bit copies, or the parameters
@@ -162,6 +172,7 @@ class cuda_parameters {
       for (int c = 0; c < d_.chunks; ++c) use(c);
     };
     switch (op) {
+      // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return gather(), spread();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return measure(j, clamps);
@@ -238,10 +249,12 @@ class cuda_parameters {
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       step_type step;
+      // The kernel multiplies gradients by the factor of the outcome: the context has none.
       step.of_group[0] = optimizer_.template prepare<float>(
           update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
+      // Its states, one after the other; the second is read only if the optimizer has two.
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = outcome_;
@@ -326,6 +339,8 @@ class cuda_parameters {
   double *squares_, *clamped_;   // by parameter, in device memory
   cuda::step_outcome* outcome_;  // in device memory
   cuda::pinned_buffer read_;
+  /// One for each rank: waits take the state of the event when they are enqueued, so that it is
+  /// reused.
   std::vector<cuda::event> ready_;  // by rank
 };
 

@@ -14,6 +14,9 @@
 namespace pp::cuda {
 
 /// Bump allocator over a part of a rank's arena.
+///
+/// law: items have disjoint memory at multiples of `alignment`, in the order of the calls; nothing
+///      is freed
 class bump_allocator {
  public:
   bump_allocator() = default;
@@ -43,6 +46,8 @@ class buffer {
  public:
   buffer() = default;
   /// Allocates `bytes`; device memory is zeroed.
+  ///
+  /// throws: pp::error if the CUDA runtime refuses; nothing is allocated for 0 bytes
   explicit buffer(long bytes) : buffer() {  // so that the destructor runs if the body throws
     bytes_ = bytes;
     if (bytes == 0) return;
@@ -88,6 +93,8 @@ using device_buffer = buffer<memory_place::device>;
 using pinned_buffer = buffer<memory_place::pinned>;
 
 /// Owner of a stream that does not synchronize with the default stream.
+///
+/// throws: pp::error if the CUDA runtime refuses one
 class stream {
  public:
   stream() {

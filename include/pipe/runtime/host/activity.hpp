@@ -21,6 +21,7 @@ namespace pp::detail {
 /// law: every change increments changes(); a rank makes progress exactly if it grows
 class activity {
  public:
+  /// waits: for another chunk. meets: at a barrier. updates: from step_op::update on.
   enum class kind : int { nothing, waits, sends, receives, runs, meets, updates };
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
@@ -47,7 +48,9 @@ class activity {
 
   // ---- called by any thread ----
 
+  /// The number of changes since construction; equal readings some time apart mean no progress.
   long changes() const { return changes_.load(std::memory_order_relaxed); }
+  /// Whether it executes an action's programs, not a wait or a transfer.
   bool is_running() const { return get(kind_) == int(kind::runs); }
 
   /// The activity in words: "F of chunk 2, micro-batch 3, in layer 4".
@@ -76,6 +79,7 @@ class activity {
  private:
   static void set(std::atomic<int>& to, int value) { to.store(value, std::memory_order_relaxed); }
   static int get(std::atomic<int> const& from) { return from.load(std::memory_order_relaxed); }
+  /// A load and a store, not an addition in one: only the rank's thread writes.
   void moved() { changes_.store(changes() + 1, std::memory_order_relaxed); }
 
   std::atomic<int> kind_{0}, action_{0}, chunk_{0}, micro_batch_{0}, of_{0};

@@ -58,6 +58,7 @@ class arena {
   long bytes() const { return bytes_; }
 
  private:
+  /// Bytes of a huge page of x86-64; arenas below that have ordinary pages.
   static constexpr long huge_page = 2L << 20;
 
   long bytes_ = 0;

@@ -13,6 +13,9 @@ namespace pp::detail {
 
 /// An optimizer update of one range of a chunk's parameters. `own`: this thread's elements of the
 /// range, if the optimizer is element-wise.
+///
+/// shape: values, gradients: the range's elements; state: its state_elements(); workspace: of one
+///        thread
 template <class T>
 struct update_request {
   update_range const& range;
@@ -30,16 +33,21 @@ struct update_request {
 template <class T>
 struct backend_calls {
   host::kernel<T> const* groups = nullptr;
+  /// The sum of x[i]^2, in double.
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
+  /// to[i] += from[i]; null if no parameters are shared.
   void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
   /// out[c * out_stride + r] = in[r * in_stride + c]
   void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,
                     std::ptrdiff_t in_stride, T* out, std::ptrdiff_t out_stride) = nullptr;
+  /// One optimizer step on the elements `own` of a range, or on a whole tensor.
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
+  /// First argument of `update`.
   void const* optimizer = nullptr;
   /// x[i] clipped to [-bound, bound], for clipping by value.
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.
+  /// Null if no averages are kept.
   void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
 };
 

@@ -17,6 +17,8 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
 /// Addresses of a run's inputs and labels for one rank.
+///
+/// needs: the run and its arrays stay valid as long as this view
 struct batch_of_rank {
   detail::pipeline_description const& d;
   detail::job const& run;
@@ -32,6 +34,7 @@ struct batch_of_rank {
   char* at(int input, int mb) const {
     if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
     if (samples_in(d, run, mb) < d.samples) return arena + rank.staging[input];
+    // Not const, because region_bases has one type of pointer for regions read and written.
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
   }
 
@@ -41,6 +44,7 @@ struct batch_of_rank {
     for (int i = 0; i <= d.inputs && real > 0; ++i) {
       char* const to = at(i, mb);
       if (to == nullptr) continue;
+      // Bytes of a full micro-batch, and of its real samples.
       long const bytes = d.bytes_of(i), taken = bytes / d.samples * real;
       std::memcpy(to, static_cast<char const*>(given(i)) + mb * bytes, std::size_t(taken));
       std::memset(to + taken, 0, std::size_t(bytes - taken));

@@ -71,6 +71,7 @@ class host_engine {
         range.whole, r.own);
   }
 
+  /// Declared before executor_, which is destroyed first: its threads use both.
   optimizer const optimizer_;
   host::kernels<P> kernels_;
   executor<element, typename P::transport> executor_;

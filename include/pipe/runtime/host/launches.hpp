@@ -21,6 +21,7 @@ void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> 
   kernel<T> const kernel = calls.groups[l.group];
   if (d.parts[l.group] == 1) return kernel(a);
   threads.run([&](int part) {
+    // A copy for each thread: parts differ in their number and workspace only.
     arguments<T> mine = a;
     mine.part = part;
     mine.parts = threads.size();
@@ -32,6 +33,7 @@ void run_launch(detail::pipeline_description const& d, detail::backend_calls<T> 
 /// Passes a launch that has just run to the job's watcher. Operands are read in place.
 template <class T>
 [[gnu::cold]] void show(arguments<T> const& a, launch_seen seen, detail::job const& run) {
+  // Lives on this stack, which is why values are valid during the call only.
   struct written {
     void* const* slots;
     launch_seen const& by;
@@ -40,6 +42,7 @@ template <class T>
                  [](void* of, int k) -> void const* { return static_cast<written*>(of)->slots[k]; },
                  [](void* of) {
                    written const& all = *static_cast<written*>(of);
+                   // Operands that the launch only reads have 0 elements.
                    for (int k = 0; k < all.by.what->count; ++k)
                      for (T const *x = static_cast<T const*>(all.slots[k]),
                                   *end = x + all.by.operands[k].elements;

@@ -21,6 +21,9 @@ namespace pp::detail {
 
 /// The end-of-step operations of all ranks. Methods take a rank r and its team, and are called on
 /// that rank's thread.
+///
+/// needs: set_memory() of every local rank before anything else
+/// law:   no method waits for another rank but by `share`
 template <class T, transport Transport>
 class parameter_work {
  public:
@@ -32,6 +35,7 @@ class parameter_work {
   [[gnu::cold]] void set_memory(int rank, char* memory) {
     memory_[rank] = memory;
     transport_.set_memory(rank, memory);
+    // As many as rank_description::block_count, which counts the same blocks.
     gradient_block* to = blocks_of_rank(rank);
     for_chunks_of(rank, [&](chunk_description const& c) {
       for (int i = 0; i < c.parameter_count; ++i)
@@ -95,11 +99,14 @@ class parameter_work {
         T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
+        // Stored gradients are not scaled yet, so the bound is divided by the scale.
         calls_.clamp(n, g, T(j.clip_value / j.gradient_scale));
         b.clamped_square = calls_.sum_of_squares(n, g);
       }
     });
     for (gradient_block const* b = blocks; b < blocks + count; ++b) {
+      // One thread adds the sums of blocks, in order: the bits do not depend on the number of
+      // threads.
       double* const square = squares(*b->chunk) + 2 * (b->of - b->chunk->parameters);
       if (b->begin == 0) square[unclamped] = square[clamped] = 0;
       square[unclamped] += b->square;
@@ -147,6 +154,7 @@ class parameter_work {
   void sum_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
+      // Places that are not trained have no gradient.
       if (!t.place.trained) continue;
       chunk_description const& owner = d_.chunk[t.owner_chunk];
       transfer const x = gradient_of<T>(d_, t);
@@ -174,6 +182,7 @@ class parameter_work {
       T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
         host::share const own = rows_of(t.place, part, all.size());
+        // Over a transport that copies, share() has received the values at their place already.
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
                       sizeof(T) * std::size_t(own.size() * t.place.columns));
@@ -192,7 +201,9 @@ class parameter_work {
   }
 
  private:
+  /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
   static constexpr long line = host::columns_step<T>;
+  /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
 
   /// The list of a rank's gradient blocks, in its arena.
@@ -249,6 +260,7 @@ class parameter_work {
     int turn = 0;
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
+      // Round-robin over the threads: one thread updates all of a whole parameter.
       if (u.whole && turn++ % parts != part) continue;
       calls_.update(calls_.optimizer,
                     update_request<T>{
@@ -259,6 +271,8 @@ class parameter_work {
   }
 
   /// average += (1 - decay) (parameter - average); in the first step average = parameter.
+  ///
+  /// needs: the update of these parameters is done
   void renew_averages(chunk_description const& c, job const& j, host::share own) {
     T* const average = at(c, c.average, own.begin);
     T const* const values = at(c, c.values, own.begin);
@@ -278,6 +292,7 @@ class parameter_work {
   pipeline_description const& d_;
   backend_calls<T> const& calls_;
   Transport& transport_;
+  /// Start of the arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
 };
 

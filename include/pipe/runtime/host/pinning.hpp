@@ -27,6 +27,7 @@ inline unsigned allowed_cores() {
 
 /// Binds the calling thread to the n-th allowed core, from 0. A refusal by the system is ignored:
 /// the binding only affects speed.
+/// Allowed cores are counted in the order of their numbers.
 inline void pin_this_thread(int n) {
 #if defined(__linux__)
   cpu_set_t allowed;

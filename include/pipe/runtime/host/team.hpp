@@ -19,6 +19,9 @@ namespace pp::detail {
 
 /// A fork-join pool. Between assemble() and destruction its size is constant and no memory is
 /// allocated.
+///
+/// law: `part` p runs on the same thread in every run(), so its data stay in that core's cache
+/// needs: run() is called by the thread that called assemble()
 class team {
  public:
   team() = default;
@@ -60,6 +63,8 @@ class team {
 
   /// Calls work(part) for every part in [0, size()) on a separate thread, part 0 on the calling
   /// one, and returns when all have finished. Rethrows the first exception of any part.
+  ///
+  /// law: what the parts have written is visible to the caller afterwards
   template <class Work>
   void run(Work const& work) {
     run_all(&work, [](void const* w, int part) { (*static_cast<Work const*>(w))(part); });
@@ -69,6 +74,7 @@ class team {
   /// run() without the type of the work. The helpers see work_ and part_of_ because
   /// begun_.advance() comes after both are written.
   PIPE_ONE_COPY void run_all(void const* work, void (*part_of)(void const*, int)) {
+    // Nothing to hand over, and an exception passes as it is.
     if (size_ == 1) return part_of(work, 0);
     work_ = work;
     part_of_ = part_of;
@@ -81,11 +87,13 @@ class team {
 
   // ---- the thread of a helper ----
 
+  /// The loop of helper number `part`: waits for the next run or the end, does its part, reports.
   [[gnu::cold]] void help(int part) {
     if (first_core_ >= 0) detail::pin_this_thread(first_core_ + part);
     for (int seen = 0;;) {
       seen = detail::progress::after(seen);
       begun_.wait(seen, {spin_, no_deadline});
+      // Set by dismiss().
       if (part_of_ == nullptr) return;
       attempt(part);
       done_.add();
@@ -113,10 +121,12 @@ class team {
   int size_ = 1, first_core_ = -1;
   std::chrono::nanoseconds spin_{};
   heap_array<thread> helpers_;
+  /// begun_: runs so far, and the end. done_: helpers that have finished this run.
   detail::progress begun_, done_;
   void const* work_ = nullptr;
   void (*part_of_)(void const* work, int part) = nullptr;  // null: helpers exit
   std::mutex failure_mutex_;
+  /// The first exception of this run, under failure_mutex_.
   std::exception_ptr failure_;
 };
 
