@@ -23,6 +23,8 @@
 namespace pp {
 
 namespace wrong {
+/// The diagnoses of Unpack: the type is no Hana sequence; its element number Element, from 0, is
+/// not a hana::type.
 template <class... What>
 struct sequence_of_hana_is_expected;
 template <class... What>
@@ -56,6 +58,7 @@ struct list_of_types {
       return diagnosis_of<wrong::element_is_not_a_hana_type, wrong::Element<wrong_at>,
                           leaf_at<wrong_at, layers<E...>>>();
   }
+  /// The index of the first element that is not a hana::type; sizeof...(E) if all are.
   template <class... E>
   static constexpr int first_without_type() {
     bool const is_type[] = {boost::hana::is_a<boost::hana::type_tag, E>..., false};
@@ -74,6 +77,7 @@ constexpr auto unpack_types() {
     return diagnosis_of<wrong::sequence_of_hana_is_expected, Sequence>();
 }
 
+/// The list; for a diagnosis, its message as a failed assertion, and a stand-in for the list.
 template <template <class...> class List, class Result>
 struct unpacked {
   static_assert(sizeof(detail::diagnosed(std::type_identity<Result>{})) > 0);

@@ -46,6 +46,7 @@ struct norm_attributes {
 /// The result of a pool: the mean, the first or the last of a sample's rows. A row whose token id
 /// is -1 is padding and does not count.
 enum class pool_kind : unsigned char { mean, first, last };
+/// Of a pool and its gradient.
 struct pool_attributes {
   pool_kind which = pool_kind::mean;
   int rows = 0;  // of x, per sample
@@ -57,6 +58,7 @@ struct pool_attributes {
 struct attention_attributes {
   int heads = 0, kv_heads = 0, keys = 0;
   bool causal = false;
+  /// Whether queries, keys and values are columns of one operand.
   constexpr bool is_fused() const { return keys == 0; }
   friend constexpr bool operator==(attention_attributes const&,
                                    attention_attributes const&) = default;
@@ -65,6 +67,7 @@ struct attention_attributes {
 /// The term of a row in a cross entropy: -log p of its label, that times the weight of the label's
 /// class, or a formula of log p. The last two come from the layer type.
 enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
+/// Of a cross entropy.
 struct cross_entropy_attributes {
   float smoothing = 0;  // of labels: see LabelSmoothing
   float z_loss = 0;     // factor of the squared log of the softmax denominator: see ZLoss
@@ -176,6 +179,7 @@ class attributes {
   }
 
  private:
+  /// Stops if the attributes are of another kind: see op_has_other_attributes.
   constexpr void needs(attribute_kind kind) const {
     if (kind_ != kind) op_has_other_attributes();
   }

@@ -15,6 +15,7 @@ constexpr operand next_copy(operand a, operand b) {
   b.index += b.index - a.index;
   return b;
 }
+/// An operand that both copies share, such as a value from before the repetition, stays as it is.
 constexpr op next_copy(op const& a, op b) {
   b.unit = short(b.unit + (b.unit - a.unit));
   b.origin += b.origin - a.origin;
@@ -43,6 +44,8 @@ constexpr unit_record next_copy(unit_record const& a, unit_record b) {
 
 /// Adds `times` copies to a list that ends in two of them, of `period` items each; or counts them,
 /// if there is no memory.
+///
+/// needs: count >= 2 * period; room for times * period more items
 template <class T>
 constexpr void add_copies(T* items, int& count, int period, int times) {
   int const end = count + times * period;

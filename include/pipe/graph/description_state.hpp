@@ -18,6 +18,8 @@ struct description_state {
   short unit = 0;
 
   /// Whether a description continues from here as it did from `then`.
+  /// Numbers of ops and values may differ; where the current value is, its shape, and the number of
+  /// inputs may not.
   constexpr bool leads_on_from(description_state const& then) const {
     return current.form == then.current.form && current.is_ids == then.current.is_ids &&
            current.at.where == then.current.at.where &&

@@ -20,23 +20,30 @@ namespace pp {
 namespace wrong {
 /// Words of the messages: `Layer<3>`, `Expected<128, 384>`, `Found<128, 100>`, `Called<'s', 'k',
 /// 'i', 'p'>`, `Missing<member::derivative>`.
+///
+/// Layer: the position of the top-level layer, from 0, in the list that `explain` prints.
 template <int Position>
 struct Layer;
+/// Extents of a shape, or one number. A ratio is found as numerator, denominator.
 template <int... Extents>
 struct Expected;
 template <int... Extents>
 struct Found;
+/// A user-given name.
 template <char... Letters>
 struct Called;
+/// A member that the type lacks; below: a function or a value that is not constexpr.
 template <member What>
 struct Missing;
 template <member What>
 struct Function;
 template <member What>
 struct Value;
+/// The layer to use in place of one that does not exist.
 template <class... What>
 struct UseInstead;
 
+/// The diagnoses, one for each fault_kind but `none`: diagnose() has the words of each.
 template <class... What>
 struct first_item_of_a_model_must_be_its_input;
 template <class... What>

@@ -17,6 +17,7 @@ struct gradient_scratch {
 /// One differentiation: walks a graph backwards and applies the rule of each op.
 class differentiator {
  public:
+  /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
   constexpr differentiator(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
       : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
 
@@ -28,6 +29,7 @@ class differentiator {
   constexpr void run() {
     mark_needed();
     for (int i = g_.ops.count - 1; i >= 0; --i) {
+      // Skips the ops whose gradients have been added as copies.
       i = add_copies(i);
       rule(copy_of(g_.ops.items[i]));
     }
@@ -74,6 +76,7 @@ class differentiator {
     return g_.first_op(in_.first + in_.units) - 1;
   }
   /// A value needs a gradient if it depends on a trained parameter.
+  /// Only first results are marked: statistics have no gradient.
   constexpr void mark_needed() {
     for (int i = 0; i < g_.ops.count; ++i) {
       op const o = g_.ops.items[i];
@@ -82,9 +85,11 @@ class differentiator {
       needed_[o.out[0].index] = needed;
     }
   }
+  /// Whether x is a trained parameter, as it is or transposed.
   constexpr bool is_trained(operand x) const {
     return is_parameter(x) && g_.parameters.items[x.index].trained;
   }
+  /// Whether x is a value that needs a gradient. needs: mark_needed() has reached its op
   constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
 
   /// The rule of an op y = f(x, ...): adds its backward ops. The gradient dy of its result is
@@ -197,6 +202,7 @@ class differentiator {
       dw.attributes = contraction_attributes{o.columns};
     }
     weight(dw, w);
+    // Read transposed by the forward op of a table, or by the input gradient of any other weight.
     if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || turned || needs(x);
     if (!needs(x)) return;
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
@@ -218,6 +224,7 @@ class differentiator {
     add_statistics(o, x);
     if (!needs(x)) return;
     op d = backward(op_kind::custom_input_gradient, o, {dy, x, o.out[1]});
+    // Each parameter has its own place, so absent ones before the last count as operands.
     d.ins = op::max_in;
     for (int i = 0; i < 3; ++i) d.in[3 + i] = o.in[1 + i];
     d.rows = 1;
@@ -234,6 +241,7 @@ class differentiator {
       operand const b = o.in[1 + i];
       if (b.where != space::buffer) continue;
       if (g_.parameters.items[b.index].is_committed()) {
+        // Sums are numbered by buffer: a constant one leaves its place empty.
         sums.out[buffers] = operand{space::buffer_sum, b.index};
         any = true;
       }
@@ -263,6 +271,7 @@ class differentiator {
     if (needs(x)) d.out[0] = new_value(long(o.rows) * width, d.unit);
     if (needs(kv)) d.out[1] = new_value(long(of.keys) * key_width, d.unit);
     out_.input_ops.push_back(checked(d));
+    // The op is in the list; from here on d only gives sums of contributions their geometry.
     d.columns = width;
     contribute(d, x, d.out[0]);
     d.rows = of.keys;
@@ -270,6 +279,8 @@ class differentiator {
     contribute(d, kv, d.out[1]);
   }
 
+  /// The operands of a backward op. The count is up to the last that is there, absent ones before
+  /// it included.
   struct inputs {
     operand a{}, b{}, c{}, d{}, e{}, f{};
     constexpr short count() const {
@@ -303,6 +314,7 @@ class differentiator {
     }
     return d;
   }
+  /// Checks that d has the attributes of its kind: see complete(). A counting run sets none.
   constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }
   /// Adds a weight-gradient op for its one or two parameters, unless none of them is trained.
   constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p,
@@ -337,6 +349,7 @@ class differentiator {
     cross(x, o.unit);
   }
   /// Records that the gradient of x has changed in unit `reader`.
+  /// A value read in its own unit crosses no cut.
   constexpr void cross(operand x, short reader) {
     if (g_.values.items[x.index].unit == reader) return;
     out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});

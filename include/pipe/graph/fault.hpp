@@ -24,20 +24,28 @@ enum class fault_kind : unsigned char {
   key_value_heads_do_not_divide,
   rotary_head_is_odd,
   gate_width_is_odd,
+  // found: the shape of the pool's operand
   pool_of_one_row,
   size_not_positive,
+  // found: numerator, denominator
   ratio_out_of_range,
   not_a_layer,
   no_layers,
   pop_without_stash,
   popped_shape_differs,
+  // found: the shape of the stashed value
   stash_is_never_popped,
+  // found: the shape of the value
   value_is_thrown_away,
+  // expected: max_inputs
   too_many_inputs,
+  // expected: 1; found: the complete layers of that name
   tied_to_nothing,
+  // expected: the shape of the shared parameter; found: the shape that the tied layer asks for
   tied_shape_differs,
   tied_buffer,
   commit_out_of_range,
+  // expected: the number of parameters that can be shared
   too_many_tied,
   name_twice,
   size_too_large,
@@ -53,12 +61,14 @@ enum class fault_kind : unsigned char {
   base_is_no_layer,
   ratio_of_real_numbers,
   probabilities_to_a_loss_of_logits,
+  // found: the columns of the loss's operand
   one_class,
   one_position,
   one_channel,
   name_is_empty,
   name_is_no_text,
   parameters_of_one_name,
+  // expected: most_ops
   too_many_layers,
   function_not_constexpr,
   value_not_constexpr,

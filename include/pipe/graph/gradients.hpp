@@ -45,6 +45,8 @@ struct gradient_view {
 
   /// The gradient of a value from all its readers in units >= `unit`; the value is of an earlier
   /// unit. No operand if it has none.
+  ///
+  /// cost: linear in the crossings with readers >= `unit`
   constexpr operand entering(int unit, int value) const {
     operand last{};
     for (int i = 0; i < crossings.count && crossings.items[i].reader >= unit; ++i)
@@ -76,6 +78,7 @@ struct gradient_sinks {
 };
 
 /// The memory of a graph's backward ops.
+/// Each list has one extra item, as arrays may not be empty.
 template <gradient_size Size, int Parameters>
 struct gradient_graph {
   static constexpr gradient_size size = Size;

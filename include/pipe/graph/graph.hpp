@@ -61,6 +61,7 @@ struct repetition_list {
   int count = 0;
 
   /// Notes that `units` units from `first` on are copies, in place of repetitions inside them.
+  /// If the list is full, they are left out: differentiation then goes through each copy.
   constexpr void note(int first, int units, int copies) {
     if (units == 0) return;  // inside a unit
     while (count > 0 && items[count - 1].first >= first) --count;

@@ -64,6 +64,7 @@ struct loss_operands {
   operand target[3]{}, weights{};
   cross_entropy_attributes cross_entropy{};  // of a cross entropy
   /// Writes the operands into the op of the loss.
+  /// The op's number of operands goes up to the last one there; absent ones before it count.
   constexpr void put(op& o) const {
     auto const read = [&](int at, operand const& x) {
       o.in[at] = x;

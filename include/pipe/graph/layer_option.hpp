@@ -79,6 +79,8 @@ constexpr bool runs_while_compiling() {
 }
 
 /// The first option that a layer refuses, and why; `at` is -1 if it refuses none.
+/// unknown: not in L::takes; twice: the second of its kind; varying: with a function that is not
+/// constexpr. If all are false, `number` is out of range.
 struct refused_option {
   int at = -1;
   bool unknown = false, twice = false, varying = false;
@@ -87,6 +89,7 @@ struct refused_option {
 
 /// The first of the options O that layer L refuses: one it does not take, a second one of a kind,
 /// one with a function that is not constexpr, or one with a number out of range.
+/// needs: L has `takes`
 template <class L, class... O>
 constexpr refused_option find_refused(layers<O...>) {
   option_kind const kinds[] = {kind_of<O>()..., option_kind::none};
@@ -110,6 +113,7 @@ constexpr refused_option refused_by() {
   else
     return refused_option{};
 }
+/// Whether layer L refuses one of its options.
 template <class L>
 inline constexpr bool refuses_an_option = refused_by<L>().at >= 0;
 

@@ -65,6 +65,7 @@ constexpr int leaf_index(layers<Leaves...>) {
 /// The index of a type by overload resolution on a base class: constant depth for any length.
 template <std::size_t I, class L>
 struct indexed_leaf {};
+/// A list as a class, with a base indexed_leaf<I, L> for each of its types.
 template <class, class>
 struct leaf_table;
 template <std::size_t... I, class... L>
@@ -166,6 +167,7 @@ constexpr int naming_leaf(layers<L...>) {
   ((found = found < 0 && wanted(std::type_identity<L>{}) ? i : found, ++i), ...);
   return found;
 }
+/// The `layer` of leaf I, which is one that gives a name; void for index -1.
 template <int I, class Leaves>
 struct named_by {
   using type = typename leaf_at<I, Leaves>::layer;

@@ -44,6 +44,7 @@ struct names_in_files {
     put(ends[depth], '.');
   }
   /// Hashes the full name of a parameter: the way from the model to it, then its own name.
+  /// Does nothing once the wanted name is found.
   constexpr void parameter(int index, file_name const& file) {
     if (length > 0) return;
     int end = ends[depth];
@@ -57,6 +58,8 @@ struct names_in_files {
 
   /// The first parameter whose hash an earlier one has, or -1. Names with equal hashes count as
   /// equal.
+  ///
+  /// cost: linear: a hash table with open addressing, at most a quarter full
   constexpr int repeated() const {
     constexpr unsigned slots = 4u * (Parameters + 1);
     std::uint64_t seen[slots]{};
@@ -71,6 +74,8 @@ struct names_in_files {
   }
 
  private:
+  /// Appends a letter. One beyond most_letters is dropped, so longer names that differ only after
+  /// that count as equal. Once the wanted name is found, `way` stays as it is.
   constexpr void put(int& end, char c) {
     if (length == 0 && end < most_letters) way[end++] = c;
   }

@@ -57,6 +57,7 @@ struct op {
   short leaf = 0;
   short ins = 0;  // operands from in[ins] on are absent
   operand in[max_in]{};
+  // Values; of a weight-gradient op gradients of parameters, of custom_statistics sums of buffers.
   operand out[max_out]{};
   int rows = 0;     // R, per sample
   int columns = 0;  // width of the result

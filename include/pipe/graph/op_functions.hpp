@@ -15,6 +15,9 @@ namespace pp::detail {
 
 /// Base of Builder, which stores the ops that these functions add. Each function appends one op and
 /// returns the handle of its result.
+///
+/// needs: Builder is derived from op_functions<Builder>; it has push, second_output, shared, is_a,
+///        report, as_probable and new_stream
 template <class Builder>
 class op_functions {
  public:
@@ -68,6 +71,7 @@ class op_functions {
                        {z.at}, concat_attributes{x.form.columns()});
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
+  /// The op has a second result, statistics[R, 2].
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
     handle const y =
         self().push(op_kind::norm, x, x.form, {gamma, beta}, norm_attributes{has_mean, epsilon});
@@ -87,6 +91,7 @@ class op_functions {
   }
   /// qkv[R, C + 2K] -> [R, C]: `heads` heads of queries; each head of keys and values serves
   /// heads / kv_heads of them. `rotation`: see RoPE. Padding is not attended to.
+  /// The op has a second result, lse[R, H].
   constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
                              operand rotation = operand{}) {
     int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
@@ -104,6 +109,7 @@ class op_functions {
     return y;
   }
   /// A user-defined op with its own functions: x -> a value of shape `form`.
+  /// With with.saved_per_sample > 0 the op has a second result of that many elements.
   constexpr handle custom(handle x, shape form, custom_operands const& with) {
     handle const y = self().push(op_kind::custom, x, form,
                                  {with.parameter[0], with.parameter[1], with.parameter[2]},

@@ -59,6 +59,7 @@ enum class op_kind : unsigned char {
 
 namespace detail {
 
+/// The number of kinds, `none` and `pointwise` among them.
 inline constexpr int op_kinds = int(op_kind::pointwise) + 1;
 
 }  // namespace detail

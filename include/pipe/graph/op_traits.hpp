@@ -207,7 +207,9 @@ constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[i
 /// The rule by which a decoder makes one row of the result.
 constexpr row_rule row_rule_of(op_kind k) { return op_traits_rows.rows[int(k)].by_row; }
 constexpr bool is_pointwise(op_kind k) { return kinds_with<&op_traits::pointwise> >> int(k) & 1; }
+/// Whether the op is pointwise and takes a formula or numbers from its layer type.
 constexpr bool is_by_leaf(op_kind k) { return kinds_with<&op_traits::by_leaf> >> int(k) & 1; }
+/// Whether the op is not pointwise and takes a formula from its layer type.
 constexpr bool has_formula(op_kind k) { return kinds_with<&op_traits::formula> >> int(k) & 1; }
 constexpr bool is_loss(op_kind k) { return kinds_with<&op_traits::loss> >> int(k) & 1; }
 constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> int(k) & 1; }

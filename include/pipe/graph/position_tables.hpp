@@ -14,6 +14,10 @@ namespace pp::detail {
 ///             sines. Su et al., RoFormer, 2021
 /// sinusoidal: the same angles, column 2i the sine and column 2i + 1 the cosine. Vaswani et al.,
 ///             2017, section 3.5
+///
+/// how.scale is the base of the wavelengths.
+///
+/// needs: how.kind is rotary or sinusoidal; columns >= 2 for rotary
 inline double table_entry(initializer how, int columns, long row, int column) {
   int const half = columns / 2;
   bool const rotary = how.kind == distribution::rotary;

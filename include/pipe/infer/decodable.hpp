@@ -14,6 +14,7 @@
 namespace pp {
 
 namespace wrong {
+/// Diagnoses of a model that cannot be decoded, by diagnose_decoding.
 template <class... What>
 struct decoder_needs_token_ids_as_the_only_input;
 template <class... What>
@@ -25,6 +26,8 @@ struct layer_cannot_run_position_by_position;
 namespace detail {
 
 /// Whether a row of the result of op o depends on no later row of its operands.
+/// `context`: the positions of a sample. An op with another number of rows, such as a pool,
+/// cannot run by position.
 constexpr bool runs_by_position(op const& o, int context) {
   if (o.rows != context) return false;
   row_rule const rule = row_rule_of(o.kind);
@@ -48,6 +51,7 @@ constexpr decoding_check check_decoding() {
   for (int i = 1; i < g.size.inputs; ++i)
     if (!g.inputs[i].of_loss) return {decoding_fault::input};
   int const context = int(g.inputs[0].form.elements());
+  // The last op is the loss, which a decoder does not run.
   for (int i = 0; i < g.size.ops - 1; ++i)
     if (op const o = g.ops[i]; !runs_by_position(o, context))
       return {decoding_fault::layer, o.unit, o.leaf};
@@ -103,12 +107,14 @@ struct row_program {
   struct formula_list {
     host::row_formula items[M::graph.size.ops + 1]{};
     int count = 0;
+    /// The index of f, or `count` if it is not listed.
     constexpr int find(host::row_formula const& f) const {
       int i = 0;
       while (i < count && !(items[i] == f)) ++i;
       return i;
     }
   };
+  /// The formulas of all ops, each once, in the order of the first op that has it.
   static constexpr formula_list distinct = [] {
     formula_list all;
     for (int i = 0; i < M::graph.size.ops; ++i) {

@@ -24,6 +24,8 @@ namespace detail {
 
 /// Selects the kernels of a decoder for the best instruction set of a backend; those of `Host` for
 /// a backend without any.
+///
+/// shape: functions[Program::distinct.count], in the order of the formulas
 template <class Program, class T, host::isa Set>
 void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
   constexpr auto all = std::make_index_sequence<std::size_t(Program::distinct.count)>{};
@@ -37,6 +39,8 @@ void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
     host::portable::fill_rows<Program>(k, functions, all);
   k.runs_on = Set;
 }
+/// Selects the portable kernels, then replaces them by those of each set in the list that this CPU
+/// supports, so the last such set remains.
 template <class Program, class T, host::isa... Sets>
 void choose_rows(HostKernels<Sets...>, host::row_kernels<T>& k, host::row_function<T>* functions) {
   choose_rows<Program, T, host::isa::portable>(k, functions);
@@ -61,6 +65,7 @@ template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
   static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
+  /// The model that is decoded; a stand-in if the trainer's model has been refused one line above.
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 
  public:
@@ -68,6 +73,7 @@ class decoder {
   static constexpr int context = int(M::graph.inputs[0].form.elements()),
                        vocabulary = M::graph.inputs[0].vocabulary;
 
+  /// Allocates all memory of the decoder, and computes the constant tables of the model.
   explicit decoder(Trainer& trainer) : rows_(model_of(trainer)) {}
 
   /// The number of tokens read.
@@ -100,6 +106,7 @@ class decoder {
             {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
     std::span<element const> logits;
     while (!tokens.empty()) {
+      // A long prompt is read in blocks of rows_at_once() tokens.
       std::size_t const most = std::size_t(rows_.rows_at_once()),
                         n = tokens.size() < most ? tokens.size() : most;
       logits = rows_.run(tokens.first(n), position_);
@@ -129,6 +136,7 @@ class decoder {
   detail::new_rows_model<element> model_of(Trainer& trainer) {
     auto const& g = M::graph;
     detail::new_rows_model<element> m;
+    // Without the last op, the loss.
     m.ops = {g.ops, std::size_t(g.size.ops - 1)};
     m.values = {g.values, std::size_t(g.size.values)};
     m.output = g.loss().in[0];
@@ -155,6 +163,8 @@ class decoder {
   }
 
   /// Constant table i; equal tables share their memory.
+  ///
+  /// needs: before[k] holds the table of every such parameter k < i
   element const* table(int i, detail::heap_array<element const*> const& before) {
     detail::parameter const& mine = M::graph.parameters[i];
     for (int k = 0; k < i; ++k) {
@@ -170,6 +180,7 @@ class decoder {
     return all.begin();
   }
 
+  // Declared before rows_, whose initialisation by model_of() fills it.
   std::vector<detail::heap_array<element>> tables_;
   detail::new_rows<element> rows_;
   int position_ = 0;

@@ -35,6 +35,7 @@ struct generation_settings {
 /// When the context is full, decoding restarts with its last `keep_at_end` tokens. So a token costs
 /// the work of its own position, plus, with half of the context kept, about one more for the
 /// restarts. Of a prompt longer than the context the last tokens are used.
+/// With the whole context kept, every further token costs a run of the whole context.
 ///
 /// law:    the tokens are a function of the trainer's parameters, the prompt and the settings only
 /// throws: data_error if the prompt is empty or a token or a setting is out of range, before the
@@ -60,6 +61,7 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
   read.rewind(0);
   auto logits = read.read(prompt);
   for (long i = 0; i < s.tokens; ++i) {
+    // The place is the number of the new token, so draws do not depend on the prompt's length.
     int const token = sample(logits, s.sampling, std::uint64_t(i));
     if constexpr (std::same_as<std::invoke_result_t<Each&, int>, bool>) {
       if (!each(token)) return;
@@ -77,6 +79,8 @@ void generate(decoder<Trainer>& read, std::span<int const> prompt,
   }
 }
 /// The same with a new decoder.
+///
+/// cost: allocates the keys and values of a whole context
 template <class Trainer, std::invocable<int> Each>
 void generate(Trainer& trainer, std::span<int const> prompt, detail::generation_settings const& s,
               Each each) {

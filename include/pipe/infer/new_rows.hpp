@@ -54,6 +54,7 @@ class new_rows {
       return begin;
     };
     for (long v = 0; v < width_.size(); ++v) {
+      // A decodable model's values have one row per position: see runs_by_position.
       width_[v] = m_.values[std::size_t(v)].elements / m_.context;
       at_[v] = room(width_[v] * rows_);
     }
@@ -67,6 +68,7 @@ class new_rows {
       caches_[i] = {room(kv_heads(o) * keys_of(o)), room(kv_heads(o) * values_of(o))};
     }
     work_ = room(work);
+    // With room to begin at a multiple of `alignment` bytes.
     memory_ = heap_array<T>(total + alignment / long(sizeof(T)));
     std::uintptr_t const begin = reinterpret_cast<std::uintptr_t>(memory_.begin());
     base_ = memory_.begin() +
@@ -96,6 +98,7 @@ class new_rows {
   struct cache {
     long keys = 0, values = 0;
   };
+  /// The columns of one head, and the number of heads of keys and values, of an attention.
   static int head_size(op const& o) { return o.columns / o.attributes.attention().heads; }
   static int kv_heads(op const& o) { return o.attributes.attention().kv_heads; }
   /// Numbers of the keys, and of the values, of one head for a whole context, in the blocks and the
@@ -104,6 +107,8 @@ class new_rows {
     return host::round_up(m_.context, host::key_block) * head_size(o);
   }
   long values_of(op const& o) const { return m_.context * padded_head(o); }
+  /// The head size rounded up to whole vectors: the distance of the rows of values and of rotated
+  /// rows.
   extent padded_head(op const& o) const {
     return host::round_up(head_size(o), m_.kernels.attention.tiles.lanes);
   }
@@ -127,9 +132,11 @@ class new_rows {
     return padded<T>(product) + (turns ? turned_columns * inner : 0);
   }
 
+  /// The numbers of a row of a value.
   long width(operand x) const { return width_[x.index]; }
   /// Row r of the new rows of a value.
   T* row(operand x, int r) { return base_ + at_[x.index] + r * width(x); }
+  /// The values of a parameter; null for an absent operand.
   T const* weights(operand x) const {
     return x.where == space::none ? nullptr : m_.weights[x.index];
   }
@@ -185,6 +192,7 @@ class new_rows {
     }
   }
 
+  /// Copies n numbers. needs: the ranges do not overlap
   static void copy(T const* from, extent n, T* to) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
   }
@@ -207,6 +215,8 @@ class new_rows {
   }
   /// One row is a matrix-vector product, limited by memory bandwidth, with a kernel of its own;
   /// more rows are the tiled product of training.
+  ///
+  /// shape: x (rows, k), w (k, n) with rows ldw apart -> y (rows, n) with rows ldy apart
   void product(extent rows, extent n, extent k, T const* x, T const* w, extent ldw, T* y,
                extent ldy, T* workspace) {
     if (rows == 1) return m_.kernels.multiply(n, k, x, w, ldw, y);
@@ -243,6 +253,7 @@ class new_rows {
       extent const group = h / (heads / groups);
       T* const keys = base_ + kept.keys + group * keys_of(o);
       T* const values = base_ + kept.values + group * values_of(o);
+      // The first head of a group appends the keys and values, which the others share.
       if (h % (heads / groups) == 0) {
         T const* key = x + (heads + group) * d;
         T const* const value = x + (heads + groups + group) * d;
@@ -252,6 +263,7 @@ class new_rows {
           key = turned;
           key_stride = wide;
         }
+        // Keys are in blocks of key_block positions, each of them transposed.
         for (extent r = 0; r < rows; ++r)
           for (extent c = 0; c < d; ++c)
             keys[(position + r) / host::key_block * d * host::key_block + c * host::key_block +
@@ -275,6 +287,7 @@ class new_rows {
   heap_array<long> width_, at_;  // by value: numbers per row, and the offset of row 0
   heap_array<cache> caches_;     // by op
   heap_array<T> memory_;
+  // base_: the aligned beginning in memory_; work_: the offset of the kernels' workspace from it.
   T* base_ = nullptr;
   long work_ = 0;
   int rows_ = 0, last_attention_ = -1;

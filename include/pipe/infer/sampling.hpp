@@ -77,6 +77,7 @@ namespace detail {
 ///         inside
 /// throws: data_error if one is less than 0 or not a number, or none is above 0
 /// source: Fan et al., 2018 (top-k); Holtzman et al., 2020 (top-p, nucleus sampling)
+/// cost: O(V + k log V) for V probabilities of which k are kept
 inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
   std::vector<std::size_t> order(p.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -104,6 +105,7 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 }  // namespace detail
 
 /// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
+/// needs: a sum of 1, so that the mass of 2 is never reached and only k limits
 inline void keep_top_k(std::span<double> p, int k) {
   if (k < 1) detail::throw_error<data_error>({"top-k: expected 1 or more, got ", k});
   detail::keep_largest(p, std::size_t(k), 2);
@@ -119,6 +121,9 @@ inline void keep_top_p(std::span<double> p, double mass) {
 
 /// The index at which the cumulative probability exceeds u in [0, 1); never one of probability 0.
 /// -1 if all are 0.
+/// If rounding keeps the sum of all at or below u: the last one of a probability above 0.
+///
+/// cost: O(V), up to the drawn index
 inline int draw_index(std::span<double const> p, double u) {
   double sum = 0;
   int last = -1;
@@ -156,6 +161,7 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
   if (!(s.top_p > 0) || !(s.top_p <= 1))
     throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
   if (s.temperature == 0) {
+    // For its checks only.
     largest_logit(logits);
     return argmax(logits);
   }
@@ -163,6 +169,7 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
   if (s.top_k > 0) keep_top_k(p, s.top_k);
   if (s.top_p < 1) keep_top_p(p, s.top_p);
   philox_block const bits = random_block(s.seed, stream, place);
+  // 52 bits and a half: exact in a double, and u is neither 0 nor 1.
   std::uint64_t const draw = std::uint64_t(bits.word[0]) << 20 | bits.word[1] >> 12;
   return draw_index(p, (double(draw) + 0.5) / double(std::uint64_t(1) << 52));
 }

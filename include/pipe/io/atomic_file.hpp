@@ -27,9 +27,15 @@ namespace pp {
 ///         is unchanged
 class atomic_file {
  public:
+  /// Removes temporary files that killed programs have left for this name, then creates and locks
+  /// one.
+  ///
+  /// throws: file_error if `path` is empty, or exists and is neither a regular file nor a symbolic
+  ///         link
   explicit atomic_file(std::string path) : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': the file name is empty");
     struct stat there{};
+    // lstat, not stat: commit() replaces a symbolic link itself, not its target.
     bool const is_there = ::lstat(path_.c_str(), &there) == 0;
     if (!is_there && errno != ENOENT) detail::throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
@@ -44,6 +50,7 @@ class atomic_file {
       temporary_ = names.path(number);
       file_ = detail::file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL,
                                       replaces ? there.st_mode & 0777 : 0666);
+      // Between open and lock another program may take the new file for a stale one and remove it.
       is_mine = file_.is_open() && detail::lock_temporary(file_);
       if (!file_.is_open() && errno != EEXIST) break;
     }
@@ -57,12 +64,16 @@ class atomic_file {
   atomic_file& operator=(atomic_file const&) = delete;
   ~atomic_file() { remove(); }
 
+  /// Appends bytes to the temporary file. needs: no commit() before
   void write(std::span<std::byte const> bytes) {
     if (!file_.write(bytes)) fail("write");
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
   /// Gives the file its name and replaces the old one. A symbolic link is replaced, not its target.
+  ///
+  /// law: the bytes are on disk before the rename, the name after it
+  /// throws: file_error; if only the sync of the folder fails, `path` has the new contents already
   void commit() {
     if (!file_.sync() || !file_.flush()) fail("write");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write");
@@ -90,17 +101,20 @@ class atomic_file {
     [[maybe_unused]] bool const has_mode = ::fchmod(file_.number(), mode) == 0;
   }
 
+  /// Removes the temporary file and throws file_error with the reason that errno had before.
   [[noreturn]] void fail(char const* what) {
     int const reason = errno;
     remove();
     errno = reason;
     detail::throw_file_error(what, path_);
   }
+  /// Removes the temporary file, unless it has been renamed or removed already.
   void remove() noexcept {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     temporary_.clear();
   }
 
+  // temporary_ is empty once the file has been renamed or removed.
   std::string path_, temporary_;
   detail::file_descriptor file_;
 };

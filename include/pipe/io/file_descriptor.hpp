@@ -35,10 +35,13 @@ class file_descriptor {
   file_descriptor() = default;
   /// Opens a file. If that fails, is_open() is false and errno has the reason.
   file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
+    // O_CLOEXEC: programs that this one starts do not inherit the descriptor.
     do number_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
     while (number_ < 0 && errno == EINTR);
   }
   file_descriptor(file_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  /// Exchanges the descriptors: the one that this object had is closed by the destructor of
+  /// `other`.
   file_descriptor& operator=(file_descriptor&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
@@ -52,6 +55,9 @@ class file_descriptor {
 
   /// Reads from byte `at` on. Returns the number of bytes, less than to.size() only at the end of
   /// the file; -1 on failure.
+  ///
+  /// needs: a file with positions, not a pipe
+  /// law: the current position, at which write() writes, does not change
   std::int64_t read(std::uint64_t at, std::span<std::byte> to) const {
     std::size_t done = 0;
     while (done < to.size()) {
@@ -66,6 +72,7 @@ class file_descriptor {
 
   /// Writes all bytes at the current position. Returns whether that succeeded; errno has the
   /// reason.
+  /// After a failure some of the bytes may have been written.
   bool write(std::span<std::byte const> from) const {
     while (!from.empty()) {
       ssize_t const count = ::write(number_, from.data(), from.size());

@@ -24,6 +24,9 @@ namespace pp::detail {
 ///         found
 class json_reader {
  public:
+  /// Checks at once that the text is UTF-8. `about`: the first `context`.
+  ///
+  /// needs: the characters of `text` outlive the reader
   json_reader(std::string_view text, std::string about) : context(std::move(about)), text_(text) {
     at_ = valid_utf8_bytes(text);
     if (at_ != text.size()) refuse("UTF-8");
@@ -34,6 +37,8 @@ class json_reader {
   std::string context;
 
   /// Reads an object. one(name) is called before each value and must read it.
+  /// `what`: what was expected, for the message. Repeated names are not refused here: one() is
+  /// called for each of them.
   template <class One>
   void object(char const* what, One one) {
     if (!accept('{')) refuse(what);
@@ -78,6 +83,7 @@ class json_reader {
   /// law: result <= 2^63 - 1, so that a long holds it
   std::uint64_t whole_number() {
     skip_space();
+    // All characters that numbers of JSON have, so that the message quotes a refused one in full.
     std::size_t end = at_;
     while (end < text_.size() &&
            std::string_view("+-.0123456789Ee").find(text_[end]) != std::string_view::npos)
@@ -91,6 +97,7 @@ class json_reader {
       if (!digit || (digits[0] == '0' && digits.size() > 1))
         refuse("a whole number", in_quotes(digits));
       std::uint64_t const next = std::uint64_t(c - '0');
+      // 10 * value + next > most, tested without overflow
       if (value > (most - next) / 10) refuse("a number below 2^63", in_quotes(digits));
       value = 10 * value + next;
     }
@@ -99,6 +106,7 @@ class json_reader {
   }
 
   /// Checks that only spaces are left.
+  /// Other white space is refused.
   void end() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
     if (at_ < text_.size()) refuse("nothing but spaces after the end");
@@ -110,6 +118,7 @@ class json_reader {
   }
 
  private:
+  /// Throws data_error at the current byte, which is the first of what was found.
   [[noreturn]] void refuse(std::string const& expected, std::string const& found) const {
     throw data_error(context + ": byte " + std::to_string(at_) + " of the header: expected " +
                      expected + ", found " + found);
@@ -120,6 +129,7 @@ class json_reader {
            std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)
       ++at_;
   }
+  /// Skips white space, and reads the next character if it is c. Returns whether it was.
   bool accept(char c) {
     skip_space();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -127,6 +137,7 @@ class json_reader {
     return true;
   }
 
+  /// Reads an escape from its backslash on, and appends the character that it stands for as UTF-8.
   void escape(std::string& value) {
     constexpr std::string_view names = "\"\\/bfnrt", meanings = "\"\\/\b\f\n\r\t";
     ++at_;
@@ -152,6 +163,7 @@ class json_reader {
     if (second < 0xDC00 || second > 0xDFFF) refuse("the second half of a surrogate");
     return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
   }
+  /// Reads four hexadecimal digits, in upper or lower case.
   std::uint32_t four_digits() {
     std::uint32_t value = 0;
     for (int i = 0; i < 4; ++i, ++at_) {

@@ -26,12 +26,18 @@ class record_file {
   /// pipes and the target of /dev/stdout are written to.
   enum class start : unsigned char { replace, fresh, beside };
 
+  /// Opens the file, or creates it.
+  ///
+  /// throws: file_error if that fails: with `fresh` also if the file exists, and in all cases for a
+  ///         pipe without a reader
   explicit record_file(std::string path, start how = start::replace) : path_(std::move(path)) {
     std::string const asked = path_;
     for (long number = 2;; ++number) {
       open(how == start::replace ? O_TRUNC : O_EXCL);
       if (how != start::beside || file_.is_open() || errno != EEXIST) break;
       struct stat there{};
+      // A device or a pipe has no next name. Others may write to it, so append() never truncates
+      // it.
       if (path_.starts_with("/dev/") ||
           (::stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode))) {
         open(O_APPEND);
@@ -40,6 +46,8 @@ class record_file {
       }
       path_ = numbered(asked, number);
     }
+    // O_NONBLOCK made open() fail with ENXIO instead of waiting for a reader. It is cleared after
+    // that, so that writes wait until a full pipe has room.
     if (!file_.is_open() && errno == ENXIO)
       throw file_error("cannot write metrics to '" + path_ + "': it is a pipe without a reader");
     if (!file_.is_open() ||
@@ -47,6 +55,7 @@ class record_file {
       detail::throw_file_error("write metrics to", path_);
   }
 
+  /// The name of the file that is written: with `beside`, possibly a numbered one.
   std::string const& path() const { return path_; }
 
   /// Writes a record at the end.
@@ -56,6 +65,8 @@ class record_file {
   void append(std::string_view record) {
     if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
       int const reason = errno;
+      // Part of the record may have been written. If it cannot be cut off, the reason of the failed
+      // write is still the one to report.
       [[maybe_unused]] bool const restored = is_alone_ &&
                                              ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
                                              ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
@@ -66,10 +77,12 @@ class record_file {
   }
 
  private:
+  /// Opens path_ for writing, with `how` as a further flag; see file_descriptor for failures.
   void open(int how) {
     file_ = detail::file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how);
   }
   /// folder/name.end -> folder/name-2.end
+  /// A name without an ending, or with a dot only at its beginning, gets the number at its end.
   static std::string numbered(std::string const& path, long number) {
     std::size_t const dot = path.rfind('.');
     bool const has_ending =
@@ -80,6 +93,7 @@ class record_file {
 
   std::string path_;
   detail::file_descriptor file_;
+  // The bytes of all complete records, at which append() truncates after a failure.
   std::uint64_t bytes_ = 0;
   bool is_alone_ = true;  // false: an existing device or pipe, to which others may write
 };

@@ -30,6 +30,8 @@
 namespace pp::detail {
 
 /// FNV-1a, 64 bits.
+///
+/// source: Fowler, Noll and Vo
 constexpr std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
@@ -38,9 +40,12 @@ constexpr std::uint64_t hash_of(std::string_view text) {
 
 /// The folder of a file ("" or with a slash at the end), and the parts of the names of its
 /// temporary files.
+/// stem: the name, cut if it is long, with ".tmp-"; host: 8 hexadecimal digits; process: its number
+/// in decimal.
 struct temporary_names {
   std::string folder, stem, host, process;
 
+  /// The names for the final file `path`, from this machine and this process.
   explicit temporary_names(std::string const& path) {
     std::size_t const slash = path.rfind('/');
     folder = slash == path.npos ? "" : path.substr(0, slash + 1);
@@ -50,11 +55,13 @@ struct temporary_names {
     host = digits(hash_of(name)).substr(8);
     process = std::to_string(::getpid());
   }
+  /// The path of one temporary file: a process may have several for one final file.
   std::string path(int number) const {
     return folder + stem + host + "-" + process + "-" + std::to_string(number);
   }
 
  private:
+  /// A hash as 16 hexadecimal digits.
   static std::string digits(std::uint64_t hash) {
     char text[17];
     std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
@@ -97,10 +104,13 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
   if (folder == nullptr) return;
   while (dirent const* const entry = ::readdir(folder)) {
     if (!is_ours(entry->d_name)) continue;
+    // A symbolic link is not followed, and opening a pipe of such a name does not block.
     int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     // Locks of network file systems need write access.
     int number = ::openat(::dirfd(folder), entry->d_name, O_RDWR | flags);
     if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
+    // Once the lock is held, the name must still refer to the file that was opened: another program
+    // may have removed that one and created a new file of the same name in between.
     struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
         ::flock(number, LOCK_EX | LOCK_NB) == 0 &&

@@ -21,6 +21,7 @@ inline std::string readable_count(long n) {
 namespace detail {
 
 /// 0.1234 with 2 digits -> "0.12"
+/// needs: at most 63 characters; a longer text is cut
 inline std::string readable_real(double x, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, x);
@@ -40,6 +41,7 @@ inline std::string readable_bytes(long bytes) {
   char const* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   double amount = double(bytes);
   int unit = 0;
+  // One digit would show 1023.95 as 1024.0.
   for (; amount >= 1023.95 && unit < 5; ++unit) amount /= 1024;
   return detail::readable_real(amount, unit > 0 ? 1 : 0) + " " + units[unit];
 }

@@ -113,6 +113,7 @@ inline std::string readable_amount(long amount, std::string const& unit) {
   double value = double(amount);
   int power = 0;
   for (; std::abs(value) >= 999.5 && power < (is_time ? 3 : 6); ++power) value /= 1000;
+  // From 9.995 and 99.95 on, rounding to the shown digits gives 10.00 and 100.0.
   int const digits = power == 0 ? 0 : std::abs(value) < 9.995 ? 2 : std::abs(value) < 99.95 ? 1 : 0;
   return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
 }
@@ -169,6 +170,7 @@ class sources {
   }
 
   int chunks_, micro_batches_;
+  // by chunk, then by micro-batch
   std::vector<results> made_;
 };
 
@@ -193,6 +195,7 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
   d.bubble_by_stage_local_span = when.bubble_by_stage_local_span();
   for (int rank = 0; rank < table.ranks(); ++rank) {
     detail::drawn_rank& row = d.ranks.emplace_back();
+    // Adds one point per time, and none where nothing changes.
     auto const live_from = [&row](long time, long live) {
       bool const at_once = !row.memory.empty() && row.memory.back().time == time;
       if (at_once) row.memory.pop_back();

@@ -31,6 +31,7 @@ void for_each_character(std::string_view text, Use use) {
 }
 
 /// Whether a character is a C0 or C1 control character or DEL.
+/// needs: one complete character
 constexpr bool is_control(std::string_view character) {
   unsigned const first = static_cast<unsigned char>(character[0]);
   return first < 0x20 || first == 0x7F ||

@@ -141,6 +141,7 @@ std::string explain_ranks() {
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
     for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
+    // The rest of the rank's allocation.
     long const scratch =
         plan.rank_bytes[r] - stages - plan.staging_bytes[r] - plan.bookkeeping_bytes[r];
     table.add({std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
@@ -169,6 +170,7 @@ struct only_a_pipeline_can_be_explained;
 }  // namespace wrong
 
 /// The whole plan as text: options, layers, work, memory, ranks and schedule.
+/// A type without a plan is refused at compile time.
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {

@@ -27,6 +27,7 @@ namespace pp {
 namespace detail {
 
 /// Data of a rank: seven numbers for each action, two for each point of its memory curve.
+/// The numbers have no separators of their own: page_script knows how many belong together.
 inline std::string page_rank(drawn_rank const& r) {
   auto const one_action = [&](std::size_t i) {
     drawn_action const& a = r.actions[i];
@@ -51,6 +52,7 @@ inline std::string page_rank(drawn_rank const& r) {
 /// Data of a drawing. `scale`: factor from its times to the page's common axis.
 inline std::string page_drawing(drawing const& d, double scale) {
   char exact[32];
+  // 17 digits give the same double when they are read.
   std::snprintf(exact, sizeof exact, "%.17g", scale);
   auto const one_transfer = [&](std::size_t i) {
     drawn_transfer const& t = d.transfers[i];
@@ -132,6 +134,7 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
     for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
+    // At least 1: the scale is a quotient of two of these.
     return double(std::max(1L, sum));
   };
   if (drawings.empty())

@@ -33,6 +33,7 @@ inline std::string json_numbers(std::initializer_list<long> numbers) {
 }
 
 /// A JSON object `{"name":value,...}`, one member per line. Names are not escaped.
+/// Values are JSON texts.
 inline std::string json_object(std::initializer_list<std::pair<char const*, std::string>> members) {
   std::string text;
   for (auto const& [name, value] : members)

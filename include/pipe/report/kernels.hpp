@@ -25,6 +25,7 @@ inline std::string step_text(step const& s, std::vector<std::string_view> const&
   return name_of(s.kind);
 }
 
+/// Name of the anchor: of its layer type if that has its formula, otherwise of its kind.
 inline std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
   if (!has_formula(g.anchor)) return name_of(g.anchor);
   return std::string(leaf[std::size_t(g.leaf)]) +
@@ -90,6 +91,7 @@ std::string explain_kernels() {
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {
+    // A chain is listed under the pass of its first group.
     int const g =
         i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
     auto const& first = compiled::passes::numbers.first;

@@ -22,6 +22,8 @@ std::vector<std::string_view> leaf_names(layers<L...>) {
 
 /// A list of names with consecutive repetitions counted. At each position the repetition that
 /// covers most names is chosen, among equal ones that with the shortest period.
+///
+/// cost: at most cubic in the number of names
 inline std::string list_with_repetitions(std::vector<std::string_view> const& names) {
   auto const repeats = [&](std::size_t from, std::size_t length) {
     std::size_t times = 1;
@@ -58,6 +60,7 @@ void append_leaves(std::vector<int>& list) {
   else
     list.push_back(leaf_index<L>(Leaves{}));
 }
+/// The leaf indices of all items of a model, repetitions written out, in execution order.
 template <class Leaves, class... Items>
 std::vector<int> leaves_in_order(lowering<Items...>) {
   std::vector<int> list;
@@ -75,6 +78,7 @@ std::string list_layers(graph_view const& g, int first, int end) {
   int const units = g.units.count;
   std::vector<std::string_view> names;
   for (std::size_t i = 1, u = 0; i < order.size(); ++i) {  // the first is the input
+    // Whether this leaf has the ops of unit u. One without ops is listed with the next unit.
     bool const works = int(u) < units && g.units[int(u)].leaf == order[i];
     if (int const of = int(u) < units ? int(u) : units - 1; of >= first && of < end)
       names.push_back(leaf[std::size_t(order[i])]);

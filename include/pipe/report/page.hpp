@@ -6,6 +6,7 @@
 
 namespace pp {
 
+/// The style sheet.
 inline constexpr char page_style[] = R"css(
 :root { color-scheme: light; --ink: #111827; --soft: #4b5563; --line: #d1d5db; --mark: #d11149; }
 * { box-sizing: border-box; }
@@ -45,6 +46,7 @@ summary { cursor: pointer; color: var(--soft); margin-top: 10px; }
 kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-size: 11px; }
 )css";
 
+/// The elements of the body. The script finds them by id, and fills `keys` and `drawings`.
 inline constexpr char page_body[] = R"html(
 <div class="bar">
 <span class="group" role="group" aria-label="Zoom"

@@ -6,6 +6,7 @@
 
 namespace pp {
 
+/// Not a script alone: it follows page_script and ends the function that begins there.
 inline constexpr char page_interaction[] = R"js(
 // ---- what is under the pointer
 

@@ -7,6 +7,7 @@
 
 namespace pp {
 
+/// Not a script alone: page_interaction continues the function that begins here.
 inline constexpr char page_script[] = R"js(
 "use strict";
 (() => {

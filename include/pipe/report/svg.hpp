@@ -43,6 +43,7 @@ inline long tick_step(long end, int most) {
 /// law:   no box leaves the rectangle of its row; widths of boxes are proportional to times
 class svg_picture {
  public:
+  /// Keeps references to both.
   svg_picture(drawing const& d, svg_options const& options)
       : d_(d), o_(options), ranks_(d.ranks.size()),
         row_(ranks_ == 0 ? 24
@@ -54,6 +55,7 @@ class svg_picture {
         scale_(plot_ / double(std::max(1L, d.makespan))), rows_end_(top + double(ranks_) * row_) {}
 
   /// The picture: the parts are painted in this order, later ones over earlier ones.
+  /// needs: called once, as the parts are appended to one text
   std::string str() {
     double const height =
         rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
@@ -246,6 +248,7 @@ class svg_picture {
            readable_amount(live, d_.words.memory_unit));
     }
     text_ += "\n";
+    // Backwards, so that the curve of rank 0 is on top.
     for (std::size_t rank = ranks_; rank-- > 0;) {
       add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
           number(left), " ", number(floor));
@@ -270,6 +273,7 @@ class svg_picture {
   }
   /// Whether rows are high enough for outlines; otherwise critical actions are filled.
   bool is_outlined() const { return gap_ > 1; }
+  /// Whether boxes of a kind are filled with a gradient or a pattern instead of one colour.
   static bool has_pattern(action_kind kind) {
     return kind == action_kind::backward || kind == action_kind::recompute;
   }
@@ -280,6 +284,7 @@ class svg_picture {
     return name;
   }
 
+  /// The abscissa of a time, and the upper edge of a rank's row.
   double x_of(long time) const { return left + double(time) * scale_; }
   double y_of(int rank) const { return top + rank * row_; }
 
@@ -295,6 +300,7 @@ class svg_picture {
     if (text.back() == '.') text.pop_back();
     return text;
   }
+  /// Appends markup as it is.
   template <class... Parts>
   void add(Parts const&... parts) {
     ((text_ += parts), ...);

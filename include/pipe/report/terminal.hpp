@@ -48,6 +48,8 @@ struct text_options {
 }  // namespace detail
 
 /// A drawing as text, with its title and numbers. Chunks of a rank differ in colour only.
+///
+/// throws: pp::error for a negative width
 inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
   detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width);
   unsigned kinds = 0;

@@ -22,10 +22,14 @@ class text_table {
     add(heading);
   }
 
+  /// Adds a row. needs: as many words as the heading has
   void add(std::vector<std::string> const& row) {
     for (std::string const& word : row) words_.push_back(word);
   }
 
+  /// The table as text. Widths are counted in bytes, so words in ASCII are aligned.
+  ///
+  /// cost: quadratic in the number of rows
   std::string str() const {
     std::string text;
     for (std::size_t i = 0; i < words_.size(); ++i) {

@@ -63,6 +63,8 @@ class timeline_drawing {
   }
 
   /// Draws an action. `shade`: see fill_of. Throws pp::error for a rank out of range.
+  /// An action that contains the middle of no column is not shown; columns beyond the last are cut
+  /// off.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
     checked_index<error>("rank", rank, int(lines_.size()));
     long const first = first_column(start), after = first_column(end),
@@ -97,6 +99,7 @@ class timeline_drawing {
   }
 
  private:
+  /// The escape sequence that ends colours.
   static constexpr char const* plain = "\x1b[0m";
   struct cell {
     char letter = '.';

@@ -30,6 +30,7 @@ namespace detail {
 ///        track ascend
 class trace_writer {
  public:
+  /// Adds a drawing as a further process, with a thread for each rank.
   void add(drawing const& d) {
     ++process_;
     nanoseconds_ = d.words.time_unit == "ns" ? 1 : 1000;
@@ -75,19 +76,24 @@ class trace_writer {
             ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) +
                 ",\"micro_batch\":" + std::to_string(a.what.micro_batch) +
                 ",\"critical\":" + (a.critical ? "true" : "false") + "}");
+      // Details are in order, each inside an action: one pass over both lists.
       for (; next < details.size() && details[next].end <= a.end; ++next)
         slice(rank, details[next].start, details[next].end, details[next].name, "detail", "");
     }
   }
+  /// A slice of a track (event X). `more`: further members, each after a comma.
   void slice(std::size_t rank, long start, long end, std::string_view label, char const* category,
              std::string const& more) {
     event("X", rank, start * nanoseconds_, json_string(label),
           ",\"dur\":" + microseconds((end - start) * nanoseconds_) + ",\"cat\":\"" + category +
               "\"" + more);
   }
+  /// The name of a process or of a track (event M).
   void name(char const* what, std::size_t rank, std::string_view value) {
     event("M", rank, 0, json_string(what), ",\"args\":{\"name\":" + json_string(value) + "}");
   }
+  /// An event at a time in nanoseconds. `label`: a JSON string; `more`: members, each after a
+  /// comma.
   void event(char const* phase, std::size_t rank, long time, std::string const& label,
              std::string const& more) {
     events_ += (events_.empty() ? "{\"ph\":\"" : ",\n{\"ph\":\"") + std::string(phase) +
@@ -95,6 +101,7 @@ class trace_writer {
                ",\"ts\":" + microseconds(time) + ",\"name\":" + label + more + "}";
   }
   /// Nanoseconds as microseconds: 1234567 -> "1234.567".
+  /// needs: nanoseconds >= 0
   static std::string microseconds(long nanoseconds) {
     std::string const digits = std::to_string(1000 + nanoseconds % 1000).substr(1);
     return std::to_string(nanoseconds / 1000) + (digits == "000" ? "" : "." + digits);
@@ -117,6 +124,7 @@ inline std::string draw_trace(std::vector<drawing const*> const& drawings) {
 inline std::string draw_trace(drawing const& d) {
   return draw_trace(std::vector<drawing const*>{&d});
 }
+/// A prediction and a measurement as two processes of one trace file.
 inline std::string draw_trace(drawing const& predicted, drawing const& measured) {
   return draw_trace(std::vector<drawing const*>{&predicted, &measured});
 }

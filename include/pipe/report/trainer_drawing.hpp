@@ -89,6 +89,7 @@ class seen_kernels {
       auto next = ranks_[rank].begin();
       for (detail::drawn_action const& a : row.actions)
         for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
+          // A detail must be inside its action: see drawn_rank.
           long const end = std::min(time + next->nanoseconds, a.end);
           row.details.push_back(
               {detail::group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
@@ -105,6 +106,7 @@ class seen_kernels {
     int group = 0;
     long nanoseconds = 0;
   };
+  /// Whether a launch is part of action a. A program that is not F, B or W alone is B and W in one.
   static bool belongs(launched const& k, action const& a) {
     using enum action_kind;
     bool const same_program =
@@ -115,6 +117,7 @@ class seen_kernels {
     return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
   }
 
+  // A list for each rank, so that ranks can add to theirs concurrently.
   std::vector<std::vector<launched>> ranks_ =
       std::vector<std::vector<launched>>(Trainer::compiled::ranks);
 };
