@@ -87,6 +87,10 @@ TEST_CASE("top-k keeps the k largest, the first of equal ones") {
   CHECK(kept(4) == set{1, 2, 3, 4});
   CHECK(kept(5) == set{0, 1, 2, 3, 4});
   CHECK(kept(9) == set{0, 1, 2, 3, 4});
+  std::vector<double> weights{3, 1, 0.5};  // of any sum
+  keep_top_k(weights, 2);
+  CHECK(positive(weights) == set{0, 1});
+  CHECK(sum_of(weights) == Approx(1));
 }
 
 TEST_CASE("top-p keeps the smallest set that is likely enough") {

@@ -21,7 +21,7 @@ struct names_in_files {
   static constexpr int most_letters = 1024, most_parts = 256;
   char way[most_letters]{};    // the names of the parts around the present place, with dots
   int ends[most_parts + 1]{};  // the length of `way` after each number of parts
-  int depth = 0;
+  int depth = 0, deeper = 0;   // the parts around it, and those beyond most_parts
   std::uint64_t hashes[Parameters + 1]{};  // 0: no name of its own
   int wanted = -1, length = 0;             // once `length` is set, `way` holds the wanted name
 
@@ -33,10 +33,10 @@ struct names_in_files {
     for (; i > 9; i /= 10) digits[n++] = char('0' + i % 10);
     digits[n++] = char('0' + i);
     for (int k = 0; k < n / 2; ++k) std::swap(digits[k], digits[n - 1 - k]);
-    if (depth < most_parts) ++depth;
+    ++(depth < most_parts ? depth : deeper);
     name({digits, std::size_t(n)});
   }
-  constexpr void end_part() { --depth; }
+  constexpr void end_part() { --(deeper > 0 ? deeper : depth); }
   /// The last part of the way gets this name: a number, or what Named gives.
   constexpr void name(std::string_view given) {
     ends[depth] = ends[depth - 1];

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -104,11 +105,12 @@ inline void keep_largest(std::span<double> p, std::size_t k, double mass) {
 
 }  // namespace detail
 
-/// Keeps the k largest probabilities (top-k). throws: data_error for k < 1 and as keep_largest does
-/// needs: a sum of 1, so that the mass of 2 is never reached and only k limits
+/// Keeps the k largest probabilities (top-k).
+///
+/// throws: data_error for k < 1 and as keep_largest does
 inline void keep_top_k(std::span<double> p, int k) {
   if (k < 1) detail::throw_error<data_error>({"top-k: expected 1 or more, got ", k});
-  detail::keep_largest(p, std::size_t(k), 2);
+  detail::keep_largest(p, std::size_t(k), std::numeric_limits<double>::infinity());
 }
 /// Keeps the fewest probabilities whose sum is at least `mass` in (0, 1] (top-p, nucleus sampling).
 ///

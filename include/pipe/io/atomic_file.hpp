@@ -24,7 +24,7 @@ namespace pp {
 /// law:    after commit() the bytes and the name are on disk; a program that is killed leaves at
 ///         most the temporary file, which the next writer of that name removes
 /// throws: file_error with the name and the reason; the temporary file is then removed, and `path`
-///         is unchanged
+///         is unchanged, but for one case: see commit()
 class atomic_file {
  public:
   /// Removes temporary files that killed programs have left for this name, then creates and locks

@@ -10,7 +10,8 @@ namespace pp::detail {
 
 /// CRC-32C (Castagnoli), reflected, initial value and final xor 0xFFFFFFFF.
 ///
-///         and 32 parity bits", 1993; known answers in RFC 3720, appendix B.4
+/// source: Castagnoli et al., "Optimization of cyclic redundancy-check codes with 24 and 32 parity
+///         bits", 1993; known answers in RFC 3720, appendix B.4
 constexpr std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t remainder = 0xFFFFFFFF;
   for (char const c : bytes) {

@@ -236,7 +236,8 @@ function drawRows({d, rows}) {
   drawAxis(c, d, height);
 }
 function box(c, r, i, x, y, w, h) {
-  const kind = r.kind[i], own = paint[kind][r.shade[i] & 3];
+  const kind = r.kind[i], shade = Math.min(r.shade[i], paint[kind].length - 1);
+  const own = paint[kind][shade];
   const faded = (showsCritical && !r.critical[i])
       || (picked && r.micro_batch[i] !== picked.micro_batch);
   const apart = w > 3 ? 0.8 : 0;
@@ -244,7 +245,7 @@ function box(c, r, i, x, y, w, h) {
   c.fillStyle = kind === R && w > 4 ? hatched(c, own.fill) : own.fill;
   c.fillRect(x, y, w - apart, h);
   if (kind === BW) {
-    c.fillStyle = paint[2][r.shade[i] & 3].fill;
+    c.fillStyle = paint[2][shade].fill;
     c.fillRect(x + w / 2, y, w / 2 - apart, h);
   }
   if (showsCritical && r.critical[i]) {   // outlined, or filled where an outline has no room

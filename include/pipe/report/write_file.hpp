@@ -15,7 +15,7 @@ namespace pp {
 
 /// Writes a file atomically: see atomic_file.
 ///
-/// throws: file_error, and the previous file is unchanged
+/// throws: file_error, as atomic_file does
 inline void write_file(std::string const& path, std::string_view text) {
   atomic_file file(path);
   file.write(text);
