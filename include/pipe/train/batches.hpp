@@ -90,6 +90,8 @@ class batches {
   /// Number of mini-batches in an epoch, including those before `first`.
   long size() const { return size_; }
 
+  /// An input iterator. The mini-batch is made when the iterator arrives at it, so incrementing an
+  /// iterator changes what another one of the same object reads.
   class iterator {
    public:
     using value_type = batch;
@@ -114,6 +116,9 @@ class batches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  /// Sets current_ to mini-batch `index`; nothing at the end of the epoch.
+  ///
+  /// cost: a view in order; shuffled, a copy of all lists of the mini-batch
   void make(long index) {
     if (index >= size_) return;
     std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples),
@@ -154,7 +159,9 @@ class batches {
   batch data_, current_;
   std::size_t count_;
   long first_, size_ = 0;
+  // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
+  // Copied samples, list after list: lists of ids, and lists of numbers.
   std::vector<int> ids_;
   std::vector<element> numbers_;
 };

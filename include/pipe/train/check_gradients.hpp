@@ -65,12 +65,14 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
     std::vector<double> const& gradients = found[std::size_t(position++)];
     if (gradients.empty()) continue;
     double difference = 0, size = 0, largest_difference = 0, largest = 0;
+    // Every stride-th element, so that the checked ones are spread over the whole parameter.
     std::size_t const stride = (p.values.size() + most - 1) / most;
     for (std::size_t e = 0; e < p.values.size(); e += stride, ++report.elements) {
       double const at = p.values[e];
       auto const loss = [&](double moved) {
         p.values[e] = at + moved;
         trainer.parameters_changed();
+        // evaluate() runs without dropout, which the gradients contain.
         if constexpr (drops_at_random<typename Trainer::model>()) return trainer.gradients(b).loss;
         return trainer.evaluate(b);
       };
@@ -131,6 +133,7 @@ gradient_report check_model(std::uint64_t seed, double step) {
     for (double& x : named[i]) x = 1.5 + x;
     b.named_numbers[i] = named[i];
   }
+  // A stream of random numbers per parameter, disjoint from those of inputs and labels.
   std::uint64_t stream = 100;
   for (auto& p : t.parameters()) {  // away from zeros and ones
     for (std::size_t e = 0; e < p.values.size(); ++e)

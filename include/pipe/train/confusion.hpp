@@ -41,6 +41,9 @@ struct confusion_matrix {
 
 namespace detail {
 
+/// Checks that there are `classes` scores for each label.
+///
+/// throws: data_error for fewer than 2 classes, or outputs.size() != labels.size() * classes
 template <class T>
 void check_scores(std::span<T const> outputs, std::span<int const> labels, std::size_t classes) {
   if (classes < 2 || outputs.size() / classes != labels.size() || outputs.size() % classes != 0)
@@ -59,6 +62,8 @@ void for_each_prediction(std::span<T const> outputs, std::span<int const> labels
     if (labels[i] >= 0) use(labels[i], argmax(outputs.subspan(i * classes, classes)));
 }
 
+/// The confusion matrix of scores of type T, see confusion. Sizes are checked before the matrix is
+/// allocated.
 template <class T>
 confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> labels,
                               int classes) {

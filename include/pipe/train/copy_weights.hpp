@@ -68,6 +68,7 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
                              detail::require_law(s);
                              return detail::misfit_of_shape(t.shape, s.shape);
                            });
+  // All numbers are checked before the first is written.
   std::vector<std::string> problems;
   auto const check = [&](std::string const& name, auto const& values) {
     using number = typename decltype(target_parameter::values)::value_type;

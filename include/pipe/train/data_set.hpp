@@ -70,6 +70,7 @@ typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t f
                               std::size_t samples) {
   typename Trainer::batch part = data;
   for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, list_name const&) {
+    // An empty list is a missing one, see count.
     if (!list.empty()) list = std::span(list).subspan(first * numbers, samples * numbers);
   });
   return part;

@@ -24,6 +24,8 @@ namespace detail {
 inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   namespace fs = std::filesystem;
   std::error_code error;
+  // Link by link, because weakly_canonical resolves no link to a missing file. The limit ends
+  // cycles.
   for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path, error)); ++links) {
     fs::path const to = fs::read_symlink(path, error);
     if (error) break;
@@ -32,6 +34,7 @@ inline std::filesystem::path where_it_leads(std::filesystem::path path) {
   fs::path const absolute = fs::absolute(path, error);
   fs::path const canonical = fs::weakly_canonical(absolute, error);
   fs::path const found = error ? absolute.lexically_normal() : canonical;
+  // Without a trailing slash, so that "a/" and "a" are equal.
   return found.has_filename() ? found : found.parent_path();
 }
 
@@ -58,6 +61,7 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
   }
   struct stat wanted{}, found{};
   if (::stat(file.c_str(), &wanted) != 0) return false;
+  // The file may be a hard link to one of the folder's: all of them are compared by inode.
   auto const options = fs::directory_options::skip_permission_denied;
   for (auto at = fs::recursive_directory_iterator(folder, options, error);
        !error && at != fs::end(at); at.increment(error))
@@ -83,6 +87,7 @@ struct file_use {
 /// Devices and pipes may be shared.
 inline void require_distinct(std::vector<file_use> const& uses) {
   using way = file_use::way;
+  // Whether a path exists and is neither a file nor a folder.
   auto const is_shared = [](std::string const& path) {
     struct stat about{};
     return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);

@@ -99,6 +99,8 @@ class metrics_log {
   }
 
  private:
+  // Sinks are held by shared_ptr, because std::function needs a copyable target and a sink that
+  // owns a file may only be movable. A copy of the log writes to the same sinks.
   std::vector<std::function<void(step_metrics const&)>> sinks_;
 };
 
@@ -139,6 +141,7 @@ class metrics_file {
       else
         append(row, at->value, 9), ++found;
     }
+    // Fewer columns filled than metrics given: one has no column, or two have one name.
     if (found < m.scalars.size()) refuse(m);
     file_.append(row + '\n');
   }
@@ -157,6 +160,8 @@ class metrics_file {
     for (char const c : name) quotes.append(c == '"' ? 2 : 1, c);
     return quotes + '"';
   }
+  /// Throws data_error that lists the metrics of the record which have no column or are given
+  /// twice.
   [[noreturn]] void refuse(step_metrics const& m) const {
     std::string why;
     for (auto s = m.scalars.begin(); s != m.scalars.end(); ++s) {

@@ -25,6 +25,7 @@ struct renamed {
 };
 using name_map = std::vector<renamed>;
 
+/// Whether an entry's side is a prefix: it ends in a dot or is empty.
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }
 
 /// The source names of all names: the longest entry that matches replaces a name's beginning; names

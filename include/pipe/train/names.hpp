@@ -29,6 +29,7 @@ struct name_observer {
   void end_part() { way.pop_back(); }
   void name(std::string_view given) { way.back() = std::string(given); }
   void parameter(int index, file_name const& file) {
+    // Indices ascend; those in between are later places of shared parameters, without a name.
     found.resize(std::size_t(index));
     std::string all;
     for (std::string const& part : way) all += part + ".";
@@ -36,12 +37,15 @@ struct name_observer {
   }
 };
 
+/// Describes the model once more, to a builder with the observer. The argument only has the type of
+/// the model's base, and may be null.
 template <class... Items>
 std::vector<parameter_name> names_of(Model<Items...> const*) {
   using l = lowering<Items...>;
   builder<typename l::leaves, graph_size{}, name_observer> b(first_of<Items...>::input);
   l::run(b);
   std::vector<parameter_name> names = b.observer().found;
+  // Later places at the end of the model, too, have empty names.
   names.resize(std::size_t(b.sizes().parameters));
   return names;
 }

@@ -45,6 +45,7 @@ constexpr int find_family(detail::layers<Family...> all) {
   if constexpr (requires { typename O::family; }) {
     return detail::leaf_index<typename O::family>(all);
   } else {
+    // The last entry ends the search: no family holds O.
     bool const holds[] = {Family::template holds<O>()..., true};
     int i = 0;
     while (!holds[i]) ++i;
@@ -58,6 +59,7 @@ namespace detail {
 template <class... O>
 struct option_set {
   static constexpr int given = sizeof...(O), families = leaf_count(option_families{});
+  /// The list of `all`; only its type is used.
   template <class... Family>
   static constexpr layers<O..., typename Family::fallback...> with_fallbacks(layers<Family...>) {
     return {};
@@ -73,6 +75,7 @@ struct option_set {
       if (family_of[i] == family) return i;
     return -1;
   }
+  /// Position of a family's option in `all`.
   template <class Family>
   static constexpr int place() {
     constexpr int family = leaf_index<Family>(option_families{});

@@ -265,6 +265,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
+  /// The settings of a new trainer, after all checks that need no memory.
+  ///
+  /// throws: data_error for a setting out of range; error as check_at_construction
   [[gnu::cold]] static settings checked(settings s) {
     detail::require_ieee_arithmetic();
     compiled::check_at_construction();
@@ -283,10 +286,14 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     else
       return std::type_identity<detail::nothing_wrong>{};
   }
+  /// The chunks with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
+  /// A job on a checked batch, with the seed and the number of the next step.
+  ///
+  /// throws: data_error for a batch out of range
   detail::job prepare(batch const& b, detail::job::kind what) {
     detail::job j;
     j.what = what;
@@ -297,6 +304,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return j;
   }
 
+  /// Runs one training step. A skipped step is not counted, but discards accumulated gradients.
+  ///
+  /// needs: the engine has been entered
   step_result step_by(batch const& b, double learning_rate) {
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
@@ -310,6 +320,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return r;
   }
 
+  /// A training job without an update.
+  ///
+  /// throws: error while accumulated gradients are pending; data_error for a batch out of range
   detail::job prepare_gradients(batch const& b) {
     if (accumulated_.count() > 0)
       detail::throw_error<error>({"gradients(): ", accumulated_.count(),

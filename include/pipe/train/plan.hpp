@@ -100,6 +100,7 @@ struct plan_of {
     scratch = rank_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
       if (s.rank != rank) continue;
+      // In the order of memory_use. What no stage accounts for is scratch.
       long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
                                s.transposed_bytes, s.saved_bytes,    s.boundary_bytes,
                                s.buffer_bytes};
@@ -108,6 +109,7 @@ struct plan_of {
         scratch -= of_stage[k];
       }
     }
+    // Insertion sort: uses of equal size keep the order of memory_use.
     for (int i = 1; i < memory_uses; ++i)
       for (int k = i; k > 0 && shares[k].bytes > shares[k - 1].bytes; --k) {
         memory_share const smaller = shares[k - 1];

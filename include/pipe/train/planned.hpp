@@ -62,12 +62,15 @@ struct planned_pipeline {
                        micro_batches = option<option_family::micro_batches>::value,
                        samples = option<option_family::micro_batch_size>::value,
                        threads = option<option_family::threads>::host_threads;
+  /// As in pipeline_schedule: earlier micro-batches recompute, those from this one on keep all
+  /// values.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
   static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
 
   static graph_view graph() { return *all().graph; }
   static int const* cuts() { return all().compilation.model().cuts; }
+  /// By top-level layer.
   static view<unit_cost> costs() { return all().compilation.costs(); }
   static int group_count() { return all().compilation.model().numbers.count; }
   static run_time_problem const& times() { return all().problem; }
@@ -87,9 +90,12 @@ struct planned_pipeline {
     heap_array<update_range> updates;
     int update_count = 0;
     long state = 0;
+    /// One of the two, for facts that both share, such as places of parameters.
     heap_stage const& any() const { return *(keeping ? keeping : dropping); }
   };
 
+  /// All results of the passes. The order of the members is that of their computation: each reads
+  /// those before it.
   struct everything {
     std::unique_ptr<typename M::graph_type> graph;
     heap_compilation compilation;
@@ -131,6 +137,7 @@ struct planned_pipeline {
           {"a model of ", g->size.units, " layers: expected at most as many stages, got ", stages});
     return g.release();
   }
+  /// Lays out the values of each stage, and finds the places and update ranges of its parameters.
   static std::vector<stage> lay_out_stages(heap_compilation const& c) {
     std::vector<stage> all_stages(static_cast<std::size_t>(stages));
     for (int s = 0; s < stages; ++s) {
@@ -149,6 +156,9 @@ struct planned_pipeline {
     }
     return all_stages;
   }
+  /// Times and saved bytes of every stage, see pipeline_schedule::make_problem.
+  ///
+  /// throws: error if the sums of a plan could overflow, see is_countable
   static run_time_problem make_problem(heap_compilation const& c,
                                        std::vector<stage> const& stage_of) {
     if (!is_countable(c.costs(), samples, micro_batches))
@@ -178,6 +188,8 @@ struct planned_pipeline {
     return table;
   }
 
+  /// Fills e.map with the sizes and offsets that compiled_pipeline::memory() has. Launches are only
+  /// counted, and tables of actions are not linked, since nothing runs.
   static void map_memory(everything& e) {
     compiled_model const& m = e.compilation.model();
     std::vector<detail::slot_count> slots;  // of the boundary before each stage and after the last

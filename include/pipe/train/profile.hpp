@@ -62,6 +62,7 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
                         micro_batches = compiled::micro_batches;
   // By layer: times of every repeat and micro-batch.
   std::vector<std::vector<long>> forward(layers), backward(layers);
+  // Repeat -1 is the warm-up, which is not counted.
   for (int repeat = -1; repeat < repeats; ++repeat) {
     std::vector<long> sums[2] = {std::vector<long>(layers * micro_batches),
                                  std::vector<long>(layers * micro_batches)};
@@ -122,6 +123,7 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
   auto const array = [&](char const* of, std::vector<long> const& nanoseconds) {
     std::string text = std::string("  static constexpr long ") + of + "_nanoseconds[] = {\n";
     for (std::size_t l = 0; l < nanoseconds.size(); ++l) {
+      // Layer names are aligned as comments at column 20.
       std::string const number = "      " + std::to_string(nanoseconds[l]) + ",";
       text += number + std::string(number.size() < 20 ? 20 - number.size() : 1, ' ') + "// " +
               std::to_string(l) + " " + times.layers[l] + "\n";

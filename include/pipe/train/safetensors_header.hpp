@@ -40,7 +40,9 @@ struct safetensors_header {
   std::vector<safetensors_place> tensors;  ///< in the order of their bytes, then of the header
   safetensors_metadata metadata;
 
+  /// The maximum size of a header.
   static constexpr std::uint64_t most_bytes = 100'000'000;
+  /// The maximum number of extents of a shape, for reading and for writing.
   static constexpr std::size_t most_extents = 32;
 };
 
@@ -73,6 +75,7 @@ class safetensors_header_reader {
   safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
                             std::string const& file)
       : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
+    // The format allows no white space before the object, which JSON does.
     if (text.substr(0, 1) != "{") json_.refuse("'{' as the first byte");
     json_.object("'{'", [&](std::string const& name) {
       json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + in_quotes(name));
@@ -88,6 +91,7 @@ class safetensors_header_reader {
   safetensors_header header;
 
  private:
+  /// Throws data_error about the file, or about one of its tensors.
   [[noreturn]] void refuse(std::string const& what) const { throw data_error(file_ + ": " + what); }
   [[noreturn]] void refuse(std::string const& name, std::string const& what) const {
     refuse("tensor " + in_quotes(name) + ": " + what);
@@ -177,6 +181,7 @@ class safetensors_header_reader {
   void check_names() const {
     std::vector<std::string_view> names;
     for (safetensors_place const& p : header.tensors) names.push_back(p.name);
+    // Equal names are neighbours after sorting.
     std::sort(names.begin(), names.end());
     auto const twice = std::adjacent_find(names.begin(), names.end());
     if (twice != names.end()) refuse(std::string(*twice), "occurs twice");

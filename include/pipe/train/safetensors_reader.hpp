@@ -50,6 +50,8 @@ inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* 
 ///         the format
 class safetensors_reader {
  public:
+  /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns, so that it is refused
+  /// instead of waiting for a writer.
   explicit safetensors_reader(std::string path)
       : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
     struct stat about{};
@@ -79,10 +81,15 @@ class safetensors_reader {
   }
 
  private:
+  /// Throws data_error with the name of the file.
   [[noreturn]] void refuse(std::string const& what) const {
     throw data_error("'" + name_ + "': " + what);
   }
 
+  /// Fills `to` with bytes from position `at` of the file or of the memory.
+  ///
+  /// needs: for memory, [at, at + to.size()) is inside it
+  /// throws: file_error if reading fails, data_error if the file ends before
   void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
       std::copy_n(bytes_.begin() + std::ptrdiff_t(at), to.size(), to.begin());
@@ -126,6 +133,7 @@ class safetensors_reader {
 
   std::string name_;
   detail::file_descriptor file_;
+  // The source if file_ is not open.
   std::span<std::byte const> bytes_;
   std::uint64_t data_begin_ = 0, data_bytes_ = 0;
   detail::safetensors_header header_;

@@ -136,6 +136,7 @@ inline void write_safetensors(std::string const& path,
                               std::vector<safetensors_entry> const& tensors,
                               detail::safetensors_metadata const& metadata = {}) {
   std::vector<detail::safetensors_place> places;
+  // By name, since place_tensors changes the order; it also refuses names that are not unique.
   std::map<std::string_view, std::span<std::byte const>> bytes;
   for (safetensors_entry const& t : tensors) {
     places.push_back({t.name, t.type, t.shape});

@@ -55,6 +55,8 @@ struct stored_type_properties {
 
 }  // namespace detail
 
+/// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is not
+/// known.
 inline constexpr detail::stored_type_properties properties_of_types[detail::stored_types + 1] = {
     {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
     {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
@@ -95,6 +97,7 @@ Bits little_endian(std::byte const* from) {
     for (std::size_t i = 0; i < sizeof bits; ++i) bits = Bits(bits | Bits(from[i]) << 8 * i);
   return bits;
 }
+/// Writes an integer as little-endian bytes without alignment.
 template <class Bits>
 void put_little_endian(Bits bits, std::byte* to) {
   if constexpr (std::endian::native == std::endian::little)

@@ -41,24 +41,29 @@ namespace detail {
 struct protobuf_message {
   std::string bytes;
 
+  /// Wire type 0; a negative int64, cast to unsigned, takes ten bytes.
   void whole_number(int field, std::uint64_t value) {
     append_varint(std::uint64_t(field) << 3);
     append_varint(value);
   }
+  /// Wire type 2: a string, or the bytes of an embedded message.
   void text(int field, std::string_view value) {
     append_varint(std::uint64_t(field) << 3 | 2);
     append_varint(value.size());
     bytes += value;
   }
+  /// Wire type 1, a double.
   void number(int field, double value) {
     append_varint(std::uint64_t(field) << 3 | 1);
     append_little_endian(std::bit_cast<std::uint64_t>(value));
   }
+  /// Wire type 5, a float.
   void number(int field, float value) {
     append_varint(std::uint64_t(field) << 3 | 5);
     append_little_endian(std::bit_cast<std::uint32_t>(value));
   }
 
+  /// Appends the sizeof(Bits) bytes of an unsigned number, the lowest first, on any byte order.
   template <class Bits>
   void append_little_endian(Bits value) {
     for (std::size_t i = 0; i < sizeof value; ++i) bytes += char(value >> 8 * i & 0xFF);
@@ -158,6 +163,7 @@ class tensorboard_file {
       try {
         return record_file(name, record_file::start::fresh);
       } catch (file_error const&) {
+        // The name is taken: the next suffix. Any other failure is the caller's.
         if (!std::filesystem::exists(name, reason)) throw;
       }
     }

@@ -63,6 +63,7 @@ class text_data {
   void draw(std::uint64_t seed, std::uint64_t step, std::span<int> tokens,
             std::span<int> labels) const {
     check_size(tokens, labels);
+    // A window reads context_ + 1 bytes: the label of its last byte is the byte after it.
     std::uint64_t const places = std::uint64_t(training_bytes() - context_);
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
       detail::philox_block const bits = random_block(seed, stream | step, std::uint64_t(i));
@@ -175,6 +176,7 @@ class text_data {
 
   int context_;
   int files_ = 0;
+  // The training bytes, then those held out.
   std::vector<unsigned char> bytes_;
 };
 

@@ -70,6 +70,8 @@ concept has_named_parameters = requires(Trainer& trainer) {
   trainer.parameters_changed();
 };
 
+/// Views of a trainer's parameters in the order of parameters(), with their names and shapes in
+/// files.
 template <has_named_parameters Trainer>
 auto named_parameters(Trainer& trainer) {
   using element = typename decltype(trainer.parameters().front().values)::element_type;
@@ -129,6 +131,8 @@ void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std:
                  run.resize(length), stored.resize(length);
                  for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
                  encode(type, std::span<T const>(run), bytes.data() + at * size);
+                 // Read back, because a number that is too large becomes infinite only by rounding
+                 // to the type.
                  decode(type, bytes.data() + at * size, std::span<T>(stored));
                  for (std::size_t i = 0; i < length; ++i)
                    if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))

@@ -31,6 +31,7 @@ class chain_table {
         (each_of<typename Work::template programs<S, true>>(visit), ...);
     }(std::make_integer_sequence<int, Work::stages>{});
   }
+  /// Calls visit for the programs of one stage: forward, backward and, if backward is split, W.
   template <class Programs, class Visit>
   static constexpr void each_of(Visit visit) {
     visit.template operator()<Programs, program::forward>();
@@ -44,6 +45,7 @@ class chain_table {
     each_program([&]<class Programs, program P>() { n += Programs::template chains<P>.count; });
     return n;
   }();
+  /// The distinct kernels, of which `count` are used.
   struct memory {
     list<chain_kernel, most> items;
     int count = 0;
@@ -68,6 +70,7 @@ class chain_table {
 /// A backend's chain rule with launch numbers, for the programs of Work.
 template <class Rule, class Work>
 struct numbered_chains : Rule {
+  /// The launch number of a chain kernel: after those of all kernel groups.
   static constexpr int number(chain_kernel const& k) {
     return Work::passes::groups + position_of(k, chain_table<Work>::kernels);
   }

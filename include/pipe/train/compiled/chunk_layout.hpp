@@ -59,6 +59,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
     c.bytes += align_up(bytes);
     return at;
   };
+  // A ring without slots takes no bytes but counts as one slot, since a slot is found modulo it.
   auto const take_ring = [&](long stride, int slots) {
     return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
   };
@@ -75,6 +76,8 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.transposed_bytes = b.transposed;
   long pending = 0;
   bool rereads_result = false, rereads_gradient = false;
+  // Records of both sets of programs have rings of their own; pending records share one ring, whose
+  // slots are as large as the larger set needs.
   auto const add_records = [&](layout_totals const& of, int most, ring& records) {
     if (most == 0) return;
     records = take_ring(of.bytes.record, f.in_flight < most ? f.in_flight : most);

@@ -83,6 +83,7 @@ struct compiled_pipeline {
           static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
     return p;
   }();
+  /// Bytes of workspace for the most demanding optimizer update of all stages.
   template <int... S>
   static constexpr long update_workspace(std::integer_sequence<int, S...>) {
     long most = 0;
@@ -101,6 +102,7 @@ struct compiled_pipeline {
   }();
 
   static constexpr int tie_count = count_ties(M::graph);
+  /// The ties of all stages, see find_ties.
   template <int... S>
   static constexpr auto list_ties(std::integer_sequence<int, S...>) {
     list<tie, tie_count> all;
@@ -113,6 +115,8 @@ struct compiled_pipeline {
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
   /// compiler or at first use, as the schedule is: see once.
   struct make_memory {
+    /// Describes all chunks, then each rank: its chunks and shared memory first, staging and
+    /// bookkeeping after them.
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
       memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
@@ -139,6 +143,7 @@ struct compiled_pipeline {
     if (!std::is_constant_evaluated()) make_launches(std::make_integer_sequence<int, stages>{});
     return once<by_compiler, make_memory>::get();
   }
+  /// Makes the launches of all stages.
   template <int... S>
   [[gnu::cold]] static void make_launches(std::integer_sequence<int, S...>) {
     (stage<S>::make_launches(), ...);
@@ -222,6 +227,7 @@ struct compiled_pipeline {
       return steps;
     }
   };
+  /// By rank: the steps of training and of evaluation; views of tables that live until the end.
   static auto const& steps() { return once<false, make_steps>::get(); }
 
   // ---- the plan ----

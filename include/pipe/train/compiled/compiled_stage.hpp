@@ -30,6 +30,7 @@ struct compiled_stage {
   /// Either set of programs, for facts that both share, such as places of parameters.
   using any_programs = programs<!Work::some_keep>;
 
+  /// The rank that holds the stage.
   static constexpr int rank = rank_of(schedule::where, Work::ranks, S);
 
   /// Whether values from another stage arrive in a slot of this stage: it is on another rank, and
@@ -38,8 +39,10 @@ struct compiled_stage {
     return Work::transport::copies && rank_of(schedule::where, Work::ranks, other) != rank;
   }
 
+  /// Parameters of the stage, with buffers and tied ones.
   static constexpr int parameter_count = passes::ranges[S].parameters.size();
 
+  /// Where each parameter lies in the chunk, in model order.
   static constexpr auto places = [](auto...) {
     list<parameter_place, parameter_count> all;
     pp::detail::place_parameters(passes::whole, passes::ranges[S],
@@ -48,6 +51,7 @@ struct compiled_stage {
     return all;
   }();
 
+  /// The result of find_update_ranges: at most one range per parameter, of which `count` are used.
   struct update_memory {
     list<update_range, parameter_count> ranges;
     int count = 0;
@@ -74,12 +78,14 @@ struct compiled_stage {
     return most;
   }
 
+  /// The lists of a program. Their contents are made by make_launches_of, at run time.
   template <class Programs, program P>
   static constexpr program_view view_of() {
     return {Programs::template launch_list<P>.items.items,
             Programs::template launch_list<P>.operands.items,
             Programs::template launch_list<P>.items.size()};
   }
+  /// Makes the launches of every program of a set, at run time.
   template <class Programs>
   static void make_launches_of() {
     Programs::template launches<program::forward>();
@@ -90,6 +96,8 @@ struct compiled_stage {
       Programs::template launches<program::backward>();
     }
   }
+  /// The programs of a set, the gradients that pass through the stage, and in the last stage the
+  /// address of the logits.
   template <class Programs>
   static constexpr program_set describe_set() {
     program_set set;
@@ -108,6 +116,8 @@ struct compiled_stage {
     return set;
   }
 
+  /// The inputs of lay_out_chunk. Micro-batches before first_kept run programs that recompute, the
+  /// others programs that keep what backward reads.
   static constexpr chunk_facts facts() {
     chunk_facts f;
     if constexpr (Work::some_keep) f.keeping = programs<false>::totals();

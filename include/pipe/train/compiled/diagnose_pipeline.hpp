@@ -17,12 +17,16 @@
 namespace pp {
 
 namespace wrong {
+/// The first argument of a Pipeline is a complete type without Model as a base.
 template <class... What>
 struct first_argument_of_a_pipeline_must_be_a_model;
+/// The first argument of a Pipeline is declared but not defined.
 template <class... What>
 struct model_must_be_complete_before_it_is_trained;
+/// The first argument has Model as a base, but not a public one.
 template <class... What>
 struct model_must_be_derived_from_publicly;
+/// No parameter of the model is trained: that is, none has `trained` set.
 template <class... What>
 struct no_parameters_to_train;
 }  // namespace wrong
@@ -47,6 +51,7 @@ constexpr auto diagnose_no_model() {
 /// The diagnosis of a model without trained parameters.
 template <class M>
 struct parameter_check {
+  /// Whether M has a trained parameter.
   static constexpr bool any() {
     for (int i = 0; i < M::graph.size.parameters; ++i)
       if (M::graph.parameters[i].trained) return true;
@@ -59,10 +64,13 @@ struct parameter_check {
       return diagnosis_of<wrong::no_parameters_to_train, M>();
   }
 };
+/// The diagnosis of the options alone, in the form that first_finding takes.
 template <class Set>
 struct all_options_check {
   static constexpr auto diagnose() { return diagnose_options<Set>(); }
 };
+/// The diagnosis of the options together with the model M, in the form that first_finding takes.
+/// needs: M is valid
 template <class M, class Set>
 struct all_options_for_model_check {
   static constexpr auto diagnose() { return diagnose_options_for<M, Set>(); }
@@ -98,6 +106,7 @@ using checked_pipeline = compiled_pipeline<
                typename Set::template get<option_family::precision>,
                typename Set::template get<option_family::averaging>, PortableHost>>>;
 
+/// Whether Given is a model without an error; false for a type that is no model.
 template <class Given>
 constexpr bool is_valid_model() {
   if constexpr (model_type<Given>) return Given::valid;

@@ -27,6 +27,7 @@
 namespace pp {
 
 namespace wrong {
+/// The estimated time of a step does not fit the sums of a plan, see is_countable.
 template <class... What>
 struct step_is_too_large;
 }  // namespace wrong
@@ -50,6 +51,7 @@ struct pipeline_schedule {
   static constexpr int stages = option<option_family::stages>::value;
   static constexpr int ranks = stages / schedule::chunks_per_rank;
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
+  /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
   using passes = compilation<M, stages, option<option_family::partition>, samples,
@@ -68,8 +70,10 @@ struct pipeline_schedule {
                                                        option<option_family::products>>;
   using chains = std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>,
                                     no_chains>;
+  /// The programs of stage S. Drops: backward recomputes the values that forward drops.
   template <int S, bool Drops>
   using programs = typename passes::template programs<S, Drops, chains>;
+  /// The distinct kernels of chains; none for a backend without a chain rule.
   static constexpr view<chain_kernel> chain_kernels() {
     if constexpr (chain_rule::any)
       return chain_table<pipeline_schedule>::kernels;
@@ -97,6 +101,7 @@ struct pipeline_schedule {
   /// Whether the schedule is made and proved at compile time, or at run time on first use.
   static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
 
+  /// Maker of the unproved table, of compile-time capacity if by_compiler.
   struct make_schedule {
     static constexpr auto make() {
       if constexpr (by_compiler)
@@ -130,6 +135,7 @@ struct pipeline_schedule {
       return found.ok() ? detail::check_runs(filled()) : found;
     }
   };
+  /// The result of all checks of the table. cost: at run time, that of the checks at the first call
   static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
 
   /// The proved table, on which everything below depends.
@@ -178,6 +184,7 @@ struct pipeline_schedule {
 
   // ---- consequences of a valid schedule ----
 
+  /// Maker of the simulated timeline. throws: as table()
   struct make_timeline {
     static constexpr auto make() { return simulate(problem, table()); }
   };
@@ -200,6 +207,7 @@ struct pipeline_schedule {
   /// chunks in turn. A group has as many micro-batches as the smallest boundary has slots, so no
   /// action of a group waits for a slot: ranks with several chunks overlap and cannot deadlock.
   struct make_evaluation {
+    /// Micro-batches of a group: the fewest activation slots of a boundary, or all for one stage.
     template <int... S>
     static constexpr int together(std::integer_sequence<int, S...>) {
       int least = micro_batches;
@@ -207,6 +215,7 @@ struct pipeline_schedule {
         if (least > n.activation) least = n.activation;
       return least;
     }
+    /// Empty rows: of compile-time capacity if by_compiler, otherwise on the heap.
     static constexpr auto no_rows() {
       if constexpr (by_compiler)
         return detail::static_rows<action, ranks, micro_batches * schedule::chunks_per_rank>{};

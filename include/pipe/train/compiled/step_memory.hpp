@@ -68,6 +68,7 @@ struct step_memory {
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
                              graph_view const& g, int streams, chunk_description* chunks,
                              tie const* ties, int tie_count) {
+    // Staging comes first, so that staging_bytes and bookkeeping_bytes are two adjacent ranges.
     constexpr int stages = Work::stages;
     long from = rank.bytes;
     auto const take = [&](long bytes) {
@@ -75,12 +76,14 @@ struct step_memory {
       rank.bytes += align_up(bytes);
       return at;
     };
+    // The bit after the last input stands for the labels, as in inputs_read.
     for (int i = 0; i <= g.inputs.count; ++i)
       if (inputs_read >> i & 1) rank.staging[i] = take(staged * batch_bytes(g, i));
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;
     if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+    // A transport that copies gives every rank the losses, not only the rank of the last stage.
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {

@@ -24,6 +24,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   update_range* last = nullptr;
   for (int i = 0; i < parameters.count; ++i) {
     parameter const& p = parameters.items[by_offset[i]];
+    // All later parameters in memory are tied or not trained.
     if (!p.trained || p.tied_to >= 0) break;
     bool const whole = detail::updates_whole<Optimizer>(p.kind);
     long const n = padded<Element>(p.elements());
@@ -40,6 +41,7 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
       last = ranges.items + ranges.count - 1;
     }
   }
+  // Each range has its own part of the state, padded to the alignment of parameters.
   long state = 0;
   for (int i = 0; i < ranges.count; ++i) {
     ranges.items[i].state = state;

@@ -35,6 +35,7 @@ struct backend : detail::any_family {
     static constexpr bool needs_cublaslt = detail::needs_cublaslt(products::products);
   };
 
+  /// The backend's own checks, then whether the optimizer's workspace is a constant expression.
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<backend>;

@@ -11,10 +11,13 @@
 namespace pp {
 
 namespace wrong {
+/// A type in the list of options that belongs to no family.
 template <class... What>
 struct option_is_unknown;
+/// An option by the name that another framework gives it; the message names what to use instead.
 template <class... What>
 struct there_is_no_such_option;
+/// Two options of one family.
 template <class... What>
 struct option_is_given_twice;
 }  // namespace wrong
@@ -41,6 +44,7 @@ template <class O>
 struct unknown_option_check {
   static constexpr auto diagnose() { return diagnosis_of<wrong::option_is_unknown, O>(); }
 };
+/// The diagnosis of O: see unknown_option_check.
 template <class O, class... Family>
 constexpr auto diagnose_unknown(layers<Family...>) {
   if constexpr (requires { typename O::use_instead; })
@@ -49,10 +53,12 @@ constexpr auto diagnose_unknown(layers<Family...>) {
     return first_finding<type_check<Family, O>..., unknown_option_check<O>>();
 }
 
+/// The first finding of all families, in their order, each about its own option.
 template <class Options, class... Family>
 constexpr auto diagnose_each(layers<Family...>) {
   return first_finding<option_check<Family, Options>...>();
 }
+/// The first finding of all families about their options for model M.
 template <class M, class Options, class... Family>
 constexpr auto diagnose_each_for(layers<Family...>) {
   return first_finding<model_check<Family, M, Options>...>();

@@ -42,6 +42,7 @@ struct any_family {
 }  // namespace detail
 
 namespace wrong {
+/// The number of an option is below its minimum.
 template <class... What>
 struct number_must_be_positive;
 template <class... What>

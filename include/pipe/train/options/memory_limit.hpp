@@ -26,6 +26,7 @@ struct MemoryLimit {
 };
 
 namespace wrong {
+/// A rank's planned memory is above the limit. The message lists the uses of its memory.
 template <class... What>
 struct memory_limit_is_exceeded;
 
@@ -40,6 +41,8 @@ template <memory_use What, long Bytes>
 struct Takes;
 }  // namespace wrong
 
+/// The family of the memory limit. Here only its sign is checked; the limit itself needs the plan,
+/// see diagnose_memory_limit.
 struct option_family::memory_limit : detail::any_family {
   using fallback = MemoryLimit<0>;
 

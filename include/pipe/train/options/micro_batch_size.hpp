@@ -24,6 +24,7 @@ struct MicroBatchSize {
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
 
 namespace wrong {
+/// A micro-batch of the model would exceed most_samples rows or most_numbers_of_value elements.
 template <class... What>
 struct micro_batch_is_too_large;
 }  // namespace wrong
@@ -41,6 +42,7 @@ constexpr long most_samples_at_once() {
   return by_rows < by_numbers ? by_rows : by_numbers;
 }
 
+/// The family of micro-batch sizes. A mini-batch has at most most_samples samples.
 struct option_family::micro_batch_size : detail::any_family {
   using fallback = MicroBatchSize<1>;
 

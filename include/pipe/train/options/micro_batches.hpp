@@ -18,6 +18,8 @@ struct MicroBatches {
   static constexpr int value = N;
 };
 
+/// The family of micro-batch counts. Their upper bound is that of the samples of a mini-batch, see
+/// option_family::micro_batch_size.
 struct option_family::micro_batches : detail::any_family {
   using fallback = MicroBatches<1>;
 

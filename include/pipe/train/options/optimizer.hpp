@@ -14,6 +14,7 @@
 namespace pp {
 
 namespace wrong {
+/// A type has part of an optimizer's members.
 template <class... What>
 struct optimizer_is_incomplete;
 }  // namespace wrong

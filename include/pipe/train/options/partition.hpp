@@ -16,10 +16,13 @@
 namespace pp {
 
 namespace wrong {
+/// A policy cannot cut the model into the number of stages, or its cuts are not ascending.
 template <class... What>
 struct cuts_must_ascend_and_make_as_many_stages;
+/// The profile of a policy has another number of layers than the model.
 template <class... What>
 struct profile_is_of_another_model;
+/// A type has a member `cut`, but is no partition_policy.
 template <class... What>
 struct partition_is_incomplete;
 }  // namespace wrong
@@ -63,6 +66,7 @@ struct cut_call {
     auto const gradients = differentiate<count_gradients(M::graph)>(M::graph);
     gradient_view const backward = gradients;
     graph_view const forward = M::graph;
+    // Costs of forward, B and W by top-level layer, without recomputation.
     list<unit_cost, layers> costs;
     add_costs(op_list::forward, forward.ops, costs.items);
     add_costs(op_list::input_gradients, backward.input_ops, costs.items);
@@ -114,6 +118,7 @@ struct partition : detail::any_family {
       return std::type_identity<detail::nothing_wrong>{};
   }
 
+  /// Checks the profile's number of layers, then that of the stages, then the cuts themselves.
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     using option = typename Options::template get<partition>;

@@ -11,6 +11,7 @@
 namespace pp {
 
 namespace wrong {
+/// A type has part of a precision's members.
 template <class... What>
 struct precision_is_incomplete;
 }  // namespace wrong

@@ -14,12 +14,16 @@
 namespace pp {
 
 namespace wrong {
+/// A type has part of a schedule's members.
 template <class... What>
 struct schedule_is_incomplete;
+/// A schedule with `trains` false: forward only.
 template <class... What>
 struct schedule_does_not_train;
+/// The ranks would have different numbers of chunks.
 template <class... What>
 struct stages_are_no_multiple_of_the_chunks_per_rank;
+/// A schedule with replicas of chunks, or with updates before the end of a step.
 template <class... What>
 struct pipeline_keeps_one_copy_of_each_weight;
 }  // namespace wrong

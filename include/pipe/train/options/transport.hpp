@@ -49,6 +49,7 @@ constexpr member missing_of_transport() {
     return arrive_and_wait;
   if constexpr (!requires(T& t) { requires std::same_as<decltype(t.cancel_barrier(1)), bool>; })
     return cancel_barrier;
+  // Only a transport whose ranks read each other's memory needs publish and wait.
   if constexpr (!requires { typename constants<is_read(T::copies)>; }) {
     return none;
   } else if constexpr (!bool(T::copies)) {
@@ -64,6 +65,7 @@ constexpr member missing_of_transport() {
 }  // namespace detail
 
 namespace wrong {
+/// A member type `transport` lacks a member that concept transport needs.
 template <class... What>
 struct transport_is_incomplete;
 }  // namespace wrong

@@ -34,9 +34,11 @@ class accumulation {
   }
 
  private:
+  /// The divisor of the loss of all mini-batches, as job::loss_terms for one.
   double terms() const { return counted_ > 0 ? counted_ : 1; }
 
   int count_ = 0;
+  // Terms of the first mini-batch, by which all gradients are divided; terms of all.
   double first_terms_ = 0, counted_ = 0;
   double loss_ = 0;  // summed over all terms
   long samples_ = 0;

@@ -39,6 +39,7 @@ struct batch_of {
 
   input_values<0> inputs;
   label_values labels;
+  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
 
@@ -76,6 +77,7 @@ void take_input(Batch const& b, std::size_t samples, job& j) {
   if (in.of_loss && j.what == job::kind::infer) return;
   auto const values = input_of<I>(b);
   std::size_t const expected = samples * std::size_t(in.form.elements());
+  // Input 0 determines the number of samples, so its size needs no check here.
   if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
   if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
   j.input[I] = values.data();
@@ -126,6 +128,7 @@ void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
   j.label = b.labels.data();
   j.counted = loss_terms_of(b);
+  // A divisor of 1 for a batch in which no label counts: its sums are 0, and 0 / 0 would be NaN.
   j.loss_terms = j.gradient_terms = j.counted > 0 ? j.counted : 1;
 }
 

@@ -30,6 +30,7 @@ struct fault_place {
   bool forward = true;
   bool is_one = false;  ///< false: no fault
 
+  /// Strict order of places. In backward the later chunk comes first.
   bool is_before(fault_place const& other) const {
     if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
     if (forward != other.forward) return forward;
@@ -43,6 +44,7 @@ struct fault_place {
 class nonfinite_search {
  public:
   [[gnu::cold]] explicit nonfinite_search(int ranks) : by_rank_(ranks) {}
+  /// The callback of a job; `self` is the nonfinite_search.
   static void watch(void* self, launch_seen const& seen) {
     static_cast<nonfinite_search*>(self)->look(seen);
   }
@@ -56,6 +58,8 @@ class nonfinite_search {
   }
 
  private:
+  /// Notes a launch of one rank, if it is earlier than the rank's fault and has a value that is not
+  /// finite. The order is compared first: it needs no data of the operands.
   [[gnu::cold]] void look(launch_seen const& seen) {
     fault_place p{
         seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true};

@@ -17,14 +17,17 @@
 namespace pp {
 
 namespace wrong {
+/// A batch is accessed by a name that no input of the model has.
 template <class... What>
 struct model_has_no_input_with_that_name;
+/// The element type of a list is not that of the model: int for ids, else float or double.
 template <class... What>
 struct inputs_have_the_wrong_type;
 template <class... What>
 struct labels_have_the_wrong_type;
 template <class... What>
 struct outputs_have_the_wrong_type;
+/// The braces of a batch have a third list: only the first input and the labels go there.
 template <class... What>
 struct further_inputs_are_given_by_name;
 

@@ -28,6 +28,7 @@ double loss_terms(std::span<Label const> labels, std::span<Weight const> weights
     check_size({"input ", Loss::weights::name.view()}, weights.size(),
                labels.size() / std::size_t(Loss::labels_are_ids ? 1 : columns));
   check_weights(weights);
+  // A loss that sums its terms has no divisor; labels and weights have been checked all the same.
   if (Loss::sums) return 1;
   auto const weight = [&](std::size_t row) { return weights.empty() ? 1.0 : double(weights[row]); };
   double count = 0;

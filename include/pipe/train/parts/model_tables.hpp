@@ -12,6 +12,7 @@ namespace pp::detail {
 /// Run-time tables of model M.
 template <class M>
 struct model_tables {
+  /// By parameter, in model order.
   static constexpr auto parameters = [](auto...) {
     list<parameter, M::graph.size.parameters> all;
     for (int i = 0; i < all.size(); ++i) all[i] = M::graph.parameters[i];

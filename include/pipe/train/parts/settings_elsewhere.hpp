@@ -14,11 +14,13 @@
 namespace pp {
 
 namespace wrong {
+/// A setting by a name that the library does not have; the message names what to use instead.
 template <class... What>
 struct there_is_no_such_setting;
 }  // namespace wrong
 
 namespace instead {
+// Incomplete types, whose names are words of the message.
 struct optimizer_and_in_it_learning_rate;
 struct optimizer_and_in_it_weight_decay;
 struct optimizer_and_in_it_momentum;
@@ -57,10 +59,12 @@ struct number_setting {
   constexpr number_setting() = default;
   constexpr number_setting(double) {}
 };
+/// A setting that some optimizers have: an error for an Owner without it.
 template <class Owner, bool Has, text Name>
 using setting_if = std::conditional_t<Has, number_setting,
                                       no_such_setting<Owner, Name, instead::another_optimizer>>;
 
+// Which settings an optimizer has, by the names of its members.
 template <class O>
 concept has_momentum = requires(O o) { o.momentum; };
 template <class O>
