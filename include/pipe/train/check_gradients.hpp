@@ -25,8 +25,8 @@ namespace detail {
 /// largest element.
 struct gradient_report {
   double worst = 0;            ///< maximum over all parameters
-  int worst_parameter = -1;    ///< its number in the model
-  double smallest = INFINITY;  ///< smallest norm of a gradient: at 0 the check would be vacuous
+  int worst_parameter = -1;    ///< its position in parameters()
+  double smallest = INFINITY;  ///< smallest norm of differences: at 0 the check would be vacuous
   long elements = 0;           ///< number of elements checked
   bool ok(double tolerance = 1e-6) const {
     return worst < tolerance && smallest > 0 && elements > 0;
@@ -60,9 +60,9 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
   for (auto const& p : trainer.parameters())
     found.emplace_back(p.gradients.begin(), p.gradients.end());
   gradient_report report;
-  int index = 0, position = 0;
+  int position = -1;
   for (auto& p : trainer.parameters()) {
-    std::vector<double> const& gradients = found[std::size_t(position++)];
+    std::vector<double> const& gradients = found[std::size_t(++position)];
     if (gradients.empty()) continue;
     double difference = 0, size = 0, largest_difference = 0, largest = 0;
     // Every stride-th element, so that the checked ones are spread over the whole parameter.
@@ -88,9 +88,8 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
     double const far =
         std::max(relative, largest > 0 ? largest_difference / largest : largest_difference);
     if (report.worst_parameter < 0 || !(far <= report.worst))
-      report.worst = far, report.worst_parameter = index;
+      report.worst = far, report.worst_parameter = position;
     report.smallest = std::min(report.smallest, std::sqrt(size));
-    ++index;
   }
   trainer.parameters_changed();
   return report;
