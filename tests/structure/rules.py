@@ -15,7 +15,7 @@
 * Lines of include/ have at most WIDTH columns.
 * A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
 * Comments and pages use the field's words: none of WORDS.
-* At least COMMENTS percent of the lines of include/, blank ones apart, are comments and nothing else.
+* At least COMMENTS percent of the lines of include/ are comments and nothing else.
 * The comment above a kernel has a `shape:` line: above a host kernel, a kernel body and a __global__ function.
 * No file holds an absolute path of somebody's machine.
 """
@@ -256,7 +256,6 @@ def check_prose(root):
 
 def check_share(root):
     lines = [line.strip() for p in sorted((root / "include").rglob("*")) if p.suffix in CODE for line in p.read_text().splitlines()]
-    lines = [line for line in lines if line]
     comments = sum(line.startswith("//") for line in lines)
     if len(lines) >= FEW_LINES and 100 * comments < COMMENTS * len(lines):
         yield f"include/pipe:1: {100 * comments / len(lines):.2f} % of {len(lines)} lines are comments; there are at least {COMMENTS} %"
