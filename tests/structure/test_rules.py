@@ -87,7 +87,8 @@ class Rules(unittest.TestCase):
     def test_headers_have_a_share_of_comments(self):
         def tree(comments):  # FEW_LINES lines, of which the licence is a comment too
             code = FEW_LINES - comments - 1
-            return {"include/pipe/backend/a.inl": LICENCE + "  // A reason.\n" * comments + "int x;  // trailing\n" * (code - 9) + "\n" * 9}
+            lines = "  // A reason.\n" * comments + "int x;  // trailing\n" * (code - 9) + "\n" * 9
+            return {"include/pipe/backend/a.inl": LICENCE + lines}
         enough = COMMENTS * FEW_LINES // 100 - 1
         self.assertEqual([], self.problems(tree(enough)))
         self.assertEqual([f"include/pipe:1: {COMMENTS - 0.1:.2f} % of {FEW_LINES} lines are comments; there are at least {COMMENTS} %"],
