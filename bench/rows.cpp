@@ -106,7 +106,7 @@ class stage {
     return all;
   }
   static long elements(detail::operand x) {
-    if (x.where == detail::space::value) return long(passes::values.elements[x.index]) * C::samples;
+    if (x.where == detail::space::value) return passes::values.batch_elements(x.index);
     return passes::forward.parameters[x.index].elements();
   }
   void* memory(detail::operand x, long count) {

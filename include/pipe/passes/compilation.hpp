@@ -37,6 +37,7 @@ struct fused_model {
   static constexpr graph_view forward = M::graph;
   static constexpr graph_size sizes = M::graph.size;
   static constexpr int units = sizes.units;
+  /// A copy, since constants that name the graph are slow to compile: see compiled_model.
   static constexpr repetition_list noted = M::graph.repetitions;
   static constexpr view<repetition> repetitions{noted.items, noted.count};
   static constexpr gradient_size gradient_sizes = count_gradients(M::graph);

@@ -129,26 +129,19 @@ class fused_copies {
     int const next = in_.copy_with(ops_.items[end].unit);
     if (next < 0 || next == copy_ || stage_at(begin) != stage_at(end - 1)) return false;
     int const shift = begin - model_.op;
-    op const* const ops = ops_.items;
-    int const* const uses = uses_;
-    segment const* const segments = f.segments.items + model_.segment;
     for (int i = 0; i < model_.segments; ++i) {
-      int const last = segments[i].end - 1;
-      for (int at = segments[i].begin; at < last; ++at) {
-        operand const a = ops[at].out[0], b = ops[at + shift].out[0];
-        if ((a.where == space::value ? uses[a.index] : 0) !=
-            (b.where == space::value ? uses[b.index] : 0))
-          return false;
-      }
+      segment const s = f.segments.items[model_.segment + i];
+      for (int at = s.begin; at + 1 < s.end; ++at)
+        if (readers(ops_.items[at].out[0]) != readers(ops_.items[at + shift].out[0])) return false;
     }
     return true;
   }
+  constexpr int readers(operand x) const { return x.where == space::value ? uses_[x.index] : 0; }
 
   /// Appends the segments and operands of the model, shifted to the copy that begins at op `begin`.
   ///
   /// cost: an assignment per operand; no group is described or compared
   constexpr void push(int begin, fused_sinks& f) const {
-    op const* const ops = ops_.items;
     int const shift = begin - model_.op, first = f.operands.count;
     int const added = first - f.segments.items[model_.segment].first;
     int const units = ops_.items[begin].unit - ops_.items[model_.op].unit;
@@ -157,17 +150,15 @@ class fused_copies {
       s.begin += shift;
       s.end += shift;
       s.first += added;
-      s.first_origin = ops[s.begin].origin;
-      s.last_origin = ops[s.end - 1].origin;
+      s.first_origin = ops_.items[s.begin].origin;
+      s.last_origin = ops_.items[s.end - 1].origin;
       s.unit = short(s.unit + units);
-      f.segments.items[f.segments.count++] = s;
+      f.segments.push_back(s);
     }
-    int const* const sources = sources_;
-    operand* const to = f.operands.items + first;
     for (int i = 0; i < model_.operands; ++i) {
-      int const source = sources[i];
-      op const* const o = ops + begin + source / 16;
-      to[i] = source & 8 ? o->out[source & 7] : o->in[source & 7];
+      int const source = sources_[i];
+      op const& o = ops_.items[begin + source / 16];
+      f.operands.items[first + i] = source & 8 ? o.out[source & 7] : o.in[source & 7];
     }
     f.operands.count = first + model_.operands;
   }

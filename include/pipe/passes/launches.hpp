@@ -119,8 +119,8 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
       address const at = places.resolve(p, x);
       long elements = 0;
       if ((from.written[g] >> k & 1) && at.where != region::none)
-        elements = is_value ? long(from.values.elements[x.index]) * from.values.samples
-                            : from.parameter_elements[x.index];
+        elements =
+            is_value ? from.values.batch_elements(x.index) : from.parameter_elements[x.index];
       bool const is_wide = !is_value || from.values.is_wide(x.index);
       placed[n] = placed_operand{at, elements, is_wide, with.unit};
     }

@@ -158,7 +158,7 @@ class value_layout {
     chain_walk walk{chains};
     bool const chained = chains.count > 0;
     occurrence* const seen = scratch_.seen[int(p)];
-    range const values = r_.values, gradients = r_.gradients;
+    stage_range const r = r_;  // compilers evaluate members of locals faster
     for (int i = 0; i < order.count; ++i) {
       scheduled_segment const at = order.items[i];
       fused_view const fused = m_.fused.of[int(at.list)];
@@ -173,13 +173,8 @@ class value_layout {
           if (x.where == space::label) reads_labels_ = true;
           continue;
         }
-        int v = x.index - values.begin;  // r_.local(x.index), without a call
-        if (x.index >= values.end) {
-          if (x.index < gradients.begin || x.index >= gradients.end) continue;
-          v = x.index - gradients.begin + values.size();
-        } else if (v < 0) {
-          continue;
-        }
+        int const v = r.local(x.index);
+        if (v < 0) continue;
         if (seen[v].first < 0) seen[v].first = time;
         seen[v].last = time;
       }

@@ -28,11 +28,12 @@ struct value_table {
   /// Whether the value is of the type of parameters.
   ///
   /// law: gradients are never wide, as only forward values can be statistics
-  constexpr bool is_wide(int v) const { return v < is_statistic.count && is_statistic.items[v]; }
+  constexpr bool is_wide(int v) const { return is_forward(v) && is_statistic.items[v]; }
+  /// The numbers of a micro-batch.
+  constexpr long batch_elements(int v) const { return long(elements.items[v]) * samples; }
   /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
-    bool const is_wide = v < is_statistic.count && is_statistic.items[v];
-    return align_up(long(elements.items[v]) * samples * (is_wide ? widths.element : widths.value));
+    return align_up(batch_elements(v) * (is_wide(v) ? widths.element : widths.value));
   }
 };
 

@@ -75,9 +75,9 @@ struct job {
   double gradient_terms = 1;  ///< divisor of gradients in backward
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
-  /// The samples of the mini-batches accumulated before this one; the commit of buffers divides by
-  /// first_sample + samples.
-  long first_sample = 0;      ///< index of the first sample, for random bits
+  /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
+  /// this one have. The commit of buffers divides by first_sample + samples.
+  long first_sample = 0;
   bool updates = true;        ///< train: false computes gradients only
   bool continues = false;     ///< train: accumulates onto the gradients of the previous run
   bool is_continued = false;  ///< train: the next run accumulates onto these gradients
