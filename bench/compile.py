@@ -136,7 +136,7 @@ def main():
             some = {name: programs[name] for name in ("empty", "12 blocks", "96 blocks")}
             measure("clang++", some, 1, pathlib.Path(folder))
         if "nvcc" in compilers:
-            by_nvcc = measure("nvcc", on_gpu, 1, pathlib.Path(folder))
+            by_nvcc = measure("nvcc", on_gpu, ROUNDS, pathlib.Path(folder))
         print("the proof of a schedule, P = 8, M = 32; `headers`: none")
         proofs = {"headers": NO_PROOF} | {name: PROOF.replace("FAMILY", name) for name in FAMILIES}
         slowest = {}

@@ -126,7 +126,7 @@ class Gpt(unittest.TestCase):
             #include "gpt.hpp"
             constexpr auto& stages = Trainer<pp::OneFOneB>::plan.stages;
             static_assert(stages[0].end_layer == 1 && stages[3].first_layer == 19);
-            static_assert(Trainer<pp::OneFOneB>::compiled::problem.cost(0).forward == 900);
+            static_assert(Trainer<pp::OneFOneB>::compiled::times().cost(0).forward == 900);
             """)
 
     def test_every_schedule_and_a_second_run_give_the_same_bits(self):

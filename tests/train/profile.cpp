@@ -53,33 +53,33 @@ constexpr bool cuts_are() {
 using Even = Small<Stages<4>, ByProfile<even_profile>>;
 static_assert(cuts_are<Even, 2, 4, 6>());
 static_assert(Even::plan.imbalance == 1 && Even::plan.stages[2].share == 0.25);
-static_assert(Even::compiled::problem.cost(0).forward == 20);
-static_assert(Even::compiled::problem.cost(0).backward_input +
-                  Even::compiled::problem.cost(0).backward_weight ==
+static_assert(Even::compiled::times().cost(0).forward == 20);
+static_assert(Even::compiled::times().cost(0).backward_input +
+                  Even::compiled::times().cost(0).backward_weight ==
               40);
 static_assert(Even::compiled::timeline().makespan == (4 + 3) * (20 + 40));
 
 using Uneven = Small<Stages<3>, ByProfile<uneven_profile>>;
 static_assert(cuts_are<Uneven, 6, 7>());
 static_assert(!cuts_are<Small<Stages<3>>, 6, 7>());
-static_assert(Uneven::compiled::problem.cost(1).forward == 900 &&
-              Uneven::compiled::problem.cost(2).forward == 0);
+static_assert(Uneven::compiled::times().cost(1).forward == 900 &&
+              Uneven::compiled::times().cost(2).forward == 0);
 static_assert(Uneven::plan.imbalance == 903.0 * 3 / (18 + 903 + 500));
 
 // A schedule that splits backward gets both parts of it.
 using Split = Small<Stages<4>, ByProfile<even_profile>, laws::LateWeights>;
-static_assert(Split::compiled::problem.cost(1).backward_input > 0);
-static_assert(Split::compiled::problem.cost(1).backward_input +
-                  Split::compiled::problem.cost(1).backward_weight ==
+static_assert(Split::compiled::times().cost(1).backward_input > 0);
+static_assert(Split::compiled::times().cost(1).backward_input +
+                  Split::compiled::times().cost(1).backward_weight ==
               40);
 
 // What runs again takes its time again, as much as forward at most.
 using Again = Small<Stages<4>, ByProfile<even_profile>, GPipe, RecomputeAll>;
-static_assert(Again::compiled::problem.cost(0).backward_input +
-                  Again::compiled::problem.cost(0).backward_weight >
+static_assert(Again::compiled::times().cost(0).backward_input +
+                  Again::compiled::times().cost(0).backward_weight >
               40);
-static_assert(Again::compiled::problem.cost(0).backward_input +
-                  Again::compiled::problem.cost(0).backward_weight <=
+static_assert(Again::compiled::times().cost(0).backward_input +
+                  Again::compiled::times().cost(0).backward_weight <=
               60);
 
 /// Whether a list of ops has one that begins a launch at a layer: only such a layer has a time of

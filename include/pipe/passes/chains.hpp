@@ -30,22 +30,22 @@ inline constexpr int most_operands = chain_kernel::most * group::max_slots;
 
 /// A program before its operands have addresses.
 struct unplaced_program {
-  compiled_model const* m = nullptr;
+  per_op_list<fused_view> fused;  // see compiled_model
+  group_numbers numbers;
   group const* shapes = nullptr;  // by number of the group
+  int samples = 1;                // of a micro-batch
   view<scheduled_segment> order{};
 
   constexpr int size() const { return order.count; }
   /// The segment of launch i, and the number of its group among those of all lists.
   constexpr segment const& segment_of(int i) const {
-    return m->fused[order[i].list].segments[order[i].index];
+    return fused[order[i].list].segments[order[i].index];
   }
-  constexpr int group_of(int i) const {
-    return m->numbers.number(order[i].list, segment_of(i).group);
-  }
+  constexpr int group_of(int i) const { return numbers.number(order[i].list, segment_of(i).group); }
   constexpr group const& shape(int i) const { return shapes[group_of(i)]; }
   /// The operand in a slot of launch i; none for slot -1.
   constexpr operand operand_of(int i, int slot) const {
-    return slot < 0 ? operand{} : m->fused[order[i].list].operands[segment_of(i).first + slot];
+    return slot < 0 ? operand{} : fused[order[i].list].operands[segment_of(i).first + slot];
   }
 };
 

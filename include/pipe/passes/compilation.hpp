@@ -10,6 +10,7 @@
 #pragma once
 
 #include <pipe/base/list.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/passes/costs.hpp>
 #include <pipe/passes/partition.hpp>
 #include <pipe/passes/recompute.hpp>
@@ -35,7 +36,9 @@ struct fused_model {
 
   /// The forward graph, and the gradients of its values and parameters.
   static constexpr graph_view forward = M::graph;
-  static constexpr graph_size sizes = M::graph.size;
+  /// The graph without ops and values.
+  static constexpr graph_view outline = model_tables<M>::outline;
+  static constexpr graph_size sizes = M::graph_type::size;
   static constexpr int units = sizes.units;
   /// A copy, since constants that name the graph are slow to compile: see compiled_model.
   static constexpr repetition_list noted = M::graph.repetitions;
@@ -45,6 +48,15 @@ struct fused_model {
   static constexpr gradient_view backward = gradients;
   /// Forward values and gradients, in one numbering.
   static constexpr int value_count = sizes.values + gradient_sizes.values;
+
+  /// By parameter, whether backward reads it transposed: see gradient_view.
+  static constexpr auto transposed = [](auto...) {
+    list<bool, sizes.parameters> is;
+    for (int p = 0; p < is.size(); ++p) is[p] = backward.transposed[p];
+    return is;
+  }();
+  /// The values that the loss makes and reads.
+  static constexpr int loss = forward.loss().out[0].index, logits = forward.loss().in[0].index;
 
   /// The numbers of the random streams as kernels read them from memory: 0, 1, 2 ...
   static constexpr int stream_count = count_streams(forward.ops);
@@ -151,11 +163,23 @@ struct fused_model {
   }();
   static constexpr ops_by_list ops =
       lists_of(forward, backward, view<op>{recomputed_ops.items, recomputed.ops});
+  /// The ops of one list, for constants that need no other: see compiled_model.
+  template <op_list L>
+  static constexpr view<op> ops_of() {
+    if constexpr (L == op_list::forward)
+      return forward.ops;
+    else if constexpr (L == op_list::input_gradients)
+      return backward.input_ops;
+    else if constexpr (L == op_list::weight_gradients)
+      return backward.weight_ops;
+    else
+      return {recomputed_ops.items, recomputed.ops};
+  }
   /// Costs per unit and sample.
   static constexpr auto costs = [](auto...) {
     list<unit_cost, units> c = training_costs;
     if constexpr (recomputed.ops > 0)
-      add_costs(op_list::recompute, ops[op_list::recompute], c.items);
+      add_costs(op_list::recompute, ops_of<op_list::recompute>(), c.items);
     return c;
   }();
 
@@ -172,8 +196,8 @@ struct fused_model {
     n.operands = count_backward_uses(forward, backward, n.by_backward.items);
     n.by_all = n.by_backward;
     if constexpr (recomputed.ops > 0) n.by_recompute = n.by_backward;
-    count_other_uses(forward, ops[op_list::recompute], boundaries.items, recomputed.dropped.items,
-                     recompute::keeps_last,
+    count_other_uses(forward, ops_of<op_list::recompute>(), boundaries.items,
+                     recomputed.dropped.items, recompute::keeps_last,
                      use_memory{n.by_all.items, n.by_backward.items, n.by_recompute.items},
                      n.operands);
     return n;
@@ -181,6 +205,8 @@ struct fused_model {
   static constexpr per_op_list<int const*> uses =
       uses_by_list(counted.by_all.items, counted.by_backward.items,
                    recomputed.ops > 0 ? counted.by_recompute.items : counted.by_backward.items);
+
+  static constexpr per_op_list<int> logits_read = reads_of(logits, uses);
 
   template <int Ops, int Operands>
   struct fuse_memory {
@@ -207,7 +233,7 @@ struct fused_model {
       list<int, count + 1> after;
       fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
       list<int, bound> sources;
-      fuse(ops[L], repetitions, uses[L], stage_of_unit.items,
+      fuse(ops_of<L>(), repetitions, uses[L], stage_of_unit.items,
            fuse_scratch{hashes.items, after.items, sources.items}, out);
       f.segment_count = out.segments.count;
       f.operand_count = out.operands.count;
@@ -222,25 +248,32 @@ struct fused_model {
 
   // ---- kernel groups, for the backend to instantiate ----
 
+  /// At most as many groups as the lists have distinct ones.
+  template <int Recomputed, int Groups>
   struct number_memory {
-    list<int, fuse_list<op_list::recompute>.distinct_count> recomputed;
+    list<int, Recomputed> recomputed;
+    list<group, Groups> shapes;
     group_numbers numbers;
   };
-  /// The numbers of all groups, as yet without their pointer to the recomputed ones.
-  static constexpr number_memory numbered = [](auto...) {
-    number_memory n;
+  /// The numbers of all groups, as yet without their pointer to the recomputed ones, and what the
+  /// groups are.
+  static constexpr auto numbered = [](auto...) {
+    constexpr int again = fuse_list<op_list::recompute>.distinct_count;
+    number_memory<again, fuse_list<op_list::forward>.distinct_count +
+                             fuse_list<op_list::input_gradients>.distinct_count +
+                             fuse_list<op_list::weight_gradients>.distinct_count + again>
+        n;
     n.numbers = number_groups(kernels, n.recomputed.items);
+    group_numbers numbers = n.numbers;
+    numbers.recomputed = n.recomputed.items;
+    describe_groups(kernels, numbers, n.shapes.items);
     return n;
   }();
   static constexpr group_numbers numbers{numbered.numbers.first, numbered.recomputed.items,
                                          numbered.numbers.count};
   static constexpr int groups = numbers.count;
   /// By number: the description of each kernel group.
-  static constexpr auto shapes = [](auto...) {
-    list<group, groups> all;
-    describe_groups(kernels, numbers, all.items);
-    return all;
-  }();
+  static constexpr view<group> shapes{numbered.shapes.items, groups};
   static constexpr group const& group_at(int g) { return shapes[g]; }
   /// By number: the slots that the group writes, as a bit mask.
   static constexpr auto written = [](auto...) {
@@ -253,7 +286,7 @@ struct fused_model {
 
   /// By parameter of the model.
   static constexpr auto parameter_elements = [](auto...) {
-    view<parameter> const all = forward.parameters;
+    view<parameter> const all = outline.parameters;
     list<long, sizes.parameters> n;
     for (int p = 0; p < all.count; ++p) n[p] = all.items[p].elements();
     return n;
@@ -273,11 +306,10 @@ struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> 
 
   /// All of it as one value, which the passes over single stages read.
   static constexpr compiled_model whole = [](auto...) {
-    op const& loss = fused::forward.loss();
-    return compiled_model{fused::forward.parameters,
-                          fused::backward.transposed,
-                          loss.out[0].index,
-                          loss.in[0].index,
+    return compiled_model{fused::outline.parameters,
+                          fused::transposed.items,
+                          fused::loss,
+                          fused::logits,
                           fused::stages,
                           fused::cuts.items,
                           fused::stage_of_unit.items,
@@ -285,7 +317,7 @@ struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> 
                           fused::boundaries,
                           fused::recomputed.dropped.items,
                           fused::fused_lists,
-                          reads_of(loss.in[0].index, fused::uses),
+                          fused::logits_read,
                           fused::numbers,
                           fused::written.items,
                           splits_backward};

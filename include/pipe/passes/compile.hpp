@@ -265,12 +265,13 @@ class heap_stage {
     heap_array<char> turn(parameters);
     lay_out_parameters(m, r, turn.begin(), out, totals_.bytes);
 
-    heap_array<occurrence> seen(long(program_count) * values);
-    heap_array<scratch_block> forward_blocks(2L * values + 1), backward_blocks(2L * values + 1);
+    view<program> const run = programs_of(m.splits_backward);
+    heap_array<occurrence> seen(long(run.count) * values);
+    heap_array<scratch_block> forward_blocks(r.values.size() + 1), backward_blocks(values + 1);
     layout_scratch scratch{{}, forward_blocks.begin(), backward_blocks.begin()};
-    for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen.begin() + long(p) * values;
+    for (int i = 0; i < run.count; ++i) scratch.seen[int(run[i])] = seen.begin() + long(i) * values;
     value_layout pass(m, r, stage, drops, scratch);
-    for (program p : programs_of(m.splits_backward)) {
+    for (program p : run) {
       heap_array<scheduled_segment>& order = order_[int(p)];
       order = heap_array<scheduled_segment>(length_of(p, r, drops));
       order_program(m.fused, r, p, drops, order.begin());

@@ -83,8 +83,8 @@ struct occurrence {
   constexpr bool any() const { return first >= 0; }
 };
 
-/// Working memory of laying out: an item for each value of the stage in each program, initially
-/// default, and room for all blocks of scratch.
+/// Working memory of laying out: for each program that runs an item for each value of the stage,
+/// initially default; a block for each forward value, one for each value, and one more in both.
 struct layout_scratch {
   occurrence* seen[program_count]{};
   scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;

@@ -29,7 +29,7 @@ struct stage_range {
 
 /// The results of the passes over a whole model, which the passes over its stages read. It has no
 /// ops: EDG's compilers (nvcc's, too) copy all that a constant points to, directly or not, for each
-/// constant expression that names it.
+/// constant expression that names it; thrice if a local reference is bound to it.
 struct compiled_model {
   view<parameter> parameters;
   bool const* transposed = nullptr;  // by parameter, see gradient_view

@@ -33,23 +33,45 @@ struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
   static constexpr bool splits_backward = C::splits_backward, drops = Drops;
 
-  template <program P>
-  static constexpr auto order = [](auto...) {
-    list<scheduled_segment, length_of(P, range, Drops)> o;
-    order_program(C::fused_lists, range, P, Drops, o.items);
+  /// The programs that the schedule runs. Each list below is one constant for all of them, which
+  /// nvcc compiles faster than one for each: see compiled_model.
+  static constexpr view<program> run = programs_of(splits_backward);
+  /// The number of segments of the programs that run before p; of all, if p does not run.
+  static constexpr int segments_before(program p) {
+    int n = 0;
+    for (int i = 0; i < run.count && run[i] != p; ++i) n += length_of(run[i], range, Drops);
+    return n;
+  }
+  static constexpr int segments = segments_before(program{program_count});
+
+  /// The segments of the programs, one program after the other.
+  static constexpr auto orders = [](auto...) {
+    list<scheduled_segment, segments> o;
+    for (int i = 0; i < run.count; ++i)
+      order_program(C::fused_lists, range, run[i], Drops, o.items + segments_before(run[i]));
     return o;
   }();
+  static constexpr view<scheduled_segment> order_of(program p) {
+    return {orders.items + segments_before(p), length_of(p, range, Drops)};
+  }
+  /// needs: the schedule runs P
   template <program P>
-  static constexpr view<scheduled_segment> order_view{order<P>.items, order<P>.size()};
+  static constexpr view<scheduled_segment> order = order_of(P);
 
   // ---- chains ----
 
+  static constexpr unplaced_program unplaced_of(program p) {
+    return unplaced_program{C::fused_lists, C::numbers, C::shapes.items, C::samples, order_of(p)};
+  }
   template <program P>
-  static constexpr unplaced_program unplaced{&C::whole, C::shapes.items, order_view<P>};
+  static constexpr unplaced_program unplaced = unplaced_of(P);
+  /// The chains of the programs, one program after the other; those of program p are
+  /// [first[p], first[p] + count[p]).
   template <int Most>
   struct chain_memory {
     list<launch_chain, Most> items;
-    int count = 0;
+    int first[program_count]{}, count[program_count]{};
+    int all = 0;
   };
   /// By kernel group, whether it may be in a chain.
   static constexpr auto may_join = [](auto...) {
@@ -58,39 +80,30 @@ struct stage_programs {
       for (int g = 0; g < C::groups; ++g) may[g] = Chains::rule.may_join(C::shapes[g], C::samples);
     return may;
   }();
-  template <program P>
   static constexpr auto chain_list = [](auto...) {
     // A chain has two launches or more.
-    chain_memory<(Chains::any ? order<P>.size() / 2 : 0)> found;
+    chain_memory<(Chains::any ? segments / 2 : 0)> found;
     if constexpr (Chains::any) {
       sink<launch_chain> to{found.items.items};
-      find_chains(Chains::rule, may_join.items, unplaced<P>, to);
-      found.count = to.count;
+      for (int i = 0; i < run.count; ++i) {
+        int const p = int(run[i]);
+        found.first[p] = to.count;
+        find_chains(Chains::rule, may_join.items, unplaced_of(run[i]), to);
+        found.count[p] = to.count - found.first[p];
+      }
+      found.all = to.count;
     }
     return found;
   }();
+  static constexpr view<launch_chain> chains_of(program p) {
+    return {chain_list.items.items + chain_list.first[int(p)], chain_list.count[int(p)]};
+  }
   template <program P>
-  static constexpr view<launch_chain> chains{chain_list<P>.items.items, chain_list<P>.count};
+  static constexpr view<launch_chain> chains = chains_of(P);
   /// Whether a program of the stage has chains: otherwise all values are in memory.
-  static constexpr bool has_chains = [](auto...) {
-    if constexpr (!Chains::any)
-      return false;
-    else if constexpr (splits_backward)
-      return chains<program::forward>.count + chains<program::backward_input>.count +
-                 chains<program::backward_weight>.count >
-             0;
-    else
-      return chains<program::forward>.count + chains<program::backward>.count > 0;
-  }();
+  static constexpr bool has_chains = chain_list.all > 0;
 
   // ---- memory ----
-
-  template <program P>
-  static constexpr void note(value_layout& pass, [[maybe_unused]] bool* in_memory) {
-    pass.note(P, order_view<P>, chains<P>);
-    if constexpr (has_chains)
-      note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, in_memory);
-  }
 
   /// Parameters first, then values: the programs are noted in the order in which they run.
   static constexpr auto layout = [](auto...) {
@@ -104,19 +117,19 @@ struct stage_programs {
         l.transposed.items, {l.passed_values.items}, {l.passed_gradients.items}};
     list<char, parameters> turn;
     lay_out_parameters(C::whole, range, turn.items, out, l.bytes);
-    list<list<occurrence, values>, program_count> seen;
-    list<scratch_block, 2 * values + 1> forward_blocks, backward_blocks;
+    list<occurrence, run.count * values> seen;
+    list<scratch_block, range.values.size() + 1> forward_blocks;
+    list<scratch_block, values + 1> backward_blocks;
     layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
-    for (int p = 0; p < program_count; ++p) scratch.seen[p] = seen[p].items;
+    for (int i = 0; i < run.count; ++i) scratch.seen[int(run[i])] = seen.items + i * values;
     list<bool, has_chains ? values : 0> in_memory;
     if constexpr (has_chains) scratch.in_memory = in_memory.items;
     value_layout pass(C::whole, range, S, Drops, scratch);
-    note<program::forward>(pass, in_memory.items);
-    if constexpr (splits_backward) {
-      note<program::backward_input>(pass, in_memory.items);
-      note<program::backward_weight>(pass, in_memory.items);
-    } else {
-      note<program::backward>(pass, in_memory.items);
+    for (int i = 0; i < run.count; ++i) {
+      view<launch_chain> const joined = chains_of(run[i]);
+      pass.note(run[i], order_of(run[i]), joined);
+      if constexpr (has_chains)
+        note_in_memory(Chains::rule, unplaced_of(run[i]), joined, range, in_memory.items);
     }
     pass.run(out, l);
     l.passed_value_count = out.passed_values.count;
@@ -159,7 +172,20 @@ struct stage_programs {
 
   // ---- launches ----
 
-  /// The launches of a program, chains counted as one, and the operands of all.
+  /// By program, how many launches it has, each chain counted as one, and how many operands.
+  struct launch_counts {
+    int launches[program_count]{}, operands[program_count]{};
+  };
+  static constexpr launch_counts counts = [](auto...) {
+    launch_counts n;
+    for (int i = 0; i < run.count; ++i) {
+      int const p = int(run[i]);
+      view<launch_chain> const joined = chains_of(run[i]);
+      n.launches[p] = count_launches(order_of(run[i]), joined);
+      n.operands[p] = count_operands(C::fused_lists, run[i], range, Drops);
+    }
+    return n;
+  }();
   template <int Launches, int Operands>
   struct launch_memory {
     list<launch, Launches> items;
@@ -168,19 +194,17 @@ struct stage_programs {
   /// The memory of the launches of program P: empty until the program calls launches<P>(), at an
   /// address that is a constant.
   template <program P>
-  static inline launch_memory<count_launches(order_view<P>, chains<P>),
-                              count_operands(C::fused_lists, P, range, Drops)>
-      launch_list{};
+  static inline launch_memory<counts.launches[int(P)], counts.operands[int(P)]> launch_list{};
   /// The launches of program P, made by the first call (thread-safe).
   template <program P>
   static auto const& launches() {
     static bool const made = [] {
       auto& r = launch_list<P>;
       if constexpr (chains<P>.count == 0) {
-        list_launches(C::for_launches, places, P, order_view<P>, r.items.items, r.operands.items);
+        list_launches(C::for_launches, places, P, order<P>, r.items.items, r.operands.items);
       } else {
-        static list<launch, order<P>.size()> single;
-        list_launches(C::for_launches, places, P, order_view<P>, single.items, r.operands.items);
+        static list<launch, order<P>.count> single;
+        list_launches(C::for_launches, places, P, order<P>, single.items, r.operands.items);
         list<int, chains<P>.count> numbers;
         for (int c = 0; c < numbers.size(); ++c) numbers[c] = Chains::number(chain_kernels<P>[c]);
         join_launches(view<launch>{single.items, single.size()}, chains<P>, numbers.items,

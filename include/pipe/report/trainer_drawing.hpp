@@ -33,7 +33,7 @@ drawing drawing_of_plan(
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::template option<option_family::partition>;
   constexpr bool profiled = requires { typename partition::profile; };
-  return drawing_of(compiled::problem, compiled::table(), compiled::timeline(),
+  return drawing_of(compiled::times(), compiled::table(), compiled::timeline(),
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
@@ -44,7 +44,7 @@ drawing drawing_of_last_run(
     Trainer const& trainer,
     std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
   using compiled = typename Trainer::compiled;
-  auto question = compiled::problem;
+  auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
   auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);

@@ -29,18 +29,20 @@ template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
   auto const list = [&]<int I>(std::integral_constant<int, I>) {
-    constexpr std::size_t per_sample = std::size_t(M::graph.inputs[I].form.elements());
-    list_name const further{"input ", detail::input_name<M, I>(), M::graph.inputs[I].of_loss};
+    constexpr std::size_t per_sample =
+        std::size_t(detail::model_tables<M>::inputs[I].form.elements());
+    list_name const further{"input ", detail::input_name<M, I>(),
+                            detail::model_tables<M>::inputs[I].of_loss};
     if constexpr (I == 0)
       use(b.inputs, per_sample, list_name{"inputs"});
-    else if constexpr (M::graph.inputs[I].is_ids)
+    else if constexpr (detail::model_tables<M>::inputs[I].is_ids)
       use(b.named_ids[I], per_sample, further);
     else
       use(b.named_numbers[I], per_sample, further);
   };
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (list(std::integral_constant<int, I>{}), ...);
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }
 

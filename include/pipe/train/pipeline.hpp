@@ -73,9 +73,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// Samples of a full mini-batch, and elements per sample.
   static constexpr int samples = compiled::micro_batches * compiled::samples;
-  static constexpr long inputs_per_sample = M::graph.inputs[0].form.elements();
-  static constexpr long labels_per_sample = compiled::step::label_elements(M::graph);
-  static constexpr long outputs_per_sample = M::graph.output.elements();
+  static constexpr long inputs_per_sample = detail::model_tables<M>::inputs[0].form.elements();
+  static constexpr long labels_per_sample =
+      compiled::step::label_elements(detail::model_tables<M>::outline);
+  static constexpr long outputs_per_sample = detail::model_tables<M>::output.elements();
   /// Whether averages of the parameters are kept: see Averaging.
   static constexpr bool keeps_averages = compiled::averaging::averages;
 
@@ -259,7 +260,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// layer out of range.
   static std::string layer_name(int layer) {
     return std::string(detail::spelled_layer<M>(
-        detail::checked_index<data_error>("layer", layer, M::graph.size.units)));
+        detail::checked_index<data_error>("layer", layer, M::graph_type::size.units)));
   }
   /// The instruction set of the kernels, or the device's name.
   auto runs_on() const { return engine_->runs_on(); }

@@ -78,7 +78,8 @@ struct planned_pipeline {
   static auto const& timeline() { return all().simulated; }
   static auto const& memory() { return all().map; }
   static plan_of<stages, ranks> const& plan() {
-    static plan_of<stages, ranks> const made = make_plan<planned_pipeline>();
+    static plan_of<stages, ranks> const made =
+        make_plan<planned_pipeline>(work::graph(), work::times(), memory());
     return made;
   }
 

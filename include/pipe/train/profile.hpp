@@ -58,7 +58,7 @@ detail::layer_times measure_layers(Trainer& trainer, typename Trainer::batch con
   using compiled = typename Trainer::compiled;
   if (repeats < 1)
     throw error("measure_layers: expected at least 1 repeat, got " + std::to_string(repeats));
-  constexpr std::size_t layers = Trainer::model::graph.size.units,
+  constexpr std::size_t layers = Trainer::model::graph_type::size.units,
                         micro_batches = compiled::micro_batches;
   // By layer: times of every repeat and micro-batch.
   std::vector<std::vector<long>> forward(layers), backward(layers);

@@ -132,15 +132,15 @@ class cuda_engine {
   /// trainer has the same.
   static cuda_order order() {
     std::vector<detail::slot_count> slots;
-    auto const& map = P::memory();
+    auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
-      slots.push_back({map.chunks[c].boundary.slots, map.chunks[c + 1].gradient.slots});
+      slots.push_back({map->chunks[c].boundary.slots, map->chunks[c + 1].gradient.slots});
     auto forward = dynamic_table(P::ranks, P::schedule::where, false);
     for (int r = 0; r < P::ranks; ++r)
-      for (int i = 0; i < map.rank[r].evaluation_count; ++i)
-        forward.push(r, map.rank[r].evaluation[i]);
-    return {cuda::order_of(P::problem, P::table(), slots),
-            cuda::order_of(P::problem, forward, slots)};
+      for (int i = 0; i < map->rank[r].evaluation_count; ++i)
+        forward.push(r, map->rank[r].evaluation[i]);
+    return {cuda::order_of(P::times(), P::table(), slots),
+            cuda::order_of(P::times(), forward, slots)};
   }
 
   /// Waits for the device. Copies and memsets on the default stream are not ordered with the

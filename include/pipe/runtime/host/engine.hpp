@@ -83,8 +83,8 @@ struct runtime_of<Backend> {
   using engine = host_engine<P>;
   template <class P>
   static constexpr long workspace_bytes() {
-    return Backend::template workspace_of<typename P::element>(
-        view<group>{P::passes::shapes.items, P::groups}, P::samples, P::threads);
+    return Backend::template workspace_of<typename P::element>(P::passes::shapes, P::samples,
+                                                               P::threads);
   }
 };
 

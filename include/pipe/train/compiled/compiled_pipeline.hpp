@@ -69,7 +69,7 @@ struct compiled_pipeline {
   // ---- the schedule ----
 
   static constexpr bool by_compiler = work::by_compiler;
-  static constexpr auto const& problem = work::problem;
+  static constexpr auto const& times() { return work::problem; }
   static constexpr auto const& table() { return work::table(); }
   static constexpr auto const& timeline() { return work::timeline(); }
 
@@ -101,13 +101,13 @@ struct compiled_pipeline {
     return of_updates > of_groups ? of_updates : of_groups;
   }();
 
-  static constexpr int tie_count = count_ties(M::graph);
+  static constexpr int tie_count = count_ties(passes::outline);
   /// The ties of all stages, see find_ties.
   template <int... S>
   static constexpr auto list_ties(std::integer_sequence<int, S...>) {
     list<tie, tie_count> all;
     parameter_place const* const places[] = {stage<S>::places.items...};
-    find_ties(passes::forward, places, passes::stage_of_unit.items, all.items);
+    find_ties(passes::outline, places, passes::stage_of_unit.items, all.items);
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
@@ -121,7 +121,7 @@ struct compiled_pipeline {
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
       memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
-      graph_view const& g = passes::forward;
+      graph_view const g = passes::outline;
       list<unsigned, ranks> read;
       ((read[stage<S>::rank] |= step::inputs_read(stage<S>::any_programs::totals(), g)), ...);
       for (int r = 0; r < ranks; ++r) {
@@ -151,14 +151,15 @@ struct compiled_pipeline {
 
   /// Whether there are buffers that steps update.
   static constexpr bool has_buffers = [](auto...) {
-    for (int i = 0; i < M::graph.size.parameters; ++i)
-      if (M::graph.parameters[i].is_committed()) return true;
+    for (parameter const& p : passes::outline.parameters)
+      if (p.is_committed()) return true;
     return false;
   }();
 
   /// The pipeline as the runtime sees it.
   static constexpr pipeline_description description() {
-    auto const& map = memory();
+    auto const* const map = &memory();
+    graph_view const g = passes::outline;
     pipeline_description d;
     d.ranks = ranks;
     d.chunks = stages;
@@ -167,21 +168,21 @@ struct compiled_pipeline {
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;
-    d.loss_rows = int(step::loss_rows(passes::forward));
-    d.chunk = map.chunks.items;
-    d.rank = map.rank.items;
-    d.parameter_count = M::graph.size.parameters;
+    d.loss_rows = int(step::loss_rows(g));
+    d.chunk = map->chunks.items;
+    d.rank = map->rank.items;
+    d.parameter_count = g.parameters.count;
     d.streams = passes::streams.items;
     d.stream_count = passes::stream_count;
     d.ties = ties.items;
     d.tie_count = tie_count;
-    d.inputs = M::graph.size.inputs;
+    d.inputs = g.inputs.count;
     for (int i = 0; i < d.inputs; ++i) {
-      d.input_is_converted[i] = !M::graph.inputs[i].is_ids && !M::graph.inputs[i].of_loss;
-      d.input_bytes[i] = step::batch_bytes(passes::forward, i);
+      d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
+      d.input_bytes[i] = step::batch_bytes(g, i);
     }
-    d.label_bytes = step::batch_bytes(passes::forward, d.inputs);
-    d.output_bytes = samples * M::graph.output.elements() * long(sizeof(value));
+    d.label_bytes = step::batch_bytes(g, d.inputs);
+    d.output_bytes = samples * g.output.elements() * long(sizeof(value));
     d.value_type = dtype_of<value>::value;
     d.scales_loss = precision::scales_loss;
     d.has_buffers = has_buffers;
@@ -211,10 +212,10 @@ struct compiled_pipeline {
   /// first trainer is constructed. Only the header of such a transport includes
   /// schedule/communication.hpp, to keep it out of pipe.hpp.
   struct order_training {
-    static auto make() { return communicate(problem, table(), slots_of_boundaries()); }
+    static auto make() { return communicate(times(), table(), slots_of_boundaries()); }
   };
   struct order_evaluation {
-    static auto make() { return communicate(problem, evaluation_table(), slots_of_boundaries()); }
+    static auto make() { return communicate(times(), evaluation_table(), slots_of_boundaries()); }
   };
   struct make_steps {
     static auto make() {
@@ -233,7 +234,9 @@ struct compiled_pipeline {
   // ---- the plan ----
 
   struct planner {
-    static constexpr auto make() { return make_plan<compiled_pipeline>(); }
+    static constexpr auto make() {
+      return make_plan<compiled_pipeline>(passes::outline, times(), memory());
+    }
   };
   static constexpr auto const& plan() { return once<by_compiler, planner>::get(); }
 

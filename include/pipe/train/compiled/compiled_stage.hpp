@@ -61,7 +61,7 @@ struct compiled_stage {
     update_memory u;
     sink<update_range> ranges{u.ranges.items};
     u.state = find_update_ranges<optimizer, element>(
-        passes::forward.parameters.part(passes::ranges[S].parameters),
+        passes::outline.parameters.part(passes::ranges[S].parameters),
         any_programs::layout.by_offset.items, ranges);
     u.count = ranges.count;
     return u;
@@ -111,8 +111,7 @@ struct compiled_stage {
     set.passed_gradients = Programs::passed_gradients.items;
     set.passed_gradient_count = Programs::passed_gradients.count;
     if constexpr (S == Work::stages - 1)
-      set.output =
-          Programs::template resolve<program::forward>(value_operand(passes::whole.logits));
+      set.output = Programs::template resolve<program::forward>(value_operand(passes::logits));
     return set;
   }
 

@@ -53,8 +53,8 @@ template <class M>
 struct parameter_check {
   /// Whether M has a trained parameter.
   static constexpr bool any() {
-    for (int i = 0; i < M::graph.size.parameters; ++i)
-      if (M::graph.parameters[i].trained) return true;
+    for (parameter const& p : model_tables<M>::parameters)
+      if (p.trained) return true;
     return false;
   }
   static constexpr auto diagnose() {

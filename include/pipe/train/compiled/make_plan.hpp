@@ -14,14 +14,14 @@
 namespace pp::detail {
 
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
-template <class P>
-constexpr plan_of<P::stages, P::ranks> make_plan() {
+///
+/// g: the model, with or without ops and values. problem, map: P::work::times(), P::memory()
+template <class P, class Problem, class Map>
+constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem const& problem,
+                                                 Map const& map) {
   constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,
                 micro_batches = P::micro_batches;
-  graph_view const g = P::work::graph();
   int const* const cuts = P::work::cuts();
-  auto const& problem = P::work::times();
-  auto const& map = P::memory();
   plan_of<stages, ranks> p;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;

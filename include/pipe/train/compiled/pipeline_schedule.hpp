@@ -58,7 +58,7 @@ struct pipeline_schedule {
                              number_widths{int(sizeof(element)), int(sizeof(value))},
                              schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
-  static constexpr graph_view graph() { return passes::forward; }
+  static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }
   /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
   static constexpr int first_kept =

@@ -50,7 +50,7 @@ struct batch_of {
     constexpr int input = input_named<Name>;
     if constexpr (input == 0)
       inputs = values;
-    else if constexpr (M::graph.inputs[input].is_ids)
+    else if constexpr (model_tables<M>::inputs[input].is_ids)
       named_ids[input] = values;
     else
       named_numbers[input] = values;
@@ -63,7 +63,7 @@ template <int I, class Batch>
 auto input_of(Batch const& b) {
   if constexpr (I == 0)
     return b.inputs;
-  else if constexpr (Batch::model::graph.inputs[I].is_ids)
+  else if constexpr (model_tables<typename Batch::model>::inputs[I].is_ids)
     return b.named_ids[I];
   else
     return b.named_numbers[I];
@@ -73,7 +73,7 @@ auto input_of(Batch const& b) {
 template <int I, class Batch>
 void take_input(Batch const& b, std::size_t samples, job& j) {
   using M = typename Batch::model;
-  constexpr input_record in = M::graph.inputs[I];
+  constexpr input_record in = model_tables<M>::inputs[I];
   if (in.of_loss && j.what == job::kind::infer) return;
   auto const values = input_of<I>(b);
   std::size_t const expected = samples * std::size_t(in.form.elements());
@@ -90,7 +90,7 @@ void take_input(Batch const& b, std::size_t samples, job& j) {
 template <class Batch>
 void take_inputs(Batch const& b, int most, job& j) {
   using M = typename Batch::model;
-  std::size_t const per_sample = std::size_t(M::graph.inputs[0].form.elements()),
+  std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements()),
                     n = b.inputs.size() / per_sample;
   if (n < 1 || n > std::size_t(most) || b.inputs.size() % per_sample != 0)
     throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
@@ -98,7 +98,7 @@ void take_inputs(Batch const& b, int most, job& j) {
   j.samples = int(n);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     (take_input<I>(b, n, j), ...);
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
 }
 
 /// The weights of a batch's rows; empty if the loss has none.
@@ -116,7 +116,7 @@ template <class Batch>
 double loss_terms_of(Batch const& b) {
   using M = typename Batch::model;
   return loss_terms<typename M::loss>(std::span<typename Batch::label_type const>(b.labels),
-                                      weights_of(b), long(M::graph.output.columns()));
+                                      weights_of(b), long(model_tables<M>::output.columns()));
 }
 
 /// Checks the labels and enters them in a job, with the loss's divisor. To be called after

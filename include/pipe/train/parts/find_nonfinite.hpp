@@ -17,7 +17,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/batch_check.hpp>
 #include <pipe/train/parts/inputs.hpp>
-#include <pipe/train/parts/model_tables.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {
@@ -79,7 +79,7 @@ template <class M>
 std::string_view spelled_layer(int layer) {
   return [&]<class... L>(layers<L...>) {
     std::string_view const names[] = {type_name<L>()...};
-    return names[model_tables<M>::layer_types[layer]];
+    return names[model_tables<M>::units[layer].leaf];
   }(typename M::leaves{});
 }
 
@@ -146,13 +146,13 @@ template <class M, class T, class Engine>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
                                          int ranks, parameter_memory<Engine> const& parameters) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((M::graph.inputs[I].is_ids
+    ((model_tables<M>::inputs[I].is_ids
           ? void()
           : reject_if_given<T>(
                 r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
-                j.input[I], M::graph.inputs[I].form.elements(), j.samples)),
+                j.input[I], model_tables<M>::inputs[I].form.elements(), j.samples)),
      ...);
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids) reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j.samples);
   reject_if_of_parameters<M, T>(r, parameters);
   reject_made<M>(r, j, ranks, *parameters.engine);

@@ -8,9 +8,8 @@
 
 #include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
-#include <pipe/graph/graph.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
-#include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {

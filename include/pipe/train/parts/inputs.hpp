@@ -12,7 +12,7 @@
 
 #include <pipe/base/text.hpp>
 #include <pipe/graph/diagnostics.hpp>
-#include <pipe/graph/graph.hpp>
+#include <pipe/graph/model_tables.hpp>
 
 namespace pp {
 
@@ -102,7 +102,7 @@ struct further_values : std::span<T const> {
 /// The name of input I of model M; empty for an unnamed one.
 template <class M, int I>
 constexpr std::string_view input_name() {
-  using item = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
+  using item = leaf_at<model_tables<M>::inputs[I].leaf, typename M::leaves>;
   if constexpr (has_name<item>)
     return item::name.view();
   else
@@ -116,7 +116,7 @@ constexpr int find_input() {
     int found = -1;
     ((found = found < 0 && input_name<M, I>() == Name.view() ? I : found), ...);
     return found;
-  }(std::make_integer_sequence<int, M::graph.size.inputs>{});
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
 }
 
 /// The diagnosis of an access to M's input by name. An invalid model has been reported already.
@@ -130,9 +130,9 @@ constexpr auto diagnose_name() {
 
 /// The item of input I in M's list, and its element type: int for ids, else Number.
 template <class M, int I>
-using input_item_of = leaf_at<M::graph.inputs[I].leaf, typename M::leaves>;
+using input_item_of = leaf_at<model_tables<M>::inputs[I].leaf, typename M::leaves>;
 template <class M, int I, class Number>
-using input_element = std::conditional_t<M::graph.inputs[I].is_ids, int, Number>;
+using input_element = std::conditional_t<model_tables<M>::inputs[I].is_ids, int, Number>;
 
 }  // namespace detail
 

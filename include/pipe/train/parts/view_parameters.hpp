@@ -6,11 +6,10 @@
 #include <cstddef>
 #include <vector>
 
-#include <pipe/graph/graph.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parameter_view.hpp>
-#include <pipe/train/parts/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {

@@ -60,7 +60,7 @@ struct narrow_chain_rule {
       if (++i == p.size() || run.count == detail::chain_kernel::most || now == detail::operand{})
         break;
       detail::group const next = p.shape(i);
-      if (!may_join(next, p.m->values.samples) || (next.anchor != op_kind::matmul) != is_backward ||
+      if (!may_join(next, p.samples) || (next.anchor != op_kind::matmul) != is_backward ||
           next.rows != g.rows || main_operand(p, i) != now || main_width(next) != width)
         break;
       if (is_weight(next) && is_weight(g)) break;

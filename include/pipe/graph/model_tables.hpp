@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A model's graph without its ops and values, for whatever needs only what a model reads, holds and
+// gives. Programs read it at run time; the graph itself is used during compilation only, so that no
+// program contains it. EDG's compilers (nvcc's, too) copy a constant for each constant expression
+// that names it, so expressions that can name these tables do not name the graph.
+#pragma once
+
+#include <pipe/base/list.hpp>
+#include <pipe/graph/graph.hpp>
+
+namespace pp::detail {
+
+/// The tables of model M.
+template <class M>
+struct model_tables {
+  using graph = typename M::graph_type;
+
+  /// By parameter, in model order.
+  static constexpr auto parameters = [](auto...) {
+    list<parameter, graph::size.parameters> all;
+    for (int i = 0; i < all.size(); ++i) all[i] = M::graph.parameters[i];
+    return all;
+  }();
+  /// By unit, with the end marker.
+  static constexpr auto units = [](auto...) {
+    list<unit_record, graph::size.units + 1> all;
+    for (int i = 0; i < all.size(); ++i) all[i] = M::graph.units[i];
+    return all;
+  }();
+  /// By input, those of the loss included.
+  static constexpr auto inputs = [](auto...) {
+    list<input_record, graph::size.inputs> all;
+    for (int i = 0; i < all.size(); ++i) all[i] = M::graph.inputs[i];
+    return all;
+  }();
+  /// The shape of the output of one sample.
+  static constexpr shape output = M::graph.output;
+
+  /// The graph with empty lists of ops and values.
+  static constexpr graph_view outline{{},
+                                      {},
+                                      {parameters.items, graph::size.parameters},
+                                      {units.items, graph::size.units},
+                                      {inputs.items, graph::size.inputs},
+                                      output};
+};
+
+}  // namespace pp::detail
