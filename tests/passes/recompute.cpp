@@ -98,6 +98,6 @@ TEST_CASE("what is made again costs what it costs", "[passes]") {
         forward * 7 / 10);  // all but what nobody needs again: the last products of a residual
   CHECK(again < forward);
   CHECK(backward > forward);
-  CHECK(all::problem.cost(0).backward_input > none::problem.cost(0).backward_input);
+  CHECK(all::times().cost(0).backward_input > none::times().cost(0).backward_input);
   CHECK(none::groups <= all::groups);
 }
