@@ -122,7 +122,7 @@ struct stage_programs {
     list<scratch_block, values + 1> backward_blocks;
     layout_scratch scratch{{}, forward_blocks.items, backward_blocks.items};
     for (int i = 0; i < run.count; ++i) scratch.seen[int(run[i])] = seen.items + i * values;
-    list<bool, has_chains ? values : 0> in_memory;
+    [[maybe_unused]] list<bool, has_chains ? values : 0> in_memory;
     if constexpr (has_chains) scratch.in_memory = in_memory.items;
     value_layout pass(C::whole, range, S, Drops, scratch);
     for (int i = 0; i < run.count; ++i) {
