@@ -96,7 +96,7 @@ struct wrapped_executor {
 
 /// The first group that stage s runs in a program.
 int group_of(int s, detail::program p) {
-  return compiled::memory().chunks[s].set_for(0).programs[int(p)].launches[0].group;
+  return compiled::description().chunk[s].set_for(0).programs[int(p)].launches[0].group;
 }
 
 void in_trouble(trouble t, int group, int after = 0) {

@@ -86,8 +86,9 @@ std::string explain_kernels() {
   auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
   int const kernels = compiled::groups + compiled::chain_kernels().count;
   std::vector<int> launches(static_cast<std::size_t>(kernels));
-  for (int s = 0; s < compiled::stages; ++s)
-    for (detail::program_view const& p : compiled::memory().chunks[s].set_for(0).programs)
+  detail::pipeline_description const d = compiled::description();
+  for (int s = 0; s < d.chunks; ++s)
+    for (detail::program_view const& p : d.chunk[s].set_for(0).programs)
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {

@@ -138,11 +138,8 @@ struct compiled_pipeline {
     }
     static constexpr auto make() { return lay_out(std::make_integer_sequence<int, stages>{}); }
   };
-  /// law: a call at run time makes the launches; the compiler knows their addresses and numbers
-  static constexpr auto const& memory() {
-    if (!std::is_constant_evaluated()) make_launches(std::make_integer_sequence<int, stages>{});
-    return once<by_compiler, make_memory>::get();
-  }
+  /// law: addresses and numbers of launches; their contents are made by description()
+  static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
   /// Makes the launches of all stages.
   template <int... S>
   [[gnu::cold]] static void make_launches(std::integer_sequence<int, S...>) {
@@ -156,8 +153,9 @@ struct compiled_pipeline {
     return false;
   }();
 
-  /// The pipeline as the runtime sees it.
-  static constexpr pipeline_description description() {
+  /// The pipeline as the runtime sees it, with its launches, which the first call makes.
+  static pipeline_description description() {
+    make_launches(std::make_integer_sequence<int, stages>{});
     auto const* const map = &memory();
     graph_view const g = passes::outline;
     pipeline_description d;
