@@ -252,7 +252,7 @@ TEST_CASE("1F1B keeps as many records as micro-batches are in flight", "[passes]
 TEST_CASE("a description has its launches wherever it is asked for", "[passes]") {
   using alone = Pipeline<Model<Input<7>, Linear<9>, Linear<5>, CrossEntropy>, MicroBatches<2>,
                          AdamW>::compiled;
-  std::vector<int> launches(std::size_t(alone::groups));
+  auto launches = std::vector<int>(alone::groups);
   // What initialises a reference is what a compiler evaluates, if it can.
   for (program_view const& p : alone::description().chunk[0].keeping.programs)
     for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
