@@ -18,7 +18,7 @@ SKIPPED = 77
 MULTIPLIES = ("mma.sync", re.compile(r"\bmma\.sync\."))
 COPIES = ("cp.async of 16 bytes", re.compile(r"\bcp\.async\.cg\.shared\.global \[[^]]+\], \[[^]]+\], 16\b"))
 LOADS = ("loads of 16 bytes", re.compile(r"\bld\.global(?:\.nc)?\.v4\.[bfu]32\b"))
-STORES = ("stores of 16 bytes", re.compile(r"\bst(?:\.global)?\.v4\.[bfu]32\b"))
+STORES = ("stores of 16 bytes", re.compile(r"\bst\.global\.v4\.[bfu]32\b"))
 
 FAMILIES = {
     "contraction_tiles": [MULTIPLIES, COPIES, STORES],

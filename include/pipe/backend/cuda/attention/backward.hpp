@@ -220,12 +220,24 @@ struct attention_key_gradients {
         PIPE_UNROLL
         for (int i = 0; i < 4; ++i) {
           tile_place const p = place_in_c(thread % warp_size, i);
-          int const t = 8 * j + p.column, s = first + thread / warp_size * 16 + p.row;
-          bool const sees = all || s < shape::visible(at + t, present);
+          int const t = 8 * j + p.column;
           float const x =
               power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
-          mine.scores[j][i] = sees ? x : 0.0f;
-          mine.slopes[j][i] = sees ? x * (mine.slopes[j][i] - mem.slopes[stage][t]) : 0.0f;
+          mine.scores[j][i] = x;
+          mine.slopes[j][i] = x * (mine.slopes[j][i] - mem.slopes[stage][t]);
+        }
+      }
+    });
+    if (all) return;  // a branch of the block, so that most tiles do not look at places
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int j = 0; j < step / 8; ++j) {
+        PIPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          tile_place const p = place_in_c(thread % warp_size, i);
+          int const s = first + thread / warp_size * 16 + p.row;
+          if (s >= shape::visible(at + 8 * j + p.column, present))
+            mine.scores[j][i] = mine.slopes[j][i] = 0;
         }
       }
     });
@@ -334,6 +346,22 @@ struct attention_query_gradients {
   template <class Block>
   PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present) {
     bool const all = at + step <= shape::visible(first, present);
+    block.part([&](int, state& mine) {
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
+        PIPE_UNROLL
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            slope =
+                power_of_2(score * tiles::to_base_2 - mine.logarithm[r]) * (slope - mine.mean[r]);
+          }
+        }
+      }
+    });
+    if (all) return;  // a branch of the block, so that most tiles do not look at places
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
@@ -341,13 +369,9 @@ struct attention_query_gradients {
         PIPE_UNROLL
         for (int j = 0; j < step / 8; ++j) {
           PIPE_UNROLL
-          for (int c = 0; c < 2; ++c) {
-            float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            bool const sees = all || 8 * j + thread % 4 * 2 + c < visible;
-            float const x = power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
-            slope = sees ? x * (slope - mine.mean[r]) : 0.0f;
-          }
+          for (int c = 0; c < 2; ++c)
+            if (8 * j + thread % 4 * 2 + c >= visible)
+              mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c] = 0;
         }
       }
     });

@@ -120,19 +120,29 @@ struct attention_forward {
   PIPE_HD PIPE_INLINE static void to_probabilities(Block& block, int first, int at, int present) {
     constexpr float to_base_2 = shape::scale * log2_of_e;
     bool const all = at + step <= shape::visible(first, present);
-    block.part([&](int thread, state& mine) {
+    if (!all)  // a branch of the block, so that most tiles do not look at places
+      block.part([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int r = 0; r < 2 * Tall; ++r) {
+          int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
+          PIPE_UNROLL
+          for (int j = 0; j < step / 8; ++j) {
+            PIPE_UNROLL
+            for (int c = 0; c < 2; ++c)
+              if (8 * j + thread % 4 * 2 + c >= visible)
+                mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c] = -__builtin_huge_valf();
+          }
+        }
+      });
+    block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
-        int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
         float most = -__builtin_huge_valf();
         PIPE_UNROLL
         for (int j = 0; j < step / 8; ++j) {
           PIPE_UNROLL
-          for (int c = 0; c < 2; ++c) {
-            float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            if (!all && 8 * j + thread % 4 * 2 + c >= visible) score = -__builtin_huge_valf();
-            most = larger{}(score, most);
-          }
+          for (int c = 0; c < 2; ++c)
+            most = larger{}(mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c], most);
         }
         mine.newest[r] = most;
       }

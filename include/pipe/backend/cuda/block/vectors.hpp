@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/half.hpp>
 
 namespace pp::cuda {
 
@@ -31,24 +33,68 @@ PIPE_HD PIPE_INLINE float as_stored(float v) {
   return float(T(v));
 }
 
-/// *to = p in one access, spelled out: nvcc takes a structure apart, and does not always put its
-/// stores together again.
-template <class T, int Count>
-PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {
+/// Two numbers of 16 bits in a word, `low` in its lower half: one conversion for both.
+template <class T>
+PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
 #ifdef __CUDA_ARCH__
-  if constexpr (sizeof p == 16) {
-    auto const w = __builtin_bit_cast(packed<unsigned, 4>, p);
-    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]),
-                 "r"(w.item[2]), "r"(w.item[3])
-                 : "memory");
-  } else if constexpr (sizeof p == 8) {
-    auto const w = __builtin_bit_cast(packed<unsigned, 2>, p);
-    asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(w.item[0]), "r"(w.item[1]) : "memory");
-  } else if constexpr (sizeof p == 4) {
-    asm volatile("st.b32 [%0], %1;" ::"l"(to), "r"(__builtin_bit_cast(unsigned, p)) : "memory");
-  } else
+  unsigned both;
+  if constexpr (std::is_same_v<T, bf16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return unsigned(T(low).bits) | unsigned(T(high).bits) << 16;
 #endif
+}
+
+/// The memory that an address is in, for instructions that name it: a store that does not is slower
+/// and stays behind every access that comes before it.
+enum class memory_space { global, shared };
+
+/// Words to memory in one access, spelled out: nvcc takes a structure apart, and does not always
+/// put its stores together again.
+///
+/// needs: `to` is aligned to all of the words
+template <memory_space In, int Words>
+PIPE_HD PIPE_INLINE void store_words(void* to, unsigned const (&w)[Words]) {
+  static_assert(Words == 1 || Words == 2 || Words == 4);
+#ifdef __CUDA_ARCH__
+  if constexpr (In == memory_space::global) {
+    auto const at = __cvta_generic_to_global(to);
+    if constexpr (Words == 4)
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(at), "r"(w[0]), "r"(w[1]),
+                   "r"(w[2]), "r"(w[3])
+                   : "memory");
+    else if constexpr (Words == 2)
+      asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(at), "r"(w[0]), "r"(w[1]) : "memory");
+    else
+      asm volatile("st.global.b32 [%0], %1;" ::"l"(at), "r"(w[0]) : "memory");
+  } else {
+    auto const at = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (Words == 4)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(w[0]), "r"(w[1]),
+                   "r"(w[2]), "r"(w[3])
+                   : "memory");
+    else if constexpr (Words == 2)
+      asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(at), "r"(w[0]), "r"(w[1]) : "memory");
+    else
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(w[0]) : "memory");
+  }
+#else
+  __builtin_memcpy(to, w, sizeof w);
+#endif
+}
+
+/// *to = p in one access.
+template <memory_space In = memory_space::global, class T, int Count>
+PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) {
+  if constexpr (sizeof p % 4 == 0) {
+    auto const words = __builtin_bit_cast(packed<unsigned, int(sizeof p) / 4>, p);
+    store_words<In>(to, words.item);
+  } else {
     *to = p;
+  }
 }
 
 /// Count neighbouring elements to registers, as floats, in accesses of up to 16 bytes.
@@ -65,15 +111,22 @@ PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
   }
 }
 /// Count floats to memory, rounded to T; needs: as load.
-template <int Count, class T>
+template <int Count, memory_space In = memory_space::global, class T>
 PIPE_HD PIPE_INLINE void save(T* to, float const (&from)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
   PIPE_UNROLL
   for (int i = 0; i < Count; i += each) {
-    packed<T, each> p;
-    PIPE_UNROLL
-    for (int k = 0; k < each; ++k) p.item[k] = T(from[i + k]);
-    store(reinterpret_cast<packed<T, each>*>(to + i), p);
+    if constexpr (sizeof(T) == 2 && each > 1) {
+      unsigned words[each / 2];
+      PIPE_UNROLL
+      for (int k = 0; k < each / 2; ++k) words[k] = pack<T>(from[i + 2 * k], from[i + 2 * k + 1]);
+      store_words<In>(to + i, words);
+    } else {
+      packed<T, each> p;
+      PIPE_UNROLL
+      for (int k = 0; k < each; ++k) p.item[k] = T(from[i + k]);
+      store<In>(reinterpret_cast<packed<T, each>*>(to + i), p);
+    }
   }
 }
 

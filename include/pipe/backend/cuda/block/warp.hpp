@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/base/math.hpp>
 
 namespace pp::cuda {
 
@@ -17,10 +18,21 @@ struct plus {
     return a + b;
   }
 };
+/// The larger of two, in one instruction: +0 is larger than -0; of a number and a NaN the number.
+/// So what a row's maximum is for must also come from the row's numbers, or a NaN would be lost.
+///
+/// law:    commutative, bit for bit
+/// source: PTX ISA, max
 struct larger {
-  template <class T>
-  PIPE_HD PIPE_INLINE T operator()(T a, T b) const {
-    return a > b ? a : b;
+  PIPE_HD PIPE_INLINE int operator()(int a, int b) const { return a > b ? a : b; }
+  PIPE_HD PIPE_INLINE float operator()(float a, float b) const {
+#ifdef __CUDA_ARCH__
+    return fmaxf(a, b);
+#else
+    if (a != a && b != b) return math::from_bits(0x7fffffffu);
+    if (a != a || b != b) return a != a ? b : a;
+    return a > b || (a == b && math::bits(a) < math::bits(b)) ? a : b;
+#endif
   }
 };
 

@@ -225,7 +225,7 @@ struct contraction_tiles {
             int const row = warp_row(thread) + 16 * i + p.row,
                       column = warp_column(thread) + 8 * j + p.column;
             float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
-            save<2>(block.shared().sums + row * sums_stride + column, two);
+            save<2, memory_space::shared>(block.shared().sums + row * sums_stride + column, two);
           }
         }
       }

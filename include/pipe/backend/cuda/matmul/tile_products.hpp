@@ -11,6 +11,7 @@
 // these, and the rows of the right operand accordingly.
 #pragma once
 
+#include <pipe/backend/cuda/block/vectors.hpp>
 #include <pipe/backend/cuda/matmul/matrix.hpp>
 #include <pipe/backend/cuda/matmul/load_matrix.hpp>
 #include <pipe/base/half.hpp>
@@ -52,21 +53,6 @@ PIPE_HD PIPE_INLINE int row_of_sums(int thread, int r) {
 PIPE_HD PIPE_INLINE void split(float x, unsigned& high, unsigned& rest) {
   high = (math::bits(x) + 0x1000u) & 0xffffe000u;
   rest = math::bits(x - math::from_bits(high));
-}
-
-/// Two numbers in a register, `low` in its lower half.
-template <class T>
-PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
-#ifdef __CUDA_ARCH__
-  unsigned both;
-  if constexpr (format_of<T> == operand_format::bf16)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-#else
-  return unsigned(T(low).bits) | unsigned(T(high).bits) << 16;
-#endif
 }
 
 /// Columns [k, k + tile depth) of the rows of a warp, from 16 * Tall * warp on, as the left

@@ -212,7 +212,8 @@ struct narrow_layer {
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
           }
-          if constexpr (Keeps) save<each>(next.element + r * Slab::stride + c, v);
+          if constexpr (Keeps)
+            save<each, memory_space::shared>(next.element + r * Slab::stride + c, v);
         }
       }
     }
