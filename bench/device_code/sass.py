@@ -9,7 +9,7 @@ TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 
 
 def kernels(listing):
-    """{name: ([opcode, ...], [(first, last) of each loop, ...])}. A loop is what lies between a branch and an earlier target of it."""
+    """{name: ([opcode, ...], [(from, to) of each branch, ...])}."""
     found, name = {}, None
     for line in listing.splitlines():
         if section := SECTION.match(line):
@@ -24,12 +24,24 @@ def kernels(listing):
             if opcode.startswith("BRA") and (target := TARGET.search(rest)):
                 branches.append((len(found[name][0]), target[1]))
             found[name][0].append(opcode)
-    return {name: (opcodes, [(labels[to], at) for at, to in branches if to in labels and labels[to] < at])
+    return {name: (opcodes, [(at, labels[to]) for at, to in branches if to in labels])
             for name, (opcodes, branches, labels) in found.items()}
 
 
-def main_loop(opcodes, loops):
-    """(instructions, HMMA) of the smallest loop that has the most products; (0, 0) if there is none."""
-    counted = [(sum(o.startswith("HMMA") for o in opcodes[first:last + 1]), last + 1 - first) for first, last in loops]
+def main_loop(opcodes, branches):
+    """(instructions, HMMA) of the smallest loop that has the most products; (0, 0) if there is none. A loop is what lies between a branch and
+    an earlier target of it. What a branch forward in it leaves out is not counted if there is no product, load or copy in it: masks of the last
+    tiles, sums for a bias in the first row of tiles, what follows a new maximum."""
+    def products_of(first, last):
+        return sum(o.startswith("HMMA") for o in opcodes[first:last])
+
+    def in_turn(first, last):
+        skipped = set()
+        for at, to in branches:
+            if first <= at < to <= last and not any(o.startswith(("HMMA", "LDS", "LDG", "STS", "STG")) for o in opcodes[at + 1:to]):
+                skipped.update(range(at + 1, to))
+        return last - first - len(skipped)
+
+    counted = [(products_of(to, at + 1), in_turn(to, at + 1)) for at, to in branches if to < at]
     products, size = max(counted, key=lambda loop: (loop[0], -loop[1]), default=(0, 0))
     return (size, products) if products else (0, 0)

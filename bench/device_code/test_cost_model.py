@@ -79,19 +79,37 @@ LISTING = """\t.section\t.text.product,"ax",@progbits
 """
 
 
+MASKED = """\t.section\t.text.masked,"ax",@progbits
+.L_x_0:
+        /*0000*/                   HMMA.16816.F32.BF16 R12, R8, R4, R12 ;
+        /*0010*/               @P0 BRA `(.L_x_1) ;
+        /*0020*/                   FSEL R1, R1, -INF , !P1 ;
+        /*0030*/                   FSEL R2, R2, -INF , !P2 ;
+.L_x_1:
+        /*0040*/               @P2 BRA `(.L_x_2) ;
+        /*0050*/                   LDGSTS.E.BYPASS.128 [R25], desc[UR4][R194.64] ;
+.L_x_2:
+        /*0060*/              @!P0 BRA `(.L_x_0) ;
+        /*0070*/                   EXIT ;
+"""
+
+
 class Listing(unittest.TestCase):
     def test_loops_are_found(self):
         kernels = sass.kernels(LISTING)
         self.assertEqual(list(kernels), ["product", "rows"])
-        opcodes, loops = kernels["product"]
-        self.assertEqual(loops, [(2, 3), (1, 4)])
-        self.assertEqual(sass.main_loop(opcodes, loops), (2, 1))
+        opcodes, branches = kernels["product"]
+        self.assertEqual(branches, [(3, 2), (4, 1)])
+        self.assertEqual(sass.main_loop(opcodes, branches), (2, 1))
         self.assertEqual(sum(opcode.startswith("ST.E") for opcode in opcodes), 1)
 
+    def test_what_most_turns_leave_out_is_not_counted(self):
+        self.assertEqual(sass.main_loop(*sass.kernels(MASKED)["masked"]), (5, 1))
+
     def test_a_kernel_without_products_has_no_main_loop(self):
-        opcodes, loops = sass.kernels(LISTING)["rows"]
-        self.assertEqual(loops, [])
-        self.assertEqual(sass.main_loop(opcodes, loops), (0, 0))
+        opcodes, branches = sass.kernels(LISTING)["rows"]
+        self.assertEqual(branches, [(0, 2)])
+        self.assertEqual(sass.main_loop(opcodes, branches), (0, 0))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@
 // so what holds there holds on a GPU if this does. Without a GPU nvcc's PTX is executed.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@
 #include <pipe/backend/cuda/matmul/tile_products.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
 #include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/nn/activation.hpp>
 
 #include "cuda/tensor_core.hpp"
 #include "ptx/numbers.hpp"
@@ -729,6 +732,130 @@ TEST_CASE("atoms: ex2.approx", "[gpu]") {
                       });
 }
 
+// ---- functions ----
+
+namespace {
+
+/// What base/math.hpp makes of the GPU's own instructions.
+struct function_atom : atom<1, 5> {
+  struct state {};
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& args) {
+    block.part([&](int thread, state&) {
+      float const x = math::from_bits(in(args, block.index(), thread));
+      auto const say = [&](int i, float what) {
+        out(args, block.index(), thread, i) = math::bits(what);
+      };
+      say(0, math::exp(x));
+      say(1, math::exp2(x));
+      say(2, math::sigmoid(x));
+      say(3, math::quotient(x, 1.0f + x * x));
+      say(4, SiLU::forward(x));
+    });
+  }
+};
+struct gelu_atom : atom<1, 2> {
+  struct state {};
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& args) {
+    block.part([&](int thread, state&) {
+      float const x = math::from_bits(in(args, block.index(), thread));
+      out(args, block.index(), thread, 0) = math::bits(GELU::forward(x));
+      out(args, block.index(), thread, 1) = math::bits(GELU::derivative(x));
+    });
+  }
+};
+
+/// The largest of error / bound(x) over all lanes, and the x of it.
+struct worst_error {
+  double share = 0;
+  float x = 0;
+};
+template <class Body, class Exact, class Bound>
+worst_error worst_of(words const& in, results const& r, int word, Exact exact, Bound bound) {
+  worst_error worst;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    double const x = as_float(in[i]), found = as_float(r.device[i * Body::out_words + word]);
+    double const share = std::fabs(found - exact(x)) / bound(x);
+    if (!(share <= worst.share)) worst = {share, float(x)};
+  }
+  return worst;
+}
+/// Floats in [least, most], their ends first.
+words floats_between(float least, float most) {
+  words all{math::bits(least), math::bits(most), math::bits(0.0f)};
+  while (all.size() < 64 * warp_size)
+    all.push_back(math::bits(least + (most - least) * float(random_bits()() >> 8) * 0x1p-24f));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("functions of the device are within their stated bounds", "[gpu]") {
+  auto const sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  auto const check_all = [&](words const& in) {
+    results const r = run<function_atom>(in);
+    auto const worst = [&](int word, auto exact, auto units) {
+      worst_error const w = worst_of<function_atom>(
+          in, r, word, exact, [&](double x) { return units(x) * 0x1p-23 * std::fabs(exact(x)); });
+      INFO("function " << word << " at " << w.x);
+      CHECK(w.share <= 1);
+    };
+    worst(0, [](double x) { return std::exp(x); }, [](double x) { return 2 + std::fabs(x); });
+    worst(1, [](double x) { return std::exp2(x); }, [](double) { return 2.0; });
+    worst(2, sigmoid, [](double x) { return 5 + std::fabs(x); });
+  };
+  check_all(floats_between(-87, 87));
+  check_all(floats_between(-1, 1));
+  words const in = floats_between(-20, 20);
+  results const r = run<function_atom>(in);
+  CHECK(worst_of<function_atom>(
+            in, r, 3, [](double x) { return x / (1 + x * x); },
+            [](double x) { return 0x1p-21 * std::fabs(x) / (1 + x * x) + 0x1p-140; })
+            .share <= 1);
+  CHECK(worst_of<function_atom>(
+            in, r, 4, [&](double x) { return x * sigmoid(x); },
+            [&](double x) {
+              return (6 + std::fabs(x)) * 0x1p-23 * std::fabs(x * sigmoid(x)) + 0x1p-140;
+            })
+            .share <= 1);
+}
+
+TEST_CASE("functions of the device: GELU and its derivative", "[gpu]") {
+  auto const phi = [](double x) {
+    return 1 / (1 + std::exp(-1.5957691216057308 * (x + 0.044715 * x * x * x)));
+  };
+  words const in = floats_between(-10, 10);
+  results const r = run<gelu_atom>(in);
+  worst_error const forward = worst_of<gelu_atom>(
+      in, r, 0, [&](double x) { return x * phi(x); },
+      [](double x) { return 0x1p-20 * std::max(std::fabs(x), 1e-30); });
+  INFO("forward at " << forward.x);
+  CHECK(forward.share <= 1);
+  worst_error const slope = worst_of<gelu_atom>(
+      in, r, 1,
+      [&](double x) {
+        return phi(x) * (1 + (1 - phi(x)) * x * 1.5957691216057308 * (1 + 3 * 0.044715 * x * x));
+      },
+      [](double) { return 0x1p-18; });
+  INFO("derivative at " << slope.x);
+  CHECK(slope.share <= 1);
+}
+
+TEST_CASE("functions of the device keep infinity and what is not a number", "[gpu]") {
+  words in(warp_size, 0x7fc00000u);
+  in[0] = math::bits(std::numeric_limits<float>::infinity()), in[1] = in[0] | 0x80000000u;
+  results const r = run<function_atom>(in);
+  auto const at = [&](int lane, int word) {
+    return as_float(r.device[std::size_t(lane * function_atom::out_words + word)]);
+  };
+  CHECK(at(0, 0) == std::numeric_limits<float>::infinity());
+  CHECK(at(1, 0) == 0);
+  CHECK(at(0, 2) == 1);
+  CHECK(at(1, 2) == 0);
+  for (int word = 0; word < function_atom::out_words; ++word) CHECK(std::isnan(at(2, word)));
+}
+
 // ---- accesses of several elements ----
 
 namespace {
@@ -749,7 +876,7 @@ struct access_atom : atom<8, 16> {
       for (int i = 0; i < 8; i += Count) {
         float x[Count];
         load<Count>(reinterpret_cast<float const*>(&in(args, block.index(), thread)) + i, x);
-        save<Count>(s.of[thread] + i, x);
+        save<Count, memory_space::shared>(s.of[thread] + i, x);
         for (int k = 0; k < Count; ++k) mine.x[i + k] = as_stored<T>(x[k]);
       }
     });

@@ -269,16 +269,16 @@ void check_heights() {
   high.template launch<1>();
   CHECK(same(low.dq, high.dq));
   on_host::order = cuda::thread_order::ascending;
-  high.dq = low.dq;  // of a fused matrix the kernel writes a slice
-  for (long row = 0; row < run<T, Sizes>::q_rows; ++row)
-    std::memset(static_cast<void*>(&high.dq.items[std::size_t(row * run<T, Sizes>::q_stride)]),
-                0xff, sizeof(T) * std::size_t(run<T, Sizes>::width));
-  using tall = cuda::attention_query_gradients<P, 1, 2>;
+  high.dq = numbers<T>(long(high.dq.items.size()));
+  high.dkv = numbers<T>(long(high.dkv.items.size()));
+  using slopes = cuda::attention_slopes<P, 1>;
+  using keys = cuda::attention_key_gradients<P, 1, 2>;
+  using queries = cuda::attention_query_gradients<P, 1, 2>;
   if constexpr (Sizes.turned)
-    high.launch(
-        cuda::kernel_list<cuda::attention_rope<P, 1, false>, cuda::attention_slopes<P, 1>, tall>{});
+    high.launch(cuda::kernel_list<cuda::attention_rope<P, 1, false>, slopes, keys, queries>{});
   else
-    high.launch(cuda::kernel_list<cuda::attention_slopes<P, 1>, tall>{});
+    high.launch(cuda::kernel_list<slopes, keys, queries>{});
+  CHECK(same(low.dkv, high.dkv));
   CHECK(same(low.dq, high.dq));
 }
 

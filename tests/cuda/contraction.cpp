@@ -125,6 +125,7 @@ TEST_CASE("matrix products are those of fp64, in every number format and shape",
   is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>,
            large_tiles(tf32)>(1e-3);
   is_exact<weight<float, tf32, 52, 70, 34>, small_tiles(tf32, 2)>(1e-3);
+  is_exact<forward<float, fp32, 130, 304, 128>, large_tiles(fp32)>(fp32_products);
 }
 
 TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {
@@ -132,6 +133,8 @@ TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {
   constexpr auto bf = product_format::bf16, half = product_format::fp16;
   is_exact<forward<bf16, bf, 37, 91, 45>, small_tiles(bf)>(1e-2);
   is_exact<forward<bf16, bf, 135, 200, 144>, large_tiles(bf)>(1e-2);
+  is_exact<forward<bf16, bf, 128, 416, 128>, large_tiles(bf)>(1e-2);
+  is_exact<weight<bf16, bf, 331, 136, 130>, large_tiles(bf)>(1e-5, true);
   is_exact<weight<bf16, bf, 75, 136, 130>, large_tiles(bf)>(1e-5);
   is_exact<weight<bf16, bf, 91, 37, 45>, small_tiles(bf, 3)>(1e-5, true);
   is_exact<forward<fp16, half, 66, 92, 36>, middle_tiles(half, 2)>(1e-3);

@@ -50,6 +50,7 @@ TEST_CASE("large products in 16 bits and in tf32 are for cuBLASLt", "[cuda]") {
   for (product_format const f :
        {product_format::bf16, product_format::fp16, product_format::tf32}) {
     CHECK(is_for_cublaslt({16384, 3072, 768}, f, false));
+    CHECK(is_for_cublaslt({16384, 2304, 768}, f, false));
     CHECK(is_for_cublaslt({16384, 768, 3072}, f, false));
     CHECK(is_for_cublaslt({16384, 50304, 768}, f, false));
     CHECK(is_for_cublaslt({3072, 768, 16384}, f, true));
@@ -61,7 +62,7 @@ TEST_CASE("small ones, fp32, and rows of odd sizes are for our own kernels", "[c
        {product_format::bf16, product_format::fp16, product_format::tf32, product_format::fp32}) {
     CHECK_FALSE(is_for_cublaslt({1, 1, 1}, f, false));
     CHECK_FALSE(is_for_cublaslt({64, 64, 64}, f, false));
-    CHECK_FALSE(is_for_cublaslt({512, 512, 512}, f, true));
+    CHECK_FALSE(is_for_cublaslt({256, 256, 256}, f, true));
     CHECK_FALSE(is_for_cublaslt({16384, 4097, 4096}, f, false));
     CHECK_FALSE(is_for_cublaslt({16384, 4096, 4097}, f, false));
     CHECK_FALSE(is_for_cublaslt({4097, 4096, 16384}, f, true));

@@ -162,6 +162,8 @@ TEST_CASE("ptx: the number of two, if one is NaN; NaN of floats is canonical") {
   CHECK(bits(compute<float>("min.f32", 0.0f, -0.0f)) == 0x80000000u);
   CHECK(bits(compute<float>("max.f32", -0.0f, 0.0f)) == 0);
   CHECK(compute<u32>("min.f32", 0xffc00001u, 0x7fc00002u) == 0x7fffffffu);
+  CHECK(compute<u32>("max.f32", 0x7f800001u, 0xbf800000u) == 0xbf800000u);  // a signalling NaN
+  CHECK(compute<u32>("min.f32", 0x3f800000u, 0xff800001u) == 0x3f800000u);
   CHECK(compute<u32>("add.f32", 0xffc00001u, bits(1.0f)) == 0x7fffffffu);
   CHECK(compute<u32>("sub.f32", bits(infinite), bits(infinite)) == 0x7fffffffu);
   CHECK(compute<u32>("mul.f32", bits(infinite), 0u) == 0x7fffffffu);

@@ -71,14 +71,21 @@ template <class T>
 struct magnitude {
   static T of(T a) { return std::fabs(a); }
 };
-// The number, if one of two is NaN; -0 is less than 0.
+// The number, if one of two is NaN, signalling or not (of a signalling one std::fmax makes NaN); -0
+// is less than 0.
 template <class T>
 struct smaller {
-  static T of(T a, T b) { return a == b ? (std::signbit(a) ? a : b) : std::fmin(a, b); }
+  static T of(T a, T b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
+    return a < b || (a == b && std::signbit(a)) ? a : b;
+  }
 };
 template <class T>
 struct larger {
-  static T of(T a, T b) { return a == b ? (std::signbit(a) ? b : a) : std::fmax(a, b); }
+  static T of(T a, T b) {
+    if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
+    return a > b || (a == b && std::signbit(b)) ? a : b;
+  }
 };
 // The sign is that of the first argument.
 template <class T>

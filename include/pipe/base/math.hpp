@@ -2,9 +2,11 @@
 //
 // The elementary functions of kernels. For float on the host they are the library's own
 // polynomials, without branches or calls, so that g++ -O2 vectorises a loop of constant length over
-// them; the C library's functions do not vectorise, and its sqrt sets errno. For double, which
-// serves gradient checks, and on the device they are the platform's. The polynomials were fitted
-// for this file (weighted minimax by reweighted least squares).
+// them; the C library's functions do not vectorise, and its sqrt sets errno. The polynomials were
+// fitted for this file (weighted minimax by reweighted least squares). For float on the device,
+// exponentials and the quotients made of them are the GPU's own instructions, one or two of them,
+// without the branches and calls of CUDA's functions. All others, and all for double, which serves
+// gradient checks, are the platform's.
 //
 // When editing: g++ 12 does not vectorise a loop in which one float comparison directly follows
 // another, so every function has at most one symmetric clamp.
@@ -70,30 +72,65 @@ PIPE_HD PIPE_INLINE float expm1_parts(float x) {
   return e.power * e.rest + (e.power - 1.0f);
 }
 
-/// e^x within 2 units in the last place for |x| <= 87. Beyond, the argument is clamped: the result
-/// is e^87 or e^-87 (1.6e-38), never 0 or infinity.
+#ifdef __CUDA_ARCH__
+/// 2^x with a relative error of 2^-22; 0 below 2^-126, infinity above the largest float.
+///
+/// source: PTX ISA, ex2.approx.ftz.f32
+PIPE_HD PIPE_INLINE float device_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// 1 / x with a relative error of 2^-23; 0 where |x| > 2^126, infinite where |x| < 2^-126.
+///
+/// source: PTX ISA, rcp.approx.ftz.f32
+PIPE_HD PIPE_INLINE float device_reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#endif
+
+/// e^x. On the host within 2 units in the last place for |x| <= 87; beyond, the argument is
+/// clamped: the result is e^87 or e^-87 (1.6e-38), never 0 or infinity. On the device with a
+/// relative error of (2 + |x|) 2^-23, about what rounding x once makes; 0 below 2^-126.
 template <class T>
 PIPE_HD PIPE_INLINE T exp(T x) {
-#ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
+#ifdef __CUDA_ARCH__
+    return device_exp2(x * 1.44269504f);
+#else
     split_exp const e = exp_parts(__builtin_copysignf(clamped_magnitude(x, 87.0f), x));
     return e.power * e.rest + e.power;
-  } else
 #endif
+  } else {
     return libm::exp(x);
+  }
 }
 
-/// 2^x within 1.5 units in the last place for |x| <= 126. Beyond, the argument is clamped: the
-/// result is 2^126 or 2^-126 (1.2e-38), never 0 or infinity. NaN gives one of the two as well: a
-/// caller must read x in another place of its formula, as propagating NaN costs as much as the
-/// polynomial.
+/// numerator / denominator: on the host rounded once, on the device with a relative error of 2^-22,
+/// and 0 where the denominator is above 2^126. needs: denominator >= 2^-126
+template <class T>
+PIPE_HD PIPE_INLINE T quotient(T numerator, T denominator) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float)) return numerator * device_reciprocal(denominator);
+#endif
+  return numerator / denominator;
+}
+
+/// 2^x. On the device with a relative error of 2^-22; 0 below 2^-126. On the host within 1.5 units
+/// in the last place for |x| <= 126; beyond, the argument is clamped: the result is 2^126 or 2^-126
+/// (1.2e-38), never 0 or infinity. NaN gives one of the two as well: a caller must read x in
+/// another place of its formula, as propagating NaN costs as much as the polynomial.
 ///
-/// Its chain of dependent operations is shorter than that of exp(): x splits into an integer and a
-/// fraction without rounding, and the polynomial is summed in pairs.
+/// The host's chain of dependent operations is shorter than that of exp(): x splits into an integer
+/// and a fraction without rounding, and the polynomial is summed in pairs.
 template <class T>
 PIPE_HD PIPE_INLINE T exp2(T x) {
-#ifndef __CUDA_ARCH__
   if constexpr (sizeof(T) == sizeof(float)) {
+#ifdef __CUDA_ARCH__
+    return device_exp2(x);
+#else
     // A clamp by integer minima: as signed integers the bits of positive floats ascend with their
     // value, and as unsigned ones those of negative floats ascend with their magnitude.
     int const value = static_cast<int>(bits(x)), most = static_cast<int>(bits(126.0f));
@@ -105,15 +142,17 @@ PIPE_HD PIPE_INLINE T exp2(T x) {
     float const middle = 9.61849932e-3f * f + 5.55035956e-2f;
     float const low = 0.240226477f * f + 0.693147182f;
     return power_of_two(shifted) * (f * (square * (square * high + middle) + low) + 1.0f);
-  } else
 #endif
+  } else {
     return libm::exp2(x);
+  }
 }
 
-/// 1 / (1 + e^-x) within 3 units in the last place for |x| <= 87.
+/// 1 / (1 + e^-x). On the host within 3 units in the last place for |x| <= 87; on the device with a
+/// relative error of (5 + |x|) 2^-23 for x >= -87, and 0 below.
 template <class T>
 PIPE_HD PIPE_INLINE T sigmoid(T x) {
-  return T(1) / (T(1) + math::exp(-x));
+  return math::quotient(T(1), T(1) + math::exp(-x));
 }
 
 /// tanh x within 3 units in the last place, also near 0.

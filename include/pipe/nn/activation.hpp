@@ -138,12 +138,12 @@ struct GELU : activation<GELU> {
   static constexpr bool derivative_reads_output = false;
   template <class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return x / (T(1) + inverse_odds(x));
+    return math::quotient(x, T(1) + inverse_odds(x));
   }
   /// phi (1 + x (1 - phi) * d(2u)/dx), phi = 1 / (1 + e^-2u).
   template <class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const phi = T(1) / (T(1) + inverse_odds(x));
+    T const phi = math::quotient(T(1), T(1) + inverse_odds(x));
     T const slope = T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);  // of 2u
     return phi * (T(1) + (T(1) - phi) * x * slope);
   }

@@ -86,25 +86,72 @@ struct chain {
   template <int I>
   static constexpr bool is_rounded = rounds<I>();
 
+  /// The second operands of all steps, of Count elements of a row.
+  template <int Count>
+  struct seconds {
+    fetched<T, Count> of[length > 0 ? length : 1];
+  };
+  /// Those of elements [column, column + Count) of a row. No step of the group makes one: they may
+  /// be read before the elements are there.
+  ///
+  /// needs: column and width are multiples of Count; `row` counts the rows of all samples
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
+                                        seconds<Count>& z) {
+    fetch_steps(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
+  }
+
   /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
   /// stored if it is read outside the group; StoresLast: the last one too.
   ///
-  /// needs: column and width are multiples of Count; `row` counts the rows of all samples
+  /// needs: as fetch, which has read z
+  template <int Count, bool StoresLast = true>
+  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count],
+                                      seconds<Count> const& z) {
+    run_steps<Count, StoresLast>(a, row, column, v, z,
+                                 std::make_index_sequence<std::size_t(length)>{});
+  }
+  /// The same, which fetches first.
   template <int Count, bool StoresLast = true>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
                                       float (&v)[Count]) {
-    run_steps<Count, StoresLast>(a, row, column, v,
-                                 std::make_index_sequence<std::size_t(length)>{});
+    seconds<Count> z;
+    fetch(a, row, column, z);
+    run<Count, StoresLast>(a, row, column, v, z);
   }
 
  private:
+  template <int Count, std::size_t... I>
+  PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
+                                              [[maybe_unused]] extent row,
+                                              [[maybe_unused]] int column,
+                                              [[maybe_unused]] seconds<Count>& z,
+                                              std::index_sequence<I...>) {
+    (fetch_step<int(I)>(a, row, column, z.of[I]), ...);
+  }
+  template <int I, int Count>
+  PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
+                                             [[maybe_unused]] extent row,
+                                             [[maybe_unused]] int column,
+                                             [[maybe_unused]] fetched<T, Count>& z) {
+    constexpr detail::step s = step_at<I>::value;
+    if constexpr (s.kind != op_kind::map && s.kind != op_kind::dropout) {
+      constexpr int rows = group_of<P, G>::value.rows;
+      extent const at = s.kind == op_kind::bias       ? extent(column)
+                        : s.kind == op_kind::row_bias ? row % rows * width + column
+                                                      : row * width + column;
+      z.load(a.at<T const>(s.slot) + at);
+    }
+  }
+
   template <int Count, bool StoresLast, std::size_t... I>
   PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a,
                                             [[maybe_unused]] extent row,
                                             [[maybe_unused]] int column,
                                             [[maybe_unused]] float (&v)[Count],
+                                            [[maybe_unused]] seconds<Count> const& z,
                                             std::index_sequence<I...>) {
-    (apply<Count, int(I), (StoresLast || int(I) + 1 < length)>(a, row, column, v), ...);
+    (apply<Count, int(I), (StoresLast || int(I) + 1 < length)>(a, row, column, v, z.of[I]), ...);
     finish_value<Count, length>(a, v);
   }
 
@@ -123,9 +170,9 @@ struct chain {
 
   template <int Count, int I, bool Stores>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
-                                        float (&v)[Count]) {
+                                        float (&v)[Count],
+                                        [[maybe_unused]] fetched<T, Count> const& z) {
     constexpr detail::step s = step_at<I>::value;
-    constexpr int rows = group_of<P, G>::value.rows;
     finish_value<Count, I>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
@@ -136,11 +183,6 @@ struct chain {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
     } else {
-      float z[Count];
-      extent const at = s.kind == op_kind::bias       ? extent(column)
-                        : s.kind == op_kind::row_bias ? row % rows * width + column
-                                                      : row * width + column;
-      load<Count>(a.at<T const>(s.slot) + at, z);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i)
         if constexpr (s.kind == op_kind::map_gradient)
@@ -190,11 +232,19 @@ struct chain {
 ///        stored step
 /// needs: column and the columns of the group are multiples of Count
 template <class P, int G, int Count, bool StoresLast = true>
-PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
+PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count],
+                                typename chain<P, G, true>::template seconds<Count> const& z) {
   constexpr detail::group g = group_of<P, G>::value;
   if constexpr (g.out[0] >= 0 && (StoresLast || !g.epilogue.empty()))
     save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
-  chain<P, G, true>::template run<Count, StoresLast>(a, row, column, v);
+  chain<P, G, true>::template run<Count, StoresLast>(a, row, column, v, z);
+}
+/// The same, which fetches the epilogue's second operands first.
+template <class P, int G, int Count, bool StoresLast = true>
+PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
+  typename chain<P, G, true>::template seconds<Count> z;
+  chain<P, G, true>::fetch(a, row, column, z);
+  finish<P, G, Count, StoresLast>(a, row, column, v, z);
 }
 
 }  // namespace pp::cuda

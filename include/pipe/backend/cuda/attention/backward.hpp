@@ -80,7 +80,8 @@ struct attention_tiles {
     static constexpr int stages = Stages, step = Step;
     alignas(16) T own_tile[2][own * shape::pitch];
     alignas(16) T other[stages][2][step * shape::pitch];
-    float logarithms[stages][step], slopes[stages][step];
+    alignas(16) float logarithms[stages][step];
+    alignas(16) float slopes[stages][step];
     int counts[threads / warp_size];
   };
   /// Tiles of 32 others, two on their way at a time; smaller ones, or one at a time, where a block
@@ -104,25 +105,27 @@ struct attention_tiles {
 ///
 /// shape: q, dy (B * T, H * d), k, v (B * S, KV * d), slopes, logarithms (B, H, T) -> dk, dv (B *
 ///        S, KV * d)
-/// work:  a block owns 16 keys per warp of one head of keys; queries that see them stream by
+/// work:  a block owns 16 * Tall keys per warp of one head of keys; queries that see them stream by
 /// law:   sums run over the heads that share the keys, ascending, then over queries, ascending; no
 ///        atomics
 /// cost:  four products of T * S * d multiply-adds per head; scores are computed again, which is
 ///        as cheap as fetching them
-template <class P, int G>
+///
+/// Tall: see tile_products.hpp; no bit depends on it.
+template <class P, int G, int Tall = attention_geometry<P, G>::tall_enough_for_keys>
 struct attention_key_gradients {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  using tiles = attention_tiles<P, G, shape::keys, shape::queries, 1>;
+  using tiles = attention_tiles<P, G, shape::keys, shape::queries, Tall>;
   static constexpr int depth = shape::depth, threads = tiles::threads, own = tiles::own,
                        step = tiles::step;
   static constexpr extent blocks = extent(shape::samples) * shape::key_heads * tiles::row_blocks;
   static constexpr long workspace_bytes = shape::workspace_bytes;
   using shared = typename tiles::shared;
   struct state {
-    operand_registers<T, 1> operands;
-    float scores[step / 8][4], slopes[step / 8][4];
-    float keys[depth / 8][4], values[depth / 8][4];  // their gradients
+    operand_registers<T, Tall> operands;
+    float scores[Tall * step / 8][4], slopes[Tall * step / 8][4];
+    float keys[Tall * depth / 8][4], values[Tall * depth / 8][4];  // their gradients
     int count;
   };
 
@@ -151,7 +154,7 @@ struct attention_key_gradients {
       shape::template copy_rows<threads, own>(block, thread, v.data + own_row * v.stride + column,
                                               v.stride, present - first, mem.own_tile[1]);
       PIPE_UNROLL
-      for (int j = 0; j < depth / 8; ++j) {
+      for (int j = 0; j < Tall * depth / 8; ++j) {
         PIPE_UNROLL
         for (int i = 0; i < 4; ++i) mine.keys[j][i] = mine.values[j][i] = 0;
       }
@@ -159,8 +162,8 @@ struct attention_key_gradients {
     stream_tiles<tiles::stages>(
         block, shape::sharing * query_tiles,
         [&](int i, int stage) {
-          int const head = key_head * shape::sharing + i / query_tiles,
-                    at = first_query + i % query_tiles * step;
+          int const head = key_head * shape::sharing + (shape::sharing > 1 ? i / query_tiles : 0),
+                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
           int const there = shape::queries - at, from = head * shape::head_size;
           extent const line_of_rows = (extent(sample) * shape::heads + head) * shape::queries + at;
           block.part([&](int thread, state&) {
@@ -170,39 +173,43 @@ struct attention_key_gradients {
             shape::template copy_rows<threads, step>(block, thread,
                                                      dy + (query_row + at) * shape::width + from,
                                                      shape::width, there, mem.other[stage][1]);
-            for (int t = thread; t < step; t += threads) {
-              extent const row = line_of_rows + (t < there ? t : 0);
-              copy_async<4>(block, mem.logarithms[stage] + t, shape::logarithms(a) + row,
-                            t < there);
-              copy_async<4>(block, mem.slopes[stage] + t, shape::slopes(a) + row, t < there);
+            static_assert(step <= threads);
+            if (thread < step) {
+              bool const present = thread < there;
+              extent const row = line_of_rows + (present ? thread : 0);
+              copy_async<4>(block, mem.logarithms[stage] + thread, shape::logarithms(a) + row,
+                            present);
+              copy_async<4>(block, mem.slopes[stage] + thread, shape::slopes(a) + row, present);
             }
           });
         },
         [&](int i, int stage) {
-          int const at = first_query + i % query_tiles * step;
+          int const at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
           T const* const query = mem.other[stage][0];
           T const* const slope = mem.other[stage][1];
-          multiply_rows<1, depth, step>(block, mem.own_tile[0], query,
-                                        [](state& mine) { return mine.scores; });
-          multiply_rows<1, depth, step>(block, mem.own_tile[1], slope,
-                                        [](state& mine) { return mine.slopes; });
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[0], query,
+                                           [](state& mine) { return mine.scores; });
+          multiply_rows<Tall, depth, step>(block, mem.own_tile[1], slope,
+                                           [](state& mine) { return mine.slopes; });
           to_gradients(block, first, at, present, stage);
-          multiply_sums<1, step, depth>(
+          multiply_sums<Tall, step, depth>(
               block, [](state& mine) { return mine.scores; }, slope,
               [](state& mine) { return mine.values; });
-          multiply_sums<1, step, depth>(
+          multiply_sums<Tall, step, depth>(
               block, [](state& mine) { return mine.slopes; }, query,
               [](state& mine) { return mine.keys; });
         });
     block.part([&](int thread, state& mine) {
       head_rows<T> const dk = shape::key_gradients(a), dv = shape::value_gradients(a);
-      float const factor[2] = {shape::scale, shape::scale}, one[2] = {1, 1};
+      float factor[2 * Tall], one[2 * Tall];
+      for (float& f : factor) f = shape::scale;
+      for (float& f : one) f = 1;
       if constexpr (shape::turns_in_registers)
-        shape::template turn_back<1>(a, thread, mine.keys, first);
-      shape::template save_rows<1>(thread, mine.keys, factor, rows,
-                                   dk.data + own_row * dk.stride + column, dk.stride);
-      shape::template save_rows<1>(thread, mine.values, one, rows,
-                                   dv.data + own_row * dv.stride + column, dv.stride);
+        shape::template turn_back<Tall>(a, thread, mine.keys, first);
+      shape::template save_rows<Tall>(thread, mine.keys, factor, rows,
+                                      dk.data + own_row * dk.stride + column, dk.stride);
+      shape::template save_rows<Tall>(thread, mine.values, one, rows,
+                                      dv.data + own_row * dv.stride + column, dv.stride);
     });
   }
 
@@ -217,27 +224,35 @@ struct attention_key_gradients {
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < step / 8; ++j) {
+        float logarithm[2], mean[2];  // of the queries of a thread's two columns
+        int const t = 8 * j + place_in_c(thread % warp_size, 0).column;
+        load<2>(mem.logarithms[stage] + t, logarithm);
+        load<2>(mem.slopes[stage] + t, mean);
         PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          tile_place const p = place_in_c(thread % warp_size, i);
-          int const t = 8 * j + p.column;
-          float const x =
-              power_of_2(mine.scores[j][i] * tiles::to_base_2 - mem.logarithms[stage][t]);
-          mine.scores[j][i] = x;
-          mine.slopes[j][i] = x * (mine.slopes[j][i] - mem.slopes[stage][t]);
+        for (int m = 0; m < Tall; ++m) {
+          float(&score)[4] = mine.scores[m * (step / 8) + j];
+          float(&slope)[4] = mine.slopes[m * (step / 8) + j];
+          PIPE_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            score[i] = power_of_2(score[i] * tiles::to_base_2 - logarithm[i % 2]);
+            slope[i] = score[i] * (slope[i] - mean[i % 2]);
+          }
         }
       }
     });
     if (all) return;  // a branch of the block, so that most tiles do not look at places
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
-      for (int j = 0; j < step / 8; ++j) {
+      for (int r = 0; r < 2 * Tall; ++r) {
+        int const s = first + row_of_sums<Tall>(thread, r);
         PIPE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          tile_place const p = place_in_c(thread % warp_size, i);
-          int const s = first + thread / warp_size * 16 + p.row;
-          if (s >= shape::visible(at + 8 * j + p.column, present))
-            mine.scores[j][i] = mine.slopes[j][i] = 0;
+        for (int j = 0; j < step / 8; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            int const i = r / 2 * (step / 8) + j, k = r % 2 * 2 + c;
+            if (s >= shape::visible(at + 8 * j + thread % 4 * 2 + c, present))
+              mine.scores[i][k] = mine.slopes[i][k] = 0;
+          }
         }
       }
     });

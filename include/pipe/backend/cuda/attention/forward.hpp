@@ -137,7 +137,7 @@ struct attention_forward {
     block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
-        float most = -__builtin_huge_valf();
+        float most = mine.scores[r / 2 * (step / 8)][r % 2 * 2];
         PIPE_UNROLL
         for (int j = 0; j < step / 8; ++j) {
           PIPE_UNROLL
@@ -151,12 +151,15 @@ struct attention_forward {
     for (int r = 0; r < 2 * Tall; ++r)
       reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.newest[r]; }, larger{});
     block.part([&]([[maybe_unused]] int thread, state& mine) {
+      float rescale[2 * Tall];
+      bool grows = false;
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         float largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
         if constexpr (shape::some_see_none)  // or infinity minus infinity would be NaN
           if (shape::visible(first + row_of_sums<Tall>(thread, r), present) <= 0) largest = 0;
-        float const rescale = power_of_2(mine.largest[r] - largest);
+        rescale[r] = power_of_2(mine.largest[r] - largest);
+        grows = grows || rescale[r] != 1;
         mine.largest[r] = largest;
         float sum = 0;
         PIPE_UNROLL
@@ -168,11 +171,16 @@ struct attention_forward {
             sum += score;
           }
         }
-        mine.sum[r] = mine.sum[r] * rescale + sum;
+        mine.sum[r] = mine.sum[r] * rescale[r] + sum;
+      }
+      if (!grows) return;  // most tiles after a row's first
+      PIPE_UNROLL
+      for (int r = 0; r < 2 * Tall; ++r) {
         PIPE_UNROLL
         for (int j = 0; j < depth / 8; ++j) {
           PIPE_UNROLL
-          for (int c = 0; c < 2; ++c) mine.out[r / 2 * (depth / 8) + j][r % 2 * 2 + c] *= rescale;
+          for (int c = 0; c < 2; ++c)
+            mine.out[r / 2 * (depth / 8) + j][r % 2 * 2 + c] *= rescale[r];
         }
       }
     });

@@ -30,9 +30,7 @@ constexpr float score_scale(int n) {
 /// 2^x to 22 bits; 0 below 2^-126. NaN stays NaN.
 PIPE_HD PIPE_INLINE float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
+  return math::device_exp2(x);
 #else
   return x < -126.0f ? 0.0f : float(libm::exp2(double(x)));
 #endif
@@ -89,6 +87,10 @@ struct attention_geometry {
   static constexpr int tall_enough =
       depth <= (sizeof(T) == 4 ? 64 : 96) && extent(samples) * heads * (queries / 128) >= 256 ? 2
                                                                                               : 1;
+  /// The same of a block of keys, whose threads have twice as many sums.
+  static constexpr int tall_enough_for_keys =
+      depth <= (sizeof(T) == 4 ? 32 : 64) && extent(samples) * key_heads * (keys / 128) >= 256 ? 2
+                                                                                               : 1;
 
   // ---- the workspace: turned queries and keys, as in a fused matrix without values; for gradients
   // two numbers per query and head ----
@@ -192,18 +194,38 @@ struct attention_geometry {
   template <int Threads, int Rows, class Block>
   PIPE_HD PIPE_INLINE static void copy_rows(Block& block, int thread, T const* from, extent stride,
                                             int there, T* to) {
-    constexpr int pieces = depth / each, bytes = each * int(sizeof(T));
-    PIPE_UNROLL
-    for (int i = 0; i < (Rows * pieces + Threads - 1) / Threads; ++i) {
-      int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
-      if (Rows * pieces % Threads != 0 && row >= Rows) break;
-      bool const present = row < there && column < head_size;
-      T const* const source = from + row * stride + column;  // read only if present
-      if constexpr (bytes >= 4)
-        copy_async<bytes>(block, to + row * pitch + column, source, present);
-      else
-        to[row * pitch + column] = present ? *source : T(0.0f);
+    constexpr int pieces = depth / each, turns = (Rows * pieces + Threads - 1) / Threads;
+    if constexpr (Threads % pieces ==
+                  0) {  // a thread stays in its column: constants from its first
+      constexpr int down = Threads / pieces;
+      int const first = thread / pieces, column = thread % pieces * each;
+      T const* const source = from + first * stride + column;
+      T* const target = to + first * pitch + column;
+      PIPE_UNROLL
+      for (int i = 0; i < turns; ++i) {
+        if (Rows % down != 0 && first + i * down >= Rows) break;
+        copy_piece(block, target + i * down * pitch, source + i * down * stride,
+                   first < there - i * down && (depth == head_size || column < head_size));
+      }
+    } else {
+      PIPE_UNROLL
+      for (int i = 0; i < turns; ++i) {
+        int const at = thread + i * Threads, row = at / pieces, column = at % pieces * each;
+        if (Rows * pieces % Threads != 0 && row >= Rows) break;
+        copy_piece(block, to + row * pitch + column, from + row * stride + column,
+                   row < there && column < head_size);
+      }
     }
+  }
+
+  /// One access of a row; `from` is read only if present.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void copy_piece(Block& block, T* to, T const* from, bool present) {
+    constexpr int bytes = each * int(sizeof(T));
+    if constexpr (bytes >= 4)
+      copy_async<bytes>(block, to, from, present);
+    else
+      *to = present ? *from : T(0.0f);
   }
 
   /// sums * factor, rounded to T, to the block's rows of a head; rows from `there` on are not

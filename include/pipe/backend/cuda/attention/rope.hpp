@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
+#include <pipe/backend/cuda/block/accesses.hpp>
 
 namespace pp::cuda {
 
@@ -19,27 +20,21 @@ namespace pp::cuda {
 /// cost:   one pass over queries and keys, bound by bytes
 /// source: Su et al., RoFormer, 2021; the pairs (c, c + d / 2) are those of Hugging Face's Llama
 template <class P, int G, bool Back>
-struct attention_rope {
+struct attention_rope
+    : accesses<extent(attention_geometry<P, G>::samples) * attention_geometry<P, G>::queries,
+               (attention_geometry<P, G>::heads + attention_geometry<P, G>::key_heads) *
+                   (attention_geometry<P, G>::head_size / 2),
+               access_width<typename P::element>(attention_geometry<P, G>::head_size / 2)> {
   using shape = attention_geometry<P, G>;
   using T = typename P::element;
-  static constexpr int half = shape::head_size / 2, each = access_width<T>(half),
-                       pieces = half / each;
-  static constexpr int rotary_heads = shape::heads + shape::key_heads;
-  static constexpr extent items = extent(shape::samples) * shape::queries * rotary_heads * pieces;
-  static constexpr int threads = 256;
-  static constexpr extent blocks = (items + threads - 1) / threads;
+  static constexpr int half = shape::head_size / 2, each = access_width<T>(half);
   static constexpr long workspace_bytes = shape::workspace_bytes;
-  using state = nothing;
-  using shared = nothing;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    block.part([&](int thread, state&) {
-      extent const at = block.index() * threads + thread;
-      if (at >= items) return;
-      int const column = int(at % pieces) * each, head = int(at / pieces % rotary_heads);
-      extent const row = at / pieces / rotary_heads;
+    attention_rope::for_access(block, [&](extent row, int at) {
+      int const column = at % half, head = at / half;
       float const* const table = a.at<float const>(shape::rotation_slot) +
                                  row % shape::queries * shape::head_size + column;
       T const* from = nullptr;

@@ -48,6 +48,15 @@ PIPE_HD PIPE_INLINE unsigned pack(float low, float high) {
 #endif
 }
 
+/// One of the two in such a word: 0 the lower, 1 the upper. One instruction where it is a constant.
+template <class T>
+PIPE_HD PIPE_INLINE float unpack(unsigned both, int half) {
+  if constexpr (std::is_same_v<T, bf16>)
+    return __builtin_bit_cast(float, half == 0 ? both << 16 : both & 0xffff0000u);
+  else
+    return detail::float_from_f16(static_cast<std::uint16_t>(both >> 16 * half));
+}
+
 /// The memory that an address is in, for instructions that name it: a store that does not is slower
 /// and stays behind every access that comes before it.
 enum class memory_space { global, shared };
@@ -97,18 +106,40 @@ PIPE_HD PIPE_INLINE void store(packed<T, Count>* to, packed<T, Count> const& p) 
   }
 }
 
-/// Count neighbouring elements to registers, as floats, in accesses of up to 16 bytes.
-///
-/// needs: Count is a power of two and `from` a multiple of Count elements behind an aligned address
+/// Count neighbouring elements as they are in memory: what was loaded before it is needed.
+template <class T, int Count>
+struct fetched {
+  static constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
+  static constexpr bool is_in_words = sizeof(T) == 2 && each > 1;
+  using item = std::conditional_t<is_in_words, unsigned, T>;
+  static constexpr int items = each * int(sizeof(T)) / int(sizeof(item));  // of an access
+  packed<item, items> part[Count / each];
+
+  /// In accesses of up to 16 bytes.
+  ///
+  /// needs: Count is a power of two and `from` a multiple of Count elements behind an aligned
+  ///        address
+  PIPE_HD PIPE_INLINE void load(T const* from) {
+    PIPE_UNROLL
+    for (int i = 0; i < Count / each; ++i)
+      part[i] = *reinterpret_cast<packed<item, items> const*>(from + i * each);
+  }
+  /// Element i as a float; i is a constant once loops are unrolled.
+  PIPE_HD PIPE_INLINE float operator[](int i) const {
+    if constexpr (is_in_words)
+      return unpack<T>(part[i / each].item[i % each / 2], i % 2);
+    else
+      return float(part[i / each].item[i % each]);
+  }
+};
+
+/// Count neighbouring elements to registers, as floats; needs: as fetched::load.
 template <int Count, class T>
 PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
-  constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
+  fetched<std::remove_const_t<T>, Count> all;
+  all.load(from);
   PIPE_UNROLL
-  for (int i = 0; i < Count; i += each) {
-    packed<T, each> const p = *reinterpret_cast<packed<T, each> const*>(from + i);
-    PIPE_UNROLL
-    for (int k = 0; k < each; ++k) to[i + k] = float(p.item[k]);
-  }
+  for (int i = 0; i < Count; ++i) to[i] = all[i];
 }
 /// Count floats to memory, rounded to T; needs: as load.
 template <int Count, memory_space In = memory_space::global, class T>

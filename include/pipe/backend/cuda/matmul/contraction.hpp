@@ -9,6 +9,7 @@
 // law: an element of c is summed in an order that depends on M, N, K and the product's format only
 #pragma once
 
+#include <pipe/backend/cuda/block/accesses.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/matmul/contraction_tile.hpp>
 
@@ -20,26 +21,22 @@ namespace pp::cuda {
 /// work:  a thread has one access of a row
 /// cost:  one pass over x and a, bound by bytes; saves the tiles of a row from repeating the chain
 template <class P, int G>
-struct left_rows_kernel {
+struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   using T = typename P::element;
   using product = contraction<P, G>;
   using steps = chain<P, G, false>;
-  static constexpr extent elements = product::shape.rows * steps::width;
-  static constexpr int threads = 256, each = access_width<T>(steps::width);
-  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using base = row_accesses<P, G, steps::width>;
+  using base::each;
   static constexpr long workspace_bytes = product::left_bytes;
-  using state = nothing;
-  using shared = nothing;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    block.part([&](int thread, state&) {
-      extent const at = (block.index() * threads + thread) * each;
-      if (at >= elements) return;
+    base::for_access(block, [&](extent row, int column) {
+      extent const at = row * steps::width + column;
       float v[each];
       load<each>(a.at<T const>(g.in[0]) + at, v);
-      steps::template run<each>(a, at / steps::width, int(at % steps::width), v);
+      steps::template run<each>(a, row, column, v);
       if constexpr (product::stored < 0) save<each>(product::made_left(a) + at, v);
     });
   }
@@ -52,23 +49,20 @@ struct left_rows_kernel {
 /// work:  a thread has one access of a row of c; up to eight splits are loaded together
 /// cost:  reads splits * M * N floats, bound by bytes
 template <class P, int G, tile_plan Plan>
-struct split_sums_kernel {
+struct split_sums_kernel
+    : accesses<contraction_tiles<P, G, Plan>::partial_rows, int(contraction<P, G>::shape.columns),
+               contraction<P, G>::each> {
   using tiles = contraction_tiles<P, G, Plan>;
   using product = contraction<P, G>;
-  static constexpr int threads = 256, each = product::each,
-                       together = Plan.splits < 8 ? Plan.splits : 8;
-  static constexpr extent columns = product::shape.columns,
-                          elements = tiles::partial_rows * columns;
-  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using base = accesses<tiles::partial_rows, int(product::shape.columns), product::each>;
+  using base::each, base::elements;
+  static constexpr int together = Plan.splits < 8 ? Plan.splits : 8;
   static constexpr long workspace_bytes = tiles::workspace_bytes;
-  using state = nothing;
-  using shared = nothing;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    block.part([&](int thread, state&) {
-      extent const at = (block.index() * threads + thread) * each;
-      if (at >= elements) return;
+    base::for_access(block, [&](extent row, int column) {
+      extent const at = row * product::shape.columns + column;
       float v[each] = {};
       for (int first = 0; first < Plan.splits; first += together) {
         PIPE_UNROLL
@@ -80,7 +74,7 @@ struct split_sums_kernel {
           for (int k = 0; k < each; ++k) v[k] += x[k];
         }
       }
-      product::template take<each>(a, at / columns, int(at % columns), v);
+      product::template take<each>(a, row, column, v);
     });
   }
 };

@@ -59,29 +59,45 @@ struct contraction {
     return a.at<T const>(g.in[1]);
   }
 
+  /// What `take` reads for Count elements of a row: the gradient of earlier micro-batches, or the
+  /// second operands of the epilogue.
+  template <int Count>
+  using before = std::conditional_t<makes_weight, fetched<float, Count>,
+                                    typename chain<P, G, true>::template seconds<Count>>;
+  /// Reads it; needs: as take, which has not been called for these elements.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
+                                        before<Count>& z) {
+    if constexpr (!makes_weight)
+      chain<P, G, true>::fetch(a, row, column, z);
+    else if (a.accumulate)
+      z.load(gradient_at(a, row, column));
+  }
+
   /// Takes finished elements [column, column + Count) of a row: a weight's gradient is stored or
   /// added to that of earlier micro-batches, anything else goes through the epilogue.
   ///
-  /// needs: column is a multiple of Count; row == shape.rows is the bias's gradient
+  /// needs: column is a multiple of Count; row == shape.rows is the bias's gradient; z is fetched
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
+                                       float (&v)[Count], before<Count> const& z) {
+    if constexpr (makes_weight) {
+      if (a.accumulate) {
+        PIPE_UNROLL
+        for (int i = 0; i < Count; ++i) v[i] = z[i] + v[i];
+      }
+      save<Count>(gradient_at(a, row, column), v);
+    } else {
+      finish<P, G>(a, row, column, v, z);
+    }
+  }
+  /// The same, which fetches first.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count]) {
-    constexpr detail::group g = group_of<P, G>::value;
-    if constexpr (makes_weight) {
-      constexpr int bias = stored < 0 ? 0 : stored;
-      float* const to = sums_bias && row == shape.rows
-                            ? a.at<float>(bias) + column
-                            : a.at<float>(g.out[0]) + row * shape.columns + column;
-      if (a.accumulate) {
-        float before[Count];
-        load<Count>(to, before);
-        PIPE_UNROLL
-        for (int i = 0; i < Count; ++i) v[i] = before[i] + v[i];
-      }
-      save<Count>(to, v);
-    } else {
-      finish<P, G>(a, row, column, v);
-    }
+    before<Count> z;
+    fetch<Count>(a, row, column, z);
+    take<Count>(a, row, column, v, z);
   }
 
   /// read(matrix) for every matrix [M, N] that `take` reads.
@@ -99,6 +115,14 @@ struct contraction {
   }
 
  private:
+  /// Of a weight, or of the bias, which is one more row.
+  PIPE_HD PIPE_INLINE static float* gradient_at(arguments const& a, extent row, int column) {
+    constexpr detail::group g = group_of<P, G>::value;
+    constexpr int bias = stored < 0 ? 0 : stored;
+    return sums_bias && row == shape.rows ? a.at<float>(bias) + column
+                                          : a.at<float>(g.out[0]) + row * shape.columns + column;
+  }
+
   template <int I, class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {

@@ -88,11 +88,11 @@ constexpr tile_plan small_tiles(product_format p, int splits = 1) {
 }
 
 /// An estimate of a plan's clocks on an H200, to be compared with those of other plans only: the
-/// larger of the multiplications of the busiest multiprocessor and the latency of its blocks, plus
-/// the sum of the splits.
+/// largest of the multiplications of the busiest multiprocessor, the latency of its blocks and the
+/// bytes that all tiles read through the L2 cache, plus the sum of the splits.
 constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_format format) {
   constexpr extent multiprocessors = 132, fill = 1200, least_slab = 150, launch = 3500,
-                   bytes_per_clock = 2000;
+                   bytes_per_clock = 2000, cache_bytes_per_clock = 3100;
   extent const multiplied = format == product_format::fp32   ? 170
                             : format == product_format::tf32 ? 500
                                                              : 1000;
@@ -107,9 +107,12 @@ constexpr extent clocks(product_shape const& s, tile_plan const& plan, product_f
   extent const compute = busiest * slabs * slab;
   extent const latency =
       (busiest + plan.resident() - 1) / plan.resident() * (fill + slabs * alone + sums / 16);
+  extent const read = plan.tiles(s) * (plan.rows + plan.columns) * s.inner * bytes_of(format) /
+                      cache_bytes_per_clock;
   extent const adding =
       plan.splits > 1 ? launch + plan.splits * s.rows * s.columns * 8 / bytes_per_clock : 0;
-  return (compute > latency ? compute : latency) + adding;
+  extent const tiles = compute > latency ? compute : latency;
+  return (tiles > read ? tiles : read) + adding;
 }
 
 /// The most columns and channels of a narrow layer.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A slab of an operand's tile in shared memory, as a block of a matrix product holds it. It is
-// copied row by row as the operand lies in global memory, and read as tensor cores want it. Rows
-// are longer than what they hold, so that neither way two threads of a warp meet in a bank: eight
-// rows begin at eight different sixteenths of 128 bytes, or, where single floats are read, four
-// rows at four quarters.
+// copied row by row as the operand lies in global memory, and read as tensor cores want it; neither
+// way two threads of a warp meet in a bank. Rows of 64 bytes of an operand that is not turned lie
+// two by two in 128, and the pieces of 16 bytes of each pair of rows are permuted, so that a column
+// of eight rows has eight different places. Longer rows are longer than what they hold: eight rows
+// begin at eight different sixteenths of 128 bytes, or, where single floats are read, four rows at
+// four quarters.
 #pragma once
 
 #include <pipe/backend/cuda/block/cp_async.hpp>
@@ -16,40 +18,60 @@ namespace pp::cuda {
 
 /// One slab of an operand in shared memory: `Extent` rows of a or columns of b, `Depth` deep in k.
 ///
-/// layout: rows of `columns` elements, `stride` apart. Turned: a row is one k, as in b or in an a
-///         that is read transposed; else a row is a row of a.
+/// layout: rows of `columns` elements, `stride` apart, in the order of place(). Turned: a row is
+/// one
+///         k, as in b or in an a that is read transposed; else a row is a row of a, of 64 bytes.
 template <class T, int Extent, int Depth, bool Turned>
 struct alignas(16) operand_slab {
   static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
-  static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : sixteenth);
+  static constexpr int sixteenth = 16 / int(sizeof(T)), stride = columns + (Turned ? 8 : 0);
+  static_assert(Turned || columns == 4 * sixteenth);
   T element[rows * stride];
+
+  /// Where an element is.
+  PIPE_HD static PIPE_INLINE int place(int row, int column) {
+    if constexpr (Turned)
+      return row * stride + column;
+    else
+      return row * stride + (column / sixteenth ^ (row >> 1 & 3)) * sixteenth + column % sixteenth;
+  }
 
   /// Elements that are copied together from rows of this width: a constant, for device code.
   template <int Columns>
   static constexpr int each_of = access_width<T>(Columns);
 
-  /// Starts the asynchronous copy of the slab at (row, column) of a matrix; beyond its end there
-  /// are zeros, which add nothing. Called in a phase.
+  /// What a thread copies first of the slab at (row, column) of a matrix (.., Columns). For the
+  /// slab that follows it is Columns * rows elements further, or, of a row, `columns`.
+  template <int Columns, int Threads>
+  PIPE_HD PIPE_INLINE static T const* first_of(int thread, T const* matrix, extent row,
+                                               extent column) {
+    constexpr int each = each_of<Columns>, pieces = columns / each;
+    return matrix + (row + thread / pieces) * Columns + column + thread % pieces * each;
+  }
+
+  /// Starts the asynchronous copy of the slab at (row, column) of a matrix, of which a thread's
+  /// first piece is at `from`; beyond its end there are zeros, which add nothing. Called in a
+  /// phase.
   ///
   /// shape: matrix (Rows, Columns) -> element (rows, columns)
   /// work:  neighbouring threads copy neighbouring pieces of a row, Threads / pieces rows at a time
   template <extent Rows, int Columns, int Threads, class Block>
-  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* matrix, extent row,
+  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* from, extent row,
                                 extent column) {
     constexpr int each = each_of<Columns>, pieces = columns / each, down = Threads / pieces;
     static_assert(columns % each == 0 && Threads % pieces == 0 && rows % down == 0);
     constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
     int const c = thread % pieces * each;
     row += thread / pieces, column += c;
-    T const* const from = matrix + row * Columns + column;
-    T* const to = element + thread / pieces * stride + c;
+    constexpr bool shifts = Turned || down % 8 == 0;  // rows have the first one's order
+    T* const first = element + place(thread / pieces, c);
     auto const copy_row = [&](int r) {
+      T* const to = shifts ? first + r * stride : element + place(thread / pieces + r, c);
       bool const present = whole || (row + r < Rows && column < Columns);
       if constexpr (each * sizeof(T) >= 4)
-        copy_async<each* int(sizeof(T))>(block, to + r * stride, from + extent(r) * Columns,
-                                         present);
+        copy_async<each* int(sizeof(T))>(block, to, from + extent(r) * Columns, present);
       else
-        to[r * stride] = present ? from[extent(r) * Columns] : T(0.0f);
+        *to = present ? from[extent(r) * Columns] : T(0.0f);
     };
     if constexpr (rows <= 16 * down) {
       PIPE_UNROLL
@@ -95,7 +117,7 @@ struct alignas(16) operand_slab {
         block,
         [&](int thread) {
           int const lane = thread % warp_size;
-          return element + (row(thread) + lane % 16) * stride + depth + lane / 16 * sixteenth;
+          return element + place(row(thread) + lane % 16, depth + lane / 16 * sixteenth);
         },
         access);
   }

@@ -52,13 +52,32 @@ struct contraction_tiles {
     float sums[down][across][4];
     warp_operands<across> operands;
     float columns[across];  // of b, over the k that this thread holds
+    T const *left, *right;  // what the thread copies first of the next slab
   };
   struct stage {
-    operand_slab<T, Plan.rows, Plan.depth, product::makes_weight> left;
-    operand_slab<T, Plan.columns, Plan.depth, true> right;
+    using left_slab = operand_slab<T, Plan.rows, Plan.depth, product::makes_weight>;
+    using right_slab = operand_slab<T, Plan.columns, Plan.depth, true>;
+    left_slab left;
+    right_slab right;
   };
-  static constexpr int sums_stride =
-      Plan.columns + 8;  // no two threads of half a warp write to one bank
+  /// Rows of sums in shared memory, where neither the threads that write two of a row nor those
+  /// that read four meet in a bank: where a thread takes eight, the halves of all eights lie apart.
+  static constexpr int sums_stride = Plan.columns + 8, apart = Plan.columns / 2 + 4;
+  PIPE_HD static PIPE_INLINE int place_of_sum(int column) {
+    return product::each == 8 ? column / 8 * 4 + column / 4 % 2 * apart + column % 4 : column;
+  }
+  template <int Count>
+  PIPE_HD static PIPE_INLINE void load_sums(float const* row, int column, float (&v)[Count]) {
+    if constexpr (Count == 8) {
+      float half[2][4];
+      PIPE_UNROLL
+      for (int i = 0; i < 2; ++i) load<4>(row + place_of_sum(column) + i * apart, half[i]);
+      PIPE_UNROLL
+      for (int i = 0; i < 8; ++i) v[i] = half[i / 4][i % 4];
+    } else {
+      load<Count>(row + column, v);
+    }
+  }
   union shared {
     stage stages[Plan.stages];
     float sums[Plan.rows * sums_stride];
@@ -93,8 +112,16 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     place const at = place_of(block.index());
-    T const *const left = product::left(a), *const right = product::right(a);
-    block.part([&](int, state& mine) {
+    extent const first_k = extent(at.first_slab) * Plan.depth;
+    block.part([&](int thread, state& mine) {
+      if constexpr (product::makes_weight)
+        mine.left = stage::left_slab::template first_of<int(shape.rows), threads>(
+            thread, product::left(a), first_k, at.row);
+      else
+        mine.left = stage::left_slab::template first_of<int(shape.inner), threads>(
+            thread, product::left(a), at.row, first_k);
+      mine.right = stage::right_slab::template first_of<int(shape.columns), threads>(
+          thread, product::right(a), first_k, at.column);
       PIPE_UNROLL
       for (int j = 0; j < across; ++j) {
         mine.columns[j] = 0;
@@ -105,32 +132,41 @@ struct contraction_tiles {
         }
       }
     });
-    auto const start = [&](int slab) {
+    auto const start = [&](int slab, int stage_of_slab) {
       if (slab < at.slabs) {
-        stage& s = block.shared().stages[unsigned(slab) % Plan.stages];
+        stage& s = block.shared().stages[stage_of_slab];
         extent const k = extent(at.first_slab + slab) * Plan.depth;
-        block.part([&](int thread, state&) {
+        block.part([&](int thread, state& mine) {
           if constexpr (product::makes_weight)
-            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k,
+            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, mine.left, k,
                                                                         at.row);
           else
-            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
-                                                                        k);
-          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
-                                                                          at.column);
+            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, mine.left,
+                                                                        at.row, k);
+          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, mine.right,
+                                                                          k, at.column);
+          mine.left += Plan.depth * (product::makes_weight ? shape.rows : 1);
+          mine.right += Plan.depth * shape.columns;
         });
       }
       commit_copies(block);
     };
     PIPE_UNROLL
-    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab);
+    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab, slab);
     if constexpr (!split)
       product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
-    for (int slab = 0; slab < at.slabs; ++slab) {
-      await_copies<Plan.stages - 2>(block);
-      start(slab + Plan.stages -
-            1);  // where the slab before this one was, which all threads have read
-      multiply(block, block.shared().stages[unsigned(slab) % Plan.stages], at.row == 0);
+    // Large tiles take several slabs in a turn, each at addresses that are constants.
+    constexpr int turn = Plan.rows >= 128 ? Plan.stages : 1;
+    for (int first = 0; first < at.slabs; first += turn) {
+      PIPE_UNROLL
+      for (int i = 0; i < turn; ++i) {
+        int const slab = first + i, own = turn == 1 ? int(unsigned(slab) % Plan.stages) : i;
+        if (i > 0 && slab >= at.slabs) break;
+        await_copies<Plan.stages - 2>(block);
+        // The next goes where the slab before this one was, which all threads have read.
+        start(slab + Plan.stages - 1, (own + Plan.stages - 1) % Plan.stages);
+        multiply(block, block.shared().stages[own], at.row == 0);
+      }
     }
     await_copies<0>(block);
     if constexpr (sums_bias)
@@ -178,15 +214,31 @@ struct contraction_tiles {
           });
   }
 
-  /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are.
+  /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are: z is
+  /// what the product needs of memory for them.
+  template <int Count>
+  using before = std::conditional_t<split, nothing, typename product::template before<Count>>;
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void fetch([[maybe_unused]] arguments const& a,
+                                        [[maybe_unused]] extent row, [[maybe_unused]] int column,
+                                        [[maybe_unused]] before<Count>& z) {
+    if constexpr (!split) product::template fetch<Count>(a, row, column, z);
+  }
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column,
-                                       float (&v)[Count]) {
+                                       float (&v)[Count], before<Count> const& z) {
     if constexpr (split)
       save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * shape.columns + column,
                   v);
     else
-      product::template take<Count>(a, row, column, v);
+      product::template take<Count>(a, row, column, v, z);
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column,
+                                       float (&v)[Count]) {
+    before<Count> z;
+    fetch<Count>(a, row, column, z);
+    take<Count>(a, at, row, column, v, z);
   }
   PIPE_HD PIPE_INLINE static float* partial_sums(arguments const& a) {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
@@ -210,10 +262,12 @@ struct contraction_tiles {
     });
   }
   /// The tile from the layout of the tensor cores to rows: sums go through shared memory, where the
-  /// slabs were, and leave in accesses of up to 16 bytes.
+  /// slabs were, and leave in accesses of up to 16 bytes. What the epilogue reads for several of
+  /// them is on its way before the first is stored, which no load may pass.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
-    constexpr int each = product::each, pieces = Plan.columns / each;
+    constexpr int each = product::each, pieces = Plan.columns / each, all = Plan.rows * pieces,
+                  together = 4;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int i = 0; i < down; ++i) {
@@ -225,18 +279,30 @@ struct contraction_tiles {
             int const row = warp_row(thread) + 16 * i + p.row,
                       column = warp_column(thread) + 8 * j + p.column;
             float const two[2] = {mine.sums[i][j][c], mine.sums[i][j][c + 1]};
-            save<2, memory_space::shared>(block.shared().sums + row * sums_stride + column, two);
+            save<2, memory_space::shared>(
+                block.shared().sums + row * sums_stride + place_of_sum(column), two);
           }
         }
       }
     });
     block.part([&](int thread, state&) {
-      for (int piece = thread; piece < Plan.rows * pieces; piece += threads) {
-        int const r = piece / pieces, c = piece % pieces * each;
-        if (at.row + r >= shape.rows || at.column + c >= shape.columns) continue;
-        float v[each];
-        load<each>(block.shared().sums + r * sums_stride + c, v);
-        take<each>(a, at, at.row + r, at.column + c, v);
+      for (int first = thread; first < all; first += together * threads) {
+        auto const each_piece = [&](auto f) {
+          PIPE_UNROLL
+          for (int i = 0; i < together; ++i) {
+            int const piece = first + i * threads, r = piece / pieces, c = piece % pieces * each;
+            if ((all % (together * threads) == 0 || piece < all) && at.row + r < shape.rows &&
+                at.column + c < shape.columns)
+              f(i, r, c);
+          }
+        };
+        before<each> z[together];
+        each_piece([&](int i, int r, int c) { fetch<each>(a, at.row + r, at.column + c, z[i]); });
+        each_piece([&](int i, int r, int c) {
+          float v[each];
+          load_sums(block.shared().sums + r * sums_stride, c, v);
+          take<each>(a, at, at.row + r, at.column + c, v, z[i]);
+        });
       }
     });
   }

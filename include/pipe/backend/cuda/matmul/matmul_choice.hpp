@@ -44,17 +44,18 @@ constexpr extent blas_clocks(product_shape const& s, product_format format, bool
   return least + (launch + 2 * s.rows * s.columns * bytes_of(format) / bytes_per_clock) / 2;
 }
 
-/// Whether cuBLASLt is expected to be faster than our own kernels at a product, `makes_weight`: of
-/// a weight's gradient. It is not in fp32, which it leaves to ordinary cores; rows that are not
-/// whole accesses of 16 bytes are left to our own, and so are narrow layers, which may be a part of
-/// one kernel: see narrow_runs.hpp.
+/// Whether cuBLASLt is expected to be faster than our own kernels at a product, by an eighth, as
+/// estimates are no better; `makes_weight`: of a weight's gradient. It is not in fp32, which it
+/// leaves to ordinary cores; rows that are not whole accesses of 16 bytes are left to our own, and
+/// so are narrow layers, which may be a part of one kernel: see narrow_runs.hpp.
 constexpr bool is_for_cublaslt(product_shape const& s, product_format format, bool makes_weight) {
   if (format == product_format::fp32) return false;
   if (s.columns <= narrow_width && (makes_weight ? s.rows : s.inner) <= narrow_width) return false;
   int const bytes = bytes_of(format);
   if (s.columns * bytes % 16 != 0 || (makes_weight ? s.rows : s.inner) * bytes % 16 != 0)
     return false;
-  return blas_clocks(s, format, makes_weight) < clocks(s, plan_for(s, format), format);
+  extent const blas = blas_clocks(s, format, makes_weight);
+  return blas + blas / 8 < clocks(s, plan_for(s, format), format);
 }
 
 /// The implementation of group G of P, if cuBLASLt is there: `own`, `cublaslt`, or `timed`: the

@@ -4,6 +4,7 @@
 // allow.
 #pragma once
 
+#include <pipe/backend/cuda/block/accesses.hpp>
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
@@ -13,24 +14,18 @@ namespace pp::cuda {
 /// Base of the kernels of this file: rows of `columns` elements, one piece per thread. `Aligned`:
 /// an or of the widths and offsets that a piece must be aligned to.
 template <class P, int G, int Aligned>
-struct copied_rows {
+struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns;
-  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * columns;
-  static constexpr int threads = 256, each = access_width<T>(columns | Aligned);
-  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
-  using piece = packed<T, each>;
-  using state = nothing;
-  using shared = nothing;
+  using base = row_accesses<P, G, columns, Aligned>;
+  using piece = packed<T, base::each>;
 
   /// y[row, column] = what from(row, column) points to, for every piece.
   template <class Block, class From>
   PIPE_HD PIPE_INLINE static void copy(Block& block, T* y, From from) {
-    block.part([&](int thread, state&) {
-      extent const at = (block.index() * threads + thread) * each;
-      if (at < elements)
-        store(reinterpret_cast<piece*>(y + at),
-              *reinterpret_cast<piece const*>(from(at / columns, int(at % columns))));
+    base::for_access(block, [&](extent row, int column) {
+      store(reinterpret_cast<piece*>(y + row * columns + column),
+            *reinterpret_cast<piece const*>(from(row, column)));
     });
   }
 };

@@ -4,6 +4,7 @@
 // both halves.
 #pragma once
 
+#include <pipe/backend/cuda/block/accesses.hpp>
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
@@ -19,25 +20,19 @@ namespace pp::cuda {
 /// Base of the kernels of this file: rows of two halves of `half` elements, of which each thread
 /// has the same piece of both.
 template <class P, int G, int Half>
-struct half_rows {
+struct half_rows : row_accesses<P, G, Half> {
   using T = typename P::element;
   using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
   using formula = typename layer::formula;
   static constexpr int half = Half, activated = layer::activates_first ? 0 : half,
                        plain = half - activated;
-  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * half;
-  static constexpr int threads = 256, each = access_width<T>(half);
-  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
-  using state = nothing;
-  using shared = nothing;
+  using base = row_accesses<P, G, half>;
+  using base::each;
 
   /// f(row, column, activated piece, plain piece) of x, which is in slot `slot`.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_piece(Block& block, arguments const& a, int slot, F f) {
-    block.part([&](int thread, state&) {
-      extent const at = (block.index() * threads + thread) * each, row = at / half;
-      if (at >= elements) return;
-      int const column = int(at % half);
+    base::for_access(block, [&](extent row, int column) {
       T const* const x = a.at<T const>(slot) + row * 2 * half + column;
       float u[each], z[each];
       load<each>(x + activated, u);

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pipe/backend/cuda/block/accesses.hpp>
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/chain.hpp>
@@ -24,23 +25,17 @@ namespace pp::cuda {
 /// work:  a thread has one access of a row
 /// cost:  a copy, bound by bytes
 template <class P, int G>
-struct lookup_kernel {
+struct lookup_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns;
-  static constexpr extent elements = extent(group_of<P, G>::value.rows) * P::samples * columns;
-  static constexpr int threads = 256, each = access_width<T>(columns);
-  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
-  using state = nothing;
-  using shared = nothing;
+  using base = row_accesses<P, G, columns>;
+  using base::each;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    block.part([&](int thread, state&) {
-      extent const at = (block.index() * threads + thread) * each;
-      if (at >= elements) return;
-      extent const row = at / columns, id = a.ids(g.in[0])[row];
-      int const column = int(at % columns);
+    base::for_access(block, [&](extent row, int column) {
+      extent const id = a.ids(g.in[0])[row];
       float v[each] = {};
       if (id >= 0) load<each>(a.at<T const>(g.in[1]) + id * columns + column, v);
       finish<P, G>(a, row, column, v);

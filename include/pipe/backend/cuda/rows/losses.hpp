@@ -27,7 +27,7 @@ struct loss_rows {
                        rows_per_sample = group_of<P, G>::value.rows;
   static constexpr extent rows = extent(rows_per_sample) * P::samples;
   using team = row_team<T, columns, Bytes>;
-  static constexpr int threads = team::threads, each = team::each;
+  static constexpr int threads = team::threads, each = team::each, resident = team::resident;
   static constexpr extent blocks = team::blocks(rows);
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
@@ -135,7 +135,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   using base = loss_rows<P, G, int(sizeof(typename P::element))>;
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
-  using piece = packed<T, each>;
+  using piece = fetched<T, each>;
   static constexpr float smoothing = group_of<P, G>::value.attributes.cross_entropy().smoothing,
                          z = group_of<P, G>::value.attributes.cross_entropy().z_loss;
   using terms = cross_entropy_terms<P, G>;
@@ -153,19 +153,20 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   };
 
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, piece& x) {
-    x = *reinterpret_cast<piece const*>(a.at<T const>(base::logits) + row * columns + column);
+    x.load(a.at<T const>(base::logits) + row * columns + column);
   }
   /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread,
                                              state& mine, F f) {
-    team::for_pieces(thread, [&](int slot, int column) {
-      if (slot == team::kept) read(a, row, column, mine.x[slot]);
-      float v[each];
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) v[i] = float(mine.x[slot].item[i]);
-      f(column, v);
-    });
+    team::for_pieces(
+        thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); },
+        [&](int slot, int column) {
+          float v[each];
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) v[i] = mine.x[slot][i];
+          f(column, v);
+        });
   }
 
   template <class Block>
@@ -177,25 +178,21 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       mine.sum[0] = mine.sum[1] = 0;
       if (mine.label < 0) return;
       team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); });
+      if (has_label(thread, mine)) {
+        mine.at_label = float(a.at<T const>(base::logits)[row * columns + mine.label]);
+        if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
+      }
       for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
         float top = mine.top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) top = larger{}(v[i], top);
-        if (top > mine.top) {
-          mine.sum[0] *= math::exp(mine.top - top);
-          mine.top = top;
-        }
+        mine.sum[0] *= math::exp(mine.top - top);  // once per piece, which is less than a branch
+        mine.top = top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
           mine.sum[0] += math::exp(v[i] - top);
           if constexpr (smoothing != 0)
             mine.sum[1] += terms::weighs_classes ? terms::weight(column + i) * v[i] : v[i];
-        }
-        if (column <= mine.label && mine.label < column + each) {
-          PIPE_UNROLL
-          for (int i = 0; i < each; ++i)
-            if (column + i == mine.label) mine.at_label = v[i];
-          if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
         }
       });
       mine.least_top = mine.top;
@@ -213,12 +210,15 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       if (row >= rows) return;
       if (mine.label < 0) return base::skip(a, row, thread);
       if (a.wants_gradient) write_gradient(a, row, thread, mine);
-      if (mine.label / each % team::size == thread % team::size)
-        base::put_loss(a, row, loss_of(a, row, mine));
+      if (has_label(thread, mine)) base::put_loss(a, row, loss_of(a, row, mine));
     });
   }
 
  private:
+  /// Whether the label's element is in a piece of the thread.
+  PIPE_HD PIPE_INLINE static bool has_label(int thread, state const& mine) {
+    return mine.label / each % team::size == thread % team::size;
+  }
   PIPE_HD static double loss_of([[maybe_unused]] arguments const& a, [[maybe_unused]] extent row,
                                 state const& mine) {
     double const whole =
@@ -269,20 +269,23 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
                                                  state& mine) {
     team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
     factors const by = factors_of(a, row, mine);
-    float const everywhere = base::scale(a, row) * smoothing / float(columns),
-                factor = by.whole / mine.sum[0];
+    [[maybe_unused]] float const everywhere = base::scale(a, row) * smoothing / float(columns);
+    float const factor = by.whole / mine.sum[0];
+    auto const slope = [&](float x, [[maybe_unused]] int column) {
+      float const p = math::exp(x - mine.top) * factor;
+      if constexpr (smoothing == 0)
+        return p;
+      else
+        return p - (terms::weighs_classes ? everywhere * terms::weight(column) : everywhere);
+    };
     for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
       PIPE_UNROLL
-      for (int i = 0; i < each; ++i)
-        v[i] = math::exp(v[i] - mine.top) * factor - (terms::weighs_classes && smoothing != 0
-                                                          ? everywhere * terms::weight(column + i)
-                                                          : everywhere);
-      if (column <= mine.label && mine.label < column + each) {
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) v[i] -= column + i == mine.label ? by.label : 0.0f;
-      }
+      for (int i = 0; i < each; ++i) v[i] = slope(v[i], column + i);
       save<each>(base::gradient_at(a, row, column), v);
     });
+    // The thread that has the label writes its element once more: no other has to look for it.
+    if (has_label(thread, mine))
+      *base::gradient_at(a, row, mine.label) = T(slope(mine.at_label, mine.label) - by.label);
   }
 };
 

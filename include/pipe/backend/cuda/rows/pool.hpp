@@ -5,6 +5,7 @@
 // mean adds up in the order of the rows.
 #pragma once
 
+#include <pipe/backend/cuda/block/accesses.hpp>
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
@@ -14,16 +15,12 @@ namespace pp::cuda {
 /// Base of both kernels: a thread has one access of columns of one sample, and walks along its
 /// rows.
 template <class P, int G>
-struct pooled_columns {
+struct pooled_columns : accesses<P::samples, group_of<P, G>::value.columns,
+                                 access_width<typename P::element>(group_of<P, G>::value.columns)> {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns,
                        positions = group_of<P, G>::value.attributes.pool().rows;
   static constexpr detail::pool_kind which = group_of<P, G>::value.attributes.pool().which;
-  static constexpr int threads = 256, each = access_width<T>(columns);
-  static constexpr extent pieces = extent(P::samples) * (columns / each),
-                          blocks = (pieces + threads - 1) / threads;
-  using state = nothing;
-  using shared = nothing;
 
   /// Which of a sample's rows are no padding.
   struct rows {
@@ -49,14 +46,6 @@ struct pooled_columns {
     }
     return r;
   }
-  /// f(sample, column) for the piece of each thread.
-  template <class Block, class F>
-  PIPE_HD PIPE_INLINE static void for_pieces(Block& block, F f) {
-    block.part([&](int thread, state&) {
-      extent const piece = block.index() * threads + thread;
-      if (piece < pieces) f(piece / (columns / each), int(piece % (columns / each)) * each);
-    });
-  }
 };
 
 /// The first, the last or the mean of a sample's rows whose id is not -1; zeros if there is none.
@@ -73,7 +62,7 @@ struct pool_kernel : pooled_columns<P, G> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], to = g.out[0];
-    base::for_pieces(block, [&](extent sample, int column) {
+    base::for_access(block, [&](extent sample, int column) {
       auto const rows = base::rows_of(a, sample);
       float sum[each]{};
       for (int t = 0; t < positions; ++t) {
@@ -103,7 +92,7 @@ struct pool_gradient_kernel : pooled_columns<P, G> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], to = g.out[0];
-    base::for_pieces(block, [&](extent sample, int column) {
+    base::for_access(block, [&](extent sample, int column) {
       auto const rows = base::rows_of(a, sample);
       float dy[each];
       load<each>(a.at<T const>(from) + sample * columns + column, dy);

@@ -4,7 +4,9 @@
 // two of them, and each thread of the team has every n-th piece of the row, a piece being one
 // access; n is the size of the team. A narrow row has some lanes of a warp, so that a warp works on
 // several; a wider one has as many warps as it takes for its elements to fit into their registers.
-// Of rows that fit into no block's registers, what does not fit is read again.
+// Of rows that fit into no block's registers, what does not fit is read again, from the L2 cache
+// mostly. Blocks have at most 512 threads, so that a multiprocessor works on two rows at least:
+// while one waits for memory or at a barrier, the other computes.
 #pragma once
 
 #include <pipe/backend/cuda/block/vectors.hpp>
@@ -24,28 +26,29 @@ struct row_team {
   static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
   /// Of a piece: a register has four.
   static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
-  /// Bytes that a thread of a team keeps, and may keep: blocks of 1024 threads have 64 registers
-  /// for each.
-  static constexpr int kept_bytes(int team) { return turns_of(team) * piece_bytes; }
-  static constexpr int most_bytes(int team) { return team < 1024 ? 128 : 112; }
+  /// Bytes that a thread of a team would have to keep, and may keep.
+  static constexpr int bytes_of_row(int team) { return turns_of(team) * piece_bytes; }
+  static constexpr int most_threads = 512, most_bytes = 128;
   static constexpr int smallest() {
     int team = 1;
     while (team < warp_size && team < pieces) team *= 2;
-    while (team < 1024 && kept_bytes(team) > most_bytes(team)) team *= 2;
+    while (team < most_threads && bytes_of_row(team) > most_bytes) team *= 2;
     return team;
   }
 
   /// Threads of a team.
   static constexpr int size = smallest();
   /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces,
-  /// and has the others one at a time.
-  static constexpr bool keeps = kept_bytes(size) <= most_bytes(size);
-  static constexpr int slots = keeps ? turns_of(size) : most_bytes(size) / piece_bytes;
-  static constexpr int kept = keeps ? slots : slots - 1;
+  /// and has the others `spare` at a time.
+  static constexpr bool keeps = bytes_of_row(size) <= most_bytes;
+  static constexpr int slots = keeps ? turns_of(size) : (most_bytes - 16) / piece_bytes;
+  static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
 
   /// Of a block.
   static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
   static constexpr int teams = threads / size;
+  /// Blocks of a kernel that keeps nothing besides: as many as have 64 registers for each thread.
+  static constexpr int resident = threads < most_threads ? 0 : 2;
   static constexpr extent blocks(extent rows) { return (rows + teams - 1) / teams; }
 
   template <class Block>
@@ -53,23 +56,27 @@ struct row_team {
     return block.index() * teams + thread / size;
   }
 
-  /// f(slot, column) for each of the thread's pieces: slot `kept` for those that it does not keep.
-  template <class F>
-  PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
+  /// f(slot, column) for each of the thread's pieces. read(slot, column) comes before it for those
+  /// that the thread does not keep, whose slots are `kept` and above: `spare` of them are on their
+  /// way before one is waited for.
+  template <class Read, class F>
+  PIPE_HD PIPE_INLINE static void for_pieces(int thread, Read read, F f) {
     for_kept(thread, f);
     if constexpr (!keeps)
-      for (int column = (kept * size + thread % size) * each; column < Columns;
-           column += size * each)
-        f(kept, column);
+      for (int turn = kept; turn < turns_of(size); turn += spare) {
+        for_turns<spare>(thread, turn, kept, read);
+        for_turns<spare>(thread, turn, kept, f);
+      }
   }
-  /// The same for those that it keeps.
+  /// The same where there is nothing to keep.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_pieces(int thread, F f) {
+    for_pieces(thread, [](int, int) {}, f);
+  }
+  /// f(slot, column) for each of those that it keeps.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_kept(int thread, F f) {
-    PIPE_UNROLL
-    for (int turn = 0; turn < kept; ++turn) {
-      int const column = (turn * size + thread % size) * each;
-      if ((turn + 1) * size <= pieces || column < Columns) f(turn, column);
-    }
+    for_turns<kept>(thread, 0, 0, f);
   }
 
   /// A reduction over a team of each of Count numbers: access(state, i) = op over the team's, the
@@ -101,6 +108,16 @@ struct row_team {
   }
 
  private:
+  /// Pieces `turn` and on of a thread, in slots from `slot` on.
+  template <int Count, class F>
+  PIPE_HD PIPE_INLINE static void for_turns(int thread, int turn, int slot, F f) {
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      int const column = ((turn + i) * size + thread % size) * each;
+      if ((turn + i + 1) * size <= pieces || column < Columns) f(slot + i, column);
+    }
+  }
+
   template <int Width, int Count, class Block, class Access, class Op>
   PIPE_HD PIPE_INLINE static void fold(Block& block, Access access, Op op) {
     PIPE_UNROLL

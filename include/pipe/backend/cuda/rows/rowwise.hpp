@@ -54,13 +54,13 @@ struct row_kernel {
   template <class F>
   PIPE_HD PIPE_INLINE static void for_row(arguments const& a, extent row, int thread, pieces& x,
                                           F f) {
-    team::for_pieces(thread, [&](int slot, int column) {
-      if (slot == team::kept) {
-        read<0>(a, row, column, x[slot]);
-        chain<P, G, false>::template run<each>(a, row, column, x[slot]);
-      }
-      f(column, x[slot], slot < team::kept);
-    });
+    team::for_pieces(
+        thread, [&](int slot, int column) { read<0>(a, row, column, x[slot]); },
+        [&](int slot, int column) {
+          bool const kept = slot < team::kept;
+          if (!kept) chain<P, G, false>::template run<each>(a, row, column, x[slot]);
+          f(column, x[slot], kept);
+        });
   }
 };
 
@@ -188,15 +188,16 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       mine.sum[0] = mine.sum[1] = 0;
       if (row >= rows) return;
       team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine, slot); });
-      team::for_pieces(thread, [&](int slot, int column) {
-        if (slot == team::kept) read(a, row, column, mine, slot);
-        scale(a, row, column, mine, slot);
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) {
-          if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
-          mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
-        }
-      });
+      team::for_pieces(
+          thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
+          [&](int slot, int column) {
+            scale(a, row, column, mine, slot);
+            PIPE_UNROLL
+            for (int i = 0; i < each; ++i) {
+              if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
+              mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
+            }
+          });
     });
     team::reduce(
         block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
@@ -205,14 +206,16 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
       float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
-      team::for_pieces(thread, [&](int slot, int column) {
-        if (slot == team::kept) read(a, row, column, mine, slot), scale(a, row, column, mine, slot);
-        float dx[each];
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i)
-          dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
-        finish<P, G, each>(a, row, column, dx);
-      });
+      team::for_pieces(
+          thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
+          [&](int slot, int column) {
+            if (slot >= team::kept) scale(a, row, column, mine, slot);
+            float dx[each];
+            PIPE_UNROLL
+            for (int i = 0; i < each; ++i)
+              dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+            finish<P, G, each>(a, row, column, dx);
+          });
     });
   }
 };
@@ -301,8 +304,9 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
       extent const row = team::row(block, thread);
       mine.sum = 0;
       if (row >= rows) return;
-      team::for_pieces(thread, [&](int slot, int column) {
-        read(row, column, mine, slot);
+      auto const read_slot = [&](int slot, int column) { read(row, column, mine, slot); };
+      team::for_kept(thread, read_slot);
+      team::for_pieces(thread, read_slot, [&](int slot, int) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.sum += mine.dy[slot][i] * mine.y[slot][i];
       });
@@ -312,13 +316,14 @@ struct softmax_gradient_kernel : row_kernel<P, G, 2> {
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
-      team::for_pieces(thread, [&](int slot, int column) {
-        if (slot == team::kept) read(row, column, mine, slot);
-        float dx[each];
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) dx[i] = mine.y[slot][i] * (mine.dy[slot][i] - mine.sum);
-        finish<P, G, each>(a, row, column, dx);
-      });
+      team::for_pieces(
+          thread, [&](int slot, int column) { read(row, column, mine, slot); },
+          [&](int slot, int column) {
+            float dx[each];
+            PIPE_UNROLL
+            for (int i = 0; i < each; ++i) dx[i] = mine.y[slot][i] * (mine.dy[slot][i] - mine.sum);
+            finish<P, G, each>(a, row, column, dx);
+          });
     });
   }
 };
