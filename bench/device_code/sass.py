@@ -30,7 +30,7 @@ def kernels(listing):
 
 def main_loop(opcodes, branches):
     """(instructions, HMMA) of the smallest loop that has the most products; (0, 0) if there is none. A loop is what lies between a branch and
-    an earlier target of it. What a branch forward in it leaves out is not counted if there is no product, load or copy in it: masks of the last
+    an earlier target of it. What a branch forward in it leaves out is not counted if there is no product, copy, load of operands or store in it: masks of the last
     tiles, sums for a bias in the first row of tiles, what follows a new maximum."""
     def products_of(first, last):
         return sum(o.startswith("HMMA") for o in opcodes[first:last])
@@ -38,7 +38,7 @@ def main_loop(opcodes, branches):
     def in_turn(first, last):
         skipped = set()
         for at, to in branches:
-            if first <= at < to <= last and not any(o.startswith(("HMMA", "LDS", "LDG", "STS", "STG")) for o in opcodes[at + 1:to]):
+            if first <= at < to <= last and not any(o.startswith(("HMMA", "LDSM", "LDG", "STS", "STG")) for o in opcodes[at + 1:to]):
                 skipped.update(range(at + 1, to))
         return last - first - len(skipped)
 

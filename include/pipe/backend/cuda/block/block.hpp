@@ -36,6 +36,18 @@ inline constexpr int warp_size = 32;
 /// For bodies whose threads keep or share nothing.
 struct nothing {};
 
+/// The number or address stays in a register: where a loop uses it, the compiler does not compute
+/// it again.
+template <class T>
+PIPE_HD PIPE_INLINE void hold([[maybe_unused]] T& value) {
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 8)
+    asm("" : "+l"(value));
+  else
+    asm("" : "+r"(value));
+#endif
+}
+
 /// The shared memory that a block may have on every GPU from sm_80 on: sm_86, sm_89 and sm_120 have
 /// no more.
 inline constexpr long least_shared_bytes = 99 * 1024;

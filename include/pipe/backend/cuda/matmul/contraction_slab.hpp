@@ -19,8 +19,7 @@ namespace pp::cuda {
 /// One slab of an operand in shared memory: `Extent` rows of a or columns of b, `Depth` deep in k.
 ///
 /// layout: rows of `columns` elements, `stride` apart, in the order of place(). Turned: a row is
-/// one
-///         k, as in b or in an a that is read transposed; else a row is a row of a, of 64 bytes.
+///         one k, as in b or in an a that is read transposed; else it is a row of a, of 64 bytes.
 template <class T, int Extent, int Depth, bool Turned>
 struct alignas(16) operand_slab {
   static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
@@ -36,49 +35,69 @@ struct alignas(16) operand_slab {
       return row * stride + (column / sixteenth ^ (row >> 1 & 3)) * sixteenth + column % sixteenth;
   }
 
-  /// Elements that are copied together from rows of this width: a constant, for device code.
-  template <int Columns>
-  static constexpr int each_of = access_width<T>(Columns);
+  /// How threads share the copy of a slab from rows of this width: `beside` of them copy `each`
+  /// elements of a row side by side, at least 32 bytes together, and go on to their right; `down`
+  /// rows are copied at once. So the addresses of a thread's pieces lie close together.
+  template <int Columns, int Threads>
+  struct copy_plan {
+    static constexpr int each = access_width<T>(Columns), pieces = columns / each,
+                         sector = 32 / (each * int(sizeof(T))),
+                         most = Threads / rows > sector ? Threads / rows : sector,
+                         beside = most < pieces ? most : pieces, down = Threads / beside,
+                         right = beside * each;
+    static_assert(columns % right == 0 && Threads % beside == 0 && rows % down == 0);
+    static_assert(down % 8 == 0);  // rows that are `down` apart have the same order
+
+    /// The row and column that a thread copies first. Eight threads with 16 bytes each write to
+    /// different banks: those of two rows of a turned slab are four rows apart, and those of four
+    /// are rows 0, 1, 4 and 5.
+    PIPE_HD static PIPE_INLINE int row(int thread) {
+      int const r = thread / beside, low = r % 8;
+      return Turned ? (beside == 4 ? r - low + low % 2 * 4 + low / 2 : r)
+                    : (beside == 2 ? r - low + low % 2 + low / 2 % 2 * 4 + low / 4 * 2 : r);
+    }
+    PIPE_HD static PIPE_INLINE int column(int thread) { return thread % beside * each; }
+  };
 
   /// What a thread copies first of the slab at (row, column) of a matrix (.., Columns). For the
   /// slab that follows it is Columns * rows elements further, or, of a row, `columns`.
   template <int Columns, int Threads>
   PIPE_HD PIPE_INLINE static T const* first_of(int thread, T const* matrix, extent row,
                                                extent column) {
-    constexpr int each = each_of<Columns>, pieces = columns / each;
-    return matrix + (row + thread / pieces) * Columns + column + thread % pieces * each;
+    using plan = copy_plan<Columns, Threads>;
+    return matrix + (row + plan::row(thread)) * Columns + column + plan::column(thread);
   }
 
   /// Starts the asynchronous copy of the slab at (row, column) of a matrix, of which a thread's
-  /// first piece is at `from`; beyond its end there are zeros, which add nothing. Called in a
-  /// phase.
+  /// first piece is at `from`; beyond its end there are zeros, which add nothing, and everywhere if
+  /// the slab is not `present`. Called in a phase.
   ///
   /// shape: matrix (Rows, Columns) -> element (rows, columns)
-  /// work:  neighbouring threads copy neighbouring pieces of a row, Threads / pieces rows at a time
   template <extent Rows, int Columns, int Threads, class Block>
-  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* from, extent row,
-                                extent column) {
-    constexpr int each = each_of<Columns>, pieces = columns / each, down = Threads / pieces;
-    static_assert(columns % each == 0 && Threads % pieces == 0 && rows % down == 0);
+  PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* from, extent row, extent column,
+                                bool present) {
+    using plan = copy_plan<Columns, Threads>;
+    constexpr int each = plan::each;
     constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
-    int const c = thread % pieces * each;
-    row += thread / pieces, column += c;
-    constexpr bool shifts = Turned || down % 8 == 0;  // rows have the first one's order
-    T* const first = element + place(thread / pieces, c);
-    auto const copy_row = [&](int r) {
-      T* const to = shifts ? first + r * stride : element + place(thread / pieces + r, c);
-      bool const present = whole || (row + r < Rows && column < Columns);
+    int const first = place(plan::row(thread), plan::column(thread));
+    row += plan::row(thread), column += plan::column(thread);
+    auto const copy_piece = [&](int r, int c) {
+      T* const to = element + (Turned ? first + c : first ^ c) + r * stride;
+      bool const inside = present && (whole || (row + r < Rows && column + c < Columns));
       if constexpr (each * sizeof(T) >= 4)
-        copy_async<each* int(sizeof(T))>(block, to, from + extent(r) * Columns, present);
+        copy_async<each* int(sizeof(T))>(block, to, from + extent(r) * Columns + c, inside);
       else
-        *to = present ? from[extent(r) * Columns] : T(0.0f);
+        *to = inside ? from[extent(r) * Columns + c] : T(0.0f);
     };
-    if constexpr (rows <= 16 * down) {
+    if constexpr (rows * plan::pieces <= 16 * Threads) {
       PIPE_UNROLL
-      for (int r = 0; r < rows; r += down) copy_row(r);
+      for (int r = 0; r < rows; r += plan::down) {
+        PIPE_UNROLL
+        for (int c = 0; c < columns; c += plan::right) copy_piece(r, c);
+      }
     } else {  // no wide access fits such rows: they are not worth many registers
-      for (int r = 0; r < rows; r += 4 * down)
-        copy_row(r), copy_row(r + down), copy_row(r + 2 * down), copy_row(r + 3 * down);
+      for (int r = 0; r < rows; r += plan::down)
+        for (int c = 0; c < columns; c += plan::right) copy_piece(r, c);
     }
   }
 
@@ -116,8 +135,8 @@ struct alignas(16) operand_slab {
     load_matrices<false>(
         block,
         [&](int thread) {
-          int const lane = thread % warp_size;
-          return element + place(row(thread) + lane % 16, depth + lane / 16 * sixteenth);
+          int const lane = thread % warp_size, first = place(lane % 16, lane / 16 * sixteenth);
+          return element + (Turned ? first + depth : first ^ depth) + row(thread) * stride;
         },
         access);
   }

@@ -20,7 +20,8 @@ namespace pp::cuda {
 /// law:   an element adds its products over ascending k within a split, in steps of the tensor
 ///        core's depth: the order depends on M, N, K and the format only
 /// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of it in registers; all
-///        threads copy slabs of a and b, Plan.stages - 1 of them ahead
+///        threads copy slabs of a and b, up to Plan.stages of them ahead, and a warp loads the
+///        operands of a step while it multiplies those of the step before
 /// cost:  2 * M * N * K FLOPs; each element of a is read N / Plan.columns times, of b M / Plan.rows
 ///        times
 template <class P, int G, tile_plan Plan>
@@ -45,14 +46,14 @@ struct contraction_tiles {
   /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
   static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8,
                        inner = tile<operands>::inner;
-  static_assert(across % 2 == 0 && Plan.depth % inner == 0);
+  static_assert(across % 2 == 0 && Plan.depth == 2 * inner);
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
   struct state {
     float sums[down][across][4];
-    warp_operands<across> operands;
-    float columns[across];  // of b, over the k that this thread holds
-    T const *left, *right;  // what the thread copies first of the next slab
+    warp_operands<across, down> operands[2];  // of both steps of a slab
+    float columns[4];                         // sums of one of b's
+    T const *left, *right;                    // what the thread copies first of the next slab
   };
   struct stage {
     using left_slab = operand_slab<T, Plan.rows, Plan.depth, product::makes_weight>;
@@ -111,7 +112,8 @@ struct contraction_tiles {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    place const at = place_of(block.index());
+    place at = place_of(block.index());
+    hold(at.slabs);
     extent const first_k = extent(at.first_slab) * Plan.depth;
     block.part([&](int thread, state& mine) {
       if constexpr (product::makes_weight)
@@ -122,9 +124,11 @@ struct contraction_tiles {
             thread, product::left(a), at.row, first_k);
       mine.right = stage::right_slab::template first_of<int(shape.columns), threads>(
           thread, product::right(a), first_k, at.column);
+      hold(mine.left), hold(mine.right);
+      PIPE_UNROLL
+      for (float& sum : mine.columns) sum = 0;
       PIPE_UNROLL
       for (int j = 0; j < across; ++j) {
-        mine.columns[j] = 0;
         PIPE_UNROLL
         for (int i = 0; i < down; ++i) {
           PIPE_UNROLL
@@ -132,41 +136,45 @@ struct contraction_tiles {
         }
       }
     });
-    auto const start = [&](int slab, int stage_of_slab) {
-      if (slab < at.slabs) {
-        stage& s = block.shared().stages[stage_of_slab];
-        extent const k = extent(at.first_slab + slab) * Plan.depth;
-        block.part([&](int thread, state& mine) {
-          if constexpr (product::makes_weight)
-            s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, mine.left, k,
-                                                                        at.row);
-          else
-            s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, mine.left,
-                                                                        at.row, k);
-          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, mine.right,
-                                                                          k, at.column);
-          mine.left += Plan.depth * (product::makes_weight ? shape.rows : 1);
-          mine.right += Plan.depth * shape.columns;
-        });
-      }
+    // Behind the last slab there are zeros.
+    auto const start = [&](int slab, stage& s) {
+      extent const k = extent(at.first_slab + slab) * Plan.depth;
+      bool const present = slab < at.slabs;
+      block.part([&](int thread, state const& mine) {
+        constexpr extent down = Plan.depth * (product::makes_weight ? shape.rows : 1),
+                         along = Plan.depth * shape.columns;
+        T const* const left = mine.left + unsigned(slab) * down;
+        T const* const right = mine.right + unsigned(slab) * along;
+        if constexpr (product::makes_weight)
+          s.left.template copy<shape.inner, int(shape.rows), threads>(block, thread, left, k,
+                                                                      at.row, present);
+        else
+          s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
+                                                                      k, present);
+        s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
+                                                                        at.column, present);
+      });
       commit_copies(block);
     };
     PIPE_UNROLL
-    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab, slab);
+    for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab, block.shared().stages[slab]);
     if constexpr (!split)
       product::each_matrix_read(a, [&](auto const* matrix) { prefetch_tile(block, matrix, at); });
-    // Large tiles take several slabs in a turn, each at addresses that are constants.
-    constexpr int turn = Plan.rows >= 128 ? Plan.stages : 1;
-    for (int first = 0; first < at.slabs; first += turn) {
-      PIPE_UNROLL
-      for (int i = 0; i < turn; ++i) {
-        int const slab = first + i, own = turn == 1 ? int(unsigned(slab) % Plan.stages) : i;
-        if (i > 0 && slab >= at.slabs) break;
-        await_copies<Plan.stages - 2>(block);
-        // The next goes where the slab before this one was, which all threads have read.
-        start(slab + Plan.stages - 1, (own + Plan.stages - 1) % Plan.stages);
-        multiply(block, block.shared().stages[own], at.row == 0);
-      }
+    await_copies<Plan.stages - 2>(block);
+    stage *before = &block.shared().stages[Plan.stages - 1], *here = &block.shared().stages[0];
+    load_step(block, *here, 0);
+    for (int slab = 0; slab < at.slabs; ++slab) {
+      stage* const next = &block.shared().stages[unsigned(slab + 1) % Plan.stages];
+      if constexpr (sums_bias)
+        if (at.row == 0) add_columns(block, *here);
+      load_step(block, *here, 1);
+      multiply(block, *here, 0);
+      await_copies<Plan.stages - 3>(block);
+      // The next goes where the slab before this one was, which all threads have read.
+      start(slab + Plan.stages - 1, *before);
+      load_step(block, *next, 0);
+      multiply(block, *here, 1);
+      before = here, here = next;
     }
     await_copies<0>(block);
     if constexpr (sums_bias)
@@ -188,30 +196,50 @@ struct contraction_tiles {
     });
   }
 
-  /// sums += left right; with_columns: adds the rows of right to `columns`.
+  /// The first operands of a step, 0 or 1, of a slab: the right ones, and 16 rows of the left.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s,
-                                           [[maybe_unused]] bool with_columns) {
+  PIPE_HD PIPE_INLINE static void load_step(Block& block, stage const& s, int step) {
     PIPE_UNROLL
-    for (int k = 0; k < Plan.depth; k += inner)
-      multiply_step<format, down, across>(
-          block, [](state& mine) -> auto& { return mine.operands; },
-          [](state& mine, int i, int j) { return mine.sums[i][j]; },
-          [&](int i, auto access) {
-            s.left.template load_left<operands>(
-                block, k, [&](int thread) { return warp_row(thread) + 16 * i; }, access);
-          },
-          [&](int j, auto access) {
-            s.right.template load_right<operands>(
-                block, k, [&](int thread) { return warp_column(thread) + 8 * j; }, access);
-          },
-          [&] {
-            if constexpr (sums_bias)
-              if (with_columns)
-                block.part([&](int, state& mine) {
-                  add_columns<format, T, across>(mine.columns, mine.operands);
-                });
-          });
+    for (int j = 0; j < across; j += 2)
+      s.right.template load_right<operands>(
+          block, step * inner, [&](int thread) { return warp_column(thread) + 8 * j; },
+          [&](state& mine) { return mine.operands[step].right + 2 * j; });
+    load_rows(block, s, step, 0);
+  }
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int step, int i) {
+    s.left.template load_left<operands>(
+        block, step * inner, [&](int thread) { return warp_row(thread) + 16 * i; },
+        [&](state& mine) { return mine.operands[step].left[i]; });
+  }
+  /// columns += the rows of right in a slab: each thread has a column, and the four sums of it that
+  /// four threads have who hold it as an operand.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void add_columns(Block& block, stage const& s) {
+    block.part([&](int thread, state& mine) {
+      if (Plan.columns < threads && thread >= Plan.columns) return;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // a loop, so that the tiles that sum no columns jump over it
+#endif
+      for (int first = 0; first < Plan.depth; first += 8) {
+        PIPE_UNROLL
+        for (int k = 0; k < 8; ++k)
+          mine.columns[k / (4 / int(sizeof(T))) % 4] +=
+              float(s.right.element[s.right.place(first + k, thread)]);
+      }
+    });
+  }
+  /// sums += left right, of a step whose first operands are there.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
+    auto const of = [&](state& mine) -> auto& { return mine.operands[step]; };
+    round_right<format, across>(block, of);
+    PIPE_UNROLL
+    for (int i = 0; i < down; ++i) {
+      if (i + 1 < down) load_rows(block, s, step, i + 1);
+      multiply_row<format, across>(block, i, of,
+                                   [&](state& mine, int j) { return mine.sums[i][j]; });
+    }
   }
 
   /// Elements of a row of c, or of the bias's gradient, are complete, or those of a split are: z is
@@ -244,21 +272,15 @@ struct contraction_tiles {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
   }
 
-  /// The bias's gradient from the rows of b that passed by: lanes of a column are added, and the
-  /// warps of the tile's first rows store.
+  /// The bias's gradient from the rows of b that passed by.
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
-    PIPE_UNROLL
-    for (int j = 0; j < across; ++j)  // four lanes share a column
-      reduce_lanes<4>(block, [&](state& mine) -> float& { return mine.columns[j]; }, plus{});
     block.part([&](int thread, state& mine) {
-      if (warp_row(thread) != 0 || thread % 4 != 0) return;
-      PIPE_UNROLL
-      for (int j = 0; j < across; ++j) {
-        int const column = at.column + warp_column(thread) + 8 * j + thread % warp_size / 4;
-        float v[1] = {mine.columns[j]};
-        if (column < shape.columns) take<1>(a, at, shape.rows, column, v);
-      }
+      int const column = at.column + thread;
+      if (thread >= Plan.columns || column >= shape.columns) return;
+      float const* const sum = mine.columns;
+      float v[1] = {(sum[0] + sum[2]) + (sum[1] + sum[3])};
+      take<1>(a, at, shape.rows, column, v);
     });
   }
   /// The tile from the layout of the tensor cores to rows: sums go through shared memory, where the

@@ -14,12 +14,12 @@ namespace pp::cuda {
 template <product_format F>
 inline constexpr operand_format operands_in = operands_of(F);
 
-/// A thread's part of the operands of a step: of 16 rows of the left one, and of `Across` tiles of
-/// 8 columns of the right one, two registers each, side by side, because two tiles are loaded at
-/// once.
-template <int Across>
+/// A thread's part of the operands of a step: of `Rows` times 16 rows of the left one, and of
+/// `Across` tiles of 8 columns of the right one, two registers each, side by side, because two
+/// tiles are loaded at once.
+template <int Across, int Rows = 1>
 struct warp_operands {
-  unsigned left[4], right[2 * Across];
+  unsigned left[Rows][4], right[2 * Across];
   unsigned left_rest[4], right_rest[2 * Across];  // fp32: what tf32 numbers leave out
   float step[4][4];                               // fp32: the sums of one multiplication
 };
@@ -44,7 +44,7 @@ PIPE_HD PIPE_INLINE void round_operand(unsigned* x, unsigned* rest) {
 /// source: Ootomo and Yokota, "Recovering single precision accuracy from Tensor Cores while
 ///         surpassing the FP32 theoretical peak performance", 2022
 template <int Across, class Block, class Operands, class Sums>
-PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) {
+PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Sums sums) {
   using state = typename Block::state;
   constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
   PIPE_UNROLL
@@ -65,9 +65,9 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
     });
     each_product([&](state& mine) { return of(mine).left_rest; },
                  [&](state& mine) { return of(mine).right; });
-    each_product([&](state& mine) { return of(mine).left; },
+    each_product([&](state& mine) { return of(mine).left[row]; },
                  [&](state& mine) { return of(mine).right_rest; });
-    each_product([&](state& mine) { return of(mine).left; },
+    each_product([&](state& mine) { return of(mine).left[row]; },
                  [&](state& mine) { return of(mine).right; });
     block.part([&](int, state& mine) {
       PIPE_UNROLL
@@ -79,51 +79,67 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, Operands of, Sums sums) 
   }
 }
 
+/// Rounds the right operands of a step to the format they are multiplied in, once for all rows.
+template <product_format F, int Across, class Block, class Operands>
+PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
+  using state = typename Block::state;
+  if constexpr (operands_in<F> == operand_format::tf32)
+    block.part([&](int, state& mine) {
+      round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
+    });
+}
+
+/// A row of small tiles: sums += left[row] right, one multiplication deep. of(state): the thread's
+/// warp_operands.
+///
+/// shape: left (16, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, j): the thread's 4
+///        of a small tile
+template <product_format F, int Across, class Block, class Operands, class Sums>
+PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums sums) {
+  using state = typename Block::state;
+  if constexpr (operands_in<F> == operand_format::tf32)
+    block.part(
+        [&](int, state& mine) { round_operand<F, 4>(of(mine).left[row], of(mine).left_rest); });
+  if constexpr (F == product_format::fp32) {
+    multiply_exactly<Across>(block, row, of, sums);
+  } else {
+    PIPE_UNROLL
+    for (int j = 0; j < Across; ++j)
+      multiply_add<operands_in<F>>(block, [&](state& mine) {
+        return tile_operands{sums(mine, j), of(mine).left[row], of(mine).right + 2 * j};
+      });
+  }
+}
+
 /// One step of a warp's product: sums += left right, one multiplication deep.
 ///
-/// shape: left (16 * Down, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, i, j): the
-///        thread's 4 of a small tile
+/// shape: left (16 * Down, K), right (K, 8 * Across), K = tile<F>::inner -> sums(state, i, j)
 /// work:  right's operands are in registers for all of left's rows, which are loaded 16 at a time
 ///
-/// of(state): the thread's warp_operands. load_left(i, access) and load_right(j, access) bring a
-/// row of small tiles of a, and two columns of b. seen(): called when b is there as it is in
-/// memory.
+/// load_left(i, access) and load_right(j, access) bring a row of small tiles of a, and two columns
+/// of b. seen(): called when b is there as it is in memory.
 template <product_format F, int Down, int Across, class Block, class Operands, class Sums,
           class Left, class Right, class Seen>
 PIPE_HD PIPE_INLINE void multiply_step(Block& block, Operands of, Sums sums, Left load_left,
                                        Right load_right, Seen seen) {
   using state = typename Block::state;
-  constexpr bool rounds = operands_in<F> == operand_format::tf32;
   static_assert(Across % 2 == 0);
   PIPE_UNROLL
   for (int j = 0; j < Across; j += 2)
     load_right(j, [&](state& mine) { return of(mine).right + 2 * j; });
   seen();
-  if constexpr (rounds)
-    block.part([&](int, state& mine) {
-      round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
-    });
+  round_right<F, Across>(block, of);
   PIPE_UNROLL
   for (int i = 0; i < Down; ++i) {
-    load_left(i, [&](state& mine) { return of(mine).left; });
-    if constexpr (rounds)
-      block.part([&](int, state& mine) { round_operand<F, 4>(of(mine).left, of(mine).left_rest); });
-    if constexpr (F == product_format::fp32) {
-      multiply_exactly<Across>(block, of, [&](state& mine, int j) { return sums(mine, i, j); });
-    } else {
-      PIPE_UNROLL
-      for (int j = 0; j < Across; ++j)
-        multiply_add<operands_in<F>>(block, [&](state& mine) {
-          return tile_operands{sums(mine, i, j), of(mine).left, of(mine).right + 2 * j};
-        });
-    }
+    load_left(i, [&](state& mine) { return of(mine).left[0]; });
+    multiply_row<F, Across>(block, 0, of, [&](state& mine, int j) { return sums(mine, i, j); });
   }
 }
 
 /// columns[j] += the elements of b that this thread holds of tile j: what the gradient of a bias
 /// adds up.
-template <product_format F, class T, int Across, int Most>
-PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most> const& of) {
+template <product_format F, class T, int Across, int Most, int Rows>
+PIPE_HD PIPE_INLINE void add_columns(float* columns, warp_operands<Most, Rows> const& of) {
   PIPE_UNROLL
   for (int j = 0; j < Across; ++j) {
     PIPE_UNROLL
