@@ -22,14 +22,15 @@ from device_code import family_of  # noqa: E402
 
 IDLE = "the groups that it waits for are empty: no copy is under way"
 LAST = "no phase after it uses what those before it wrote or read in shared memory"
-FIRST_STAGE = "what follows writes the first stage alone, which the last slab does not use"
+FIRST_STAGES = "what follows writes the first stages alone, which the last turn does not use"
+BEHIND = "the first operands of the slab behind a product's only one, which nothing multiplies"
 
 # (kernel family, kind): (the most survivors, why they are equivalent)
 EQUIVALENT = {
     ("attention_forward", "wait"): (1, IDLE),
     ("attention_key_gradients", "wait"): (1, IDLE),
     ("attention_query_gradients", "wait"): (1, IDLE),
-    ("contraction_tiles", "wait"): (13, IDLE),
+    ("contraction_tiles", "wait"): (12, IDLE),
     ("attention_forward", "barrier"): (1, LAST),
     ("attention_key_gradients", "barrier"): (1, LAST),
     ("attention_query_gradients", "barrier"): (1, LAST),
@@ -39,7 +40,8 @@ EQUIVALENT = {
     ("judge_kernel", "barrier"): (1, LAST),
     ("place_rows_kernel", "barrier"): (2, LAST),
     ("sum_squares_kernel", "barrier"): (1, LAST),
-    ("contraction_tiles", "barrier"): (1, FIRST_STAGE),
+    ("contraction_tiles", "barrier"): (2, FIRST_STAGES),
+    ("contraction_tiles", "shared"): (8, BEHIND),
 }
 
 

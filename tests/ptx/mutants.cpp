@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "opcodes.hpp"
+#include "warp.hpp"
 
 namespace ptx {
 namespace {
@@ -68,8 +69,13 @@ struct reach {
 
 void note_and_run(warp& w, instruction const& i, lanes active) {
   auto const& [run, mutants] = now.watched.at(&i);
-  for (std::size_t const m : mutants) now.of[m] = true;
+  std::size_t const before = w.copies.size();
   run(w, i, active);
+  auto const is_empty = [](copy const& c) { return c.from_memory == 0; };
+  if (w.copies.size() > before &&
+      std::all_of(w.copies.begin() + std::ptrdiff_t(before), w.copies.end(), is_empty))
+    return;
+  for (std::size_t const m : mutants) now.of[m] = true;
 }
 
 /// In the child: its output goes to a file, its errors nowhere.

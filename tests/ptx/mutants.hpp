@@ -13,7 +13,8 @@ namespace ptx {
 
 /// With PIPE_PTX_MUTANTS=FILE in the environment the process becomes the parent of others, which go
 /// on from here: first one whose kernels are as they are, then one for each mutant of an
-/// instruction that the first executed. It ends with 0 if all were killed, else 1.
+/// instruction that the first executed, where a copy of no bytes (zeros behind the end of a matrix)
+/// does not count. It ends with 0 if all were killed, else 1.
 ///
 ///   barrier   without a bar.sync
 ///   wait      without a cp.async.wait_group or wait_all
