@@ -72,7 +72,12 @@ void measure_classes(double copy) {
               "labels");
   cuda::arguments a;
   a.loss = loss.as<double>();
-  a.loss_scale = 1.0 / rows;
+  cuda::run_state numbers;
+  numbers.loss_scale = 1.0f / rows;
+  cuda::device_buffer state(sizeof numbers);
+  cuda::check(cudaMemcpy(state.data(), &numbers, sizeof numbers, cudaMemcpyHostToDevice),
+              "numbers of a run");
+  a.run = state.as<cuda::run_state>();
   double const us = bench::microseconds_of_group<bench::alone<T, classes<rows, columns>>>(
       {x.data(), labels.data(), gradient.data()}, a);
   bench::figure(std::string("rows_cross_entropy_of_copy_") + bench::name_of<T>(),
@@ -92,7 +97,11 @@ void measure_update(char const* name, double copy) {
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
   step f;
-  f.of_group[0] = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
+  auto const with = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
+  cuda::device_buffer coefficients(sizeof with);
+  cuda::check(cudaMemcpy(coefficients.data(), &with, sizeof with, cudaMemcpyHostToDevice),
+              "coefficients");
+  f.of_group = coefficients.as<typename step::coefficients>();
   f.weights = w.as<float>(), f.gradients = g.as<float>(), f.first = m.as<float>(),
   f.second = v.as<float>();
   f.judged = judged.as<cuda::step_outcome>();

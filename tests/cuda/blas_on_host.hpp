@@ -53,7 +53,8 @@ void run_by_blas(pp::host::arguments<typename P::element> const& from) {
   using lowering = pp::cuda::blas_lowering<source, G>;
   std::vector<double> workspace(
       std::size_t(lowering::first_byte + lowering::after_bytes) / sizeof(double) + 1, NAN);
-  pp::cuda::arguments a = translated(from);
+  pp::cuda::run_state state;
+  pp::cuda::arguments a = translated(from, state);
   a.workspace = workspace.data();
   run_blas_lowering<source, G>(a);
 }

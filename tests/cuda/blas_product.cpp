@@ -134,7 +134,8 @@ class operands {
       for (detail::step const& s : *chain)
         if (s.kind == op_kind::dropout) *a.at<int>(s.slot) = 3;
     a.training = true;
-    a.seed = 7, a.step = 2;
+    state_->seed = 7, state_->step = 2;
+    a.run = state_.get();
   }
   std::size_t count(int slot) const {
     return memory_[std::size_t(slot)].size() / sizeof(result_type);
@@ -148,6 +149,7 @@ class operands {
   cuda::arguments a;
 
  private:
+  std::unique_ptr<cuda::run_state> state_ = std::make_unique<cuda::run_state>();
   std::vector<buffer<char>> memory_;
 };
 
@@ -229,8 +231,8 @@ class reference {
   double kept(int stream, int width, int r, int c) const {
     detail::philox_block const bits = detail::philox(
         detail::philox_block{{unsigned(r % g.rows * ((width + 3) / 4) + c / 4),
-                              unsigned(r / g.rows), unsigned(stream), unsigned(a_.step)}},
-        unsigned(a_.seed), 0);
+                              unsigned(r / g.rows), unsigned(stream), unsigned(a_.run->step)}},
+        unsigned(a_.run->seed), 0);
     return bits.word[c % 4] < DropQuarter::drops_below ? 0 : 4.0 / 3;
   }
 

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "cuda/one_group.hpp"
@@ -161,7 +162,9 @@ void is_its_launches(bool accumulate) {
   pp::cuda::arguments shared;
   shared.accumulate = accumulate;
   shared.training = true;
-  shared.seed = 7, shared.step = 3;
+  auto const state = std::make_unique<pp::cuda::run_state>();
+  state->seed = 7, state->step = 3;
+  shared.run = state.get();
   std::vector<void*> slots;
   auto const prepare = [&](memory<typename P::element>& m) {
     for (int i = chain.first; i < chain.first + chain.count; ++i)

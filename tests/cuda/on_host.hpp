@@ -18,15 +18,15 @@
 
 namespace on_host {
 
+/// `state`: outlives the launch.
 template <class T>
-pp::cuda::arguments translated(pp::host::arguments<T> const& a) {
+pp::cuda::arguments translated(pp::host::arguments<T> const& a, pp::cuda::run_state& state) {
   pp::cuda::arguments b;
+  b.run = &state;
   for (int i = 0; i < pp::detail::group::max_slots; ++i) b.slot[i] = a.slot[i];
   b.loss = a.loss;
-  b.loss_scale = double(a.loss_scale);
-  b.seed = a.seed;
-  b.step = a.step;
-  b.first_sample = a.first_sample;
+  state.loss_scale = float(a.loss_scale);
+  static_cast<pp::detail::random_context&>(state) = a;
   b.valid_samples = a.valid_samples;
   b.accumulate = a.accumulate;
   b.training = a.training;
@@ -39,7 +39,8 @@ template <class P, int G>
 void run(pp::host::arguments<typename P::element> const& a) {
   using kernels = pp::cuda::lowered<pp::cuda::source_of<P>, G>;
   constexpr std::size_t bytes = std::size_t(pp::cuda::workspace_of(kernels{}));
-  pp::cuda::arguments b = translated(a);
+  pp::cuda::run_state state;
+  pp::cuda::arguments b = translated(a, state);
   if constexpr (bytes > 0) {
     std::align_val_t const alignment{256};
     b.workspace = ::operator new(bytes, alignment);

@@ -4,6 +4,8 @@
 // epilogue, against fp64.
 #include <catch2/catch.hpp>
 
+#include <memory>
+
 #include <pipe/base/half.hpp>
 
 #include "cuda/one_group.hpp"
@@ -170,7 +172,9 @@ void check_cross_entropy(thread_order order, bool in_place, bool wants_gradient 
   a.slot[0] = x.data(), a.slot[1] = labels.data(),
   a.slot[2] = in_place ? x.data() : gradient.data();
   a.loss = loss.data();
-  a.loss_scale = scale;
+  auto const state = std::make_unique<cuda::run_state>();
+  state->loss_scale = float(scale);
+  a.run = state.get();
   a.valid_samples = 3;
   a.wants_gradient = wants_gradient;
   on_host::run_alone<P>(a, order);

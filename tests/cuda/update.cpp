@@ -89,7 +89,9 @@ void steps_are_the_formula(Optimizer const& o) {
       auto const judged = kept(cuda::step_outcome{.factor = 0.375f * float(step)});
       update_context const contexts[2] = {{step, 0.01, 1, 0}, {step, 0.02, 1, 0.5}};
       cuda::optimizer_step<Optimizer, Copy> f;
-      for (int k = 0; k < 2; ++k) f.of_group[k] = o.template prepare<float>(contexts[k]);
+      std::vector<typename decltype(f)::coefficients> of_group;
+      for (auto const& c : contexts) of_group.push_back(o.template prepare<float>(c));
+      f.of_group = of_group.data();
       f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(),
       f.copy = copy.data();
       f.judged = judged.get();
@@ -168,13 +170,15 @@ TEST_CASE("the outcome of a step", "[cuda]") {
   auto losses = std::vector<double>(777, 2.0);
   auto const outcome = kept(cuda::step_outcome{});
   auto const scale = kept(cuda::loss_scaling{});
+  auto const state = kept(cuda::run_state{});
+  state->loss_terms = 777;
   cuda::step_outcome& v = *outcome;
   cuda::loss_scaling& scaling = *scale;
   cuda::judge_kernel::arguments a{.squares = squares.data(),
                                   .parameters = 301,
                                   .losses = losses.data(),
                                   .rows = 777,
-                                  .loss_terms = 777,
+                                  .state = state.get(),
                                   .out = &v};
   auto const judge = [&] {
     on_host::run_kernel<cuda::judge_kernel>(a, cuda::thread_order::interleaved);
@@ -182,7 +186,7 @@ TEST_CASE("the outcome of a step", "[cuda]") {
   double const norm = std::sqrt(301 * 0.25);
 
   SECTION("without clipping") {
-    a.gradient_scale = 0.5;
+    state->gradient_scale = 0.5;
     judge();
     CHECK(v.loss == 2);
     CHECK(v.norm == Approx(norm / 2));
@@ -191,16 +195,16 @@ TEST_CASE("the outcome of a step", "[cuda]") {
     CHECK(v.updates == 1);
   }
   SECTION("to a norm") {
-    a.clip_norm = 100;
+    state->clip_norm = 100;
     judge();
     CHECK(v.factor == 1);
-    a.clip_norm = 2;
+    state->clip_norm = 2;
     judge();
     CHECK(v.factor == float(2 / (norm + 1e-6)));
     CHECK(v.norm == Approx(norm));
   }
   SECTION("to a norm, what is left after clipping by value") {
-    a.clip_norm = 2;
+    state->clip_norm = 2;
     a.clamped = clamped.data();
     judge();
     CHECK(v.factor == float(2 / (std::sqrt(301 * 0.04) + 1e-6)));
@@ -258,12 +262,15 @@ TEST_CASE("an unsound step changes nothing", "[cuda]") {
   cuda::step_outcome& judged = *outcome;
   judged.sound = 0;
   cuda::optimizer_step<AdamW, bf16> f;
-  f.of_group[0] = AdamW{}.prepare<float>({1, 0.1, 1, 1});
+  auto const of_group = kept(AdamW{}.prepare<float>({1, 0.1, 1, 1}));
+  f.of_group = of_group.get();
   f.weights = w.data(), f.gradients = g.data(), f.first = m.data(), f.second = v.data(),
   f.copy = copy.data();
   f.judged = &judged;
   over(100, f);
-  over(100, cuda::approach_elements{average.data(), w.data(), 0.1f, &judged});
+  auto const state = kept(cuda::run_state{});
+  state->average_amount = 0.1f;
+  over(100, cuda::approach_elements{average.data(), w.data(), state.get(), &judged});
   CHECK(laws::same_numbers(w, w_before));
   CHECK(laws::same_numbers(m, m_before));
   CHECK(laws::same_numbers(v, v_before));
@@ -280,14 +287,16 @@ TEST_CASE("element by element", "[cuda]") {
   for (auto const order : orders) {
     auto const outcome = kept(cuda::step_outcome{});
     outcome->factor = 0.3f;
+    auto const state = kept(cuda::run_state{});
+    state->clip_value = 0.5f, state->average_amount = 0.25f;
     auto const scaling = kept(cuda::loss_scaling{4, 0});
     auto clamped = x, scaled_clamp = x, scaled = x, average = x, sum = x;
     clamped[5] = scaled_clamp[5] = none;
     std::vector<bf16> copy(std::size_t{size}, bf16(none));
-    over(size, cuda::clamp_elements{clamped.data(), 0.5f, nullptr}, order);
-    over(size, cuda::clamp_elements{scaled_clamp.data(), 0.5f, scaling.get()}, order);
+    over(size, cuda::clamp_elements{clamped.data(), state.get(), nullptr}, order);
+    over(size, cuda::clamp_elements{scaled_clamp.data(), state.get(), scaling.get()}, order);
     over(size, cuda::scale_elements{scaled.data(), outcome.get()}, order);
-    over(size, cuda::approach_elements{average.data(), y.data(), 0.25f, nullptr}, order);
+    over(size, cuda::approach_elements{average.data(), y.data(), state.get(), nullptr}, order);
     over(size, cuda::add_elements{sum.data(), y.data()}, order);
     over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
     CHECK(std::isnan(clamped[5]));

@@ -10,19 +10,24 @@
 
 namespace pp::detail {
 
-/// One launch on one micro-batch. Pointers are to the memory of the backend.
+/// One launch on one micro-batch: the same in every run over as many samples. Pointers are to the
+/// memory of the backend.
 struct launch_context {
   void* slot[group::max_slots]{};  ///< operands, as the group numbers them
   void* workspace = nullptr;       ///< of the bytes that the group needs, or more
   double* loss = nullptr;          ///< a loss kernel writes each row's loss here
-  std::uint64_t seed = 0;          ///< of random bits, which depend on what follows besides
-  long step = 0;                   ///< of training, from 1
-  long first_sample = 0;           ///< of the micro-batch, in the mini-batch
   /// A loss kernel: samples from this one on are absent, loss 0 and gradient 0.
   int valid_samples = 1 << 30;
   bool accumulate = false;     ///< weight gradients: add to what is there, or overwrite it
   bool training = false;       ///< else nothing is dropped
   bool wants_gradient = true;  ///< a loss kernel: training, not evaluation
+};
+
+/// What random bits depend on, besides the layer and the element: new in every step.
+struct random_context {
+  std::uint64_t seed = 0;
+  long step = 0;          ///< of training, from 1
+  long first_sample = 0;  ///< of the micro-batch, in the mini-batch
 };
 
 }  // namespace pp::detail

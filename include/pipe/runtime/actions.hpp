@@ -26,9 +26,6 @@ inline int samples_in(pipeline_description const& d, job const& j, int micro_bat
 /// Fills in the context of job j's launches on a micro-batch, except for memory.
 inline void set_context(launch_context& a, pipeline_description const& d, job const& j,
                         int micro_batch) {
-  a.seed = j.seed;
-  a.step = j.step;
-  a.first_sample = j.first_sample + long(micro_batch) * d.samples;
   a.valid_samples = samples_in(d, j, micro_batch);
   // The first micro-batch overwrites the gradients of the previous step, unless the run continues
   // it.

@@ -11,7 +11,7 @@ namespace pp::detail {
 ///
 ///     engine<P>               executes compiled pipeline P
 ///     workspace_bytes<P>()    workspace of the kernel groups of P, per thread
-///     bookkeeping_bytes(chunks, chunk_count, rank, parameters, streams)
+///     bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, parameters, streams)
 ///                             bookkeeping of the executor for a rank, if the backend has its own
 ///                             memory
 template <class Backend>

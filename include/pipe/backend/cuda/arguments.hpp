@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/launch_context.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/passes/group.hpp>
@@ -15,9 +16,9 @@ using extent = std::ptrdiff_t;
 
 /// One launch on one micro-batch.
 struct arguments : detail::launch_context {
-  /// Of the gradient: one over the number of terms in the mini-batch's mean.
-  double loss_scale = 0;
-  /// And what it is multiplied by besides, in the device's memory; null: 1.
+  run_state const* run = nullptr;  ///< in the device's memory
+  int first_sample = 0;            ///< of the micro-batch, from the run's on
+  /// What the gradient of the loss is multiplied by besides, in the device's memory; null: 1.
   float const* scaling = nullptr;
   unsigned zero = 0;  ///< 0, which no compiler knows: see seal
 

@@ -204,6 +204,7 @@ struct chain {
       for (int i = 0; i < Count; ++i) factor[i] = 1;
       return;
     }
+    extent const first_sample = a.run->first_sample + a.first_sample;
     detail::philox_block bits{};
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
@@ -211,10 +212,10 @@ struct chain {
       if (i == 0 || c % 4 == 0)
         bits = detail::philox(
             detail::philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
-                                  static_cast<std::uint32_t>(a.first_sample + row / rows),
+                                  static_cast<std::uint32_t>(first_sample + row / rows),
                                   static_cast<std::uint32_t>(stream),
-                                  static_cast<std::uint32_t>(a.step)}},
-            static_cast<std::uint32_t>(a.seed), static_cast<std::uint32_t>(a.seed >> 32));
+                                  static_cast<std::uint32_t>(a.run->step)}},
+            static_cast<std::uint32_t>(a.run->seed), static_cast<std::uint32_t>(a.run->seed >> 32));
       int const w = c % 4;
       std::uint32_t const word = w == 0   ? bits.word[0]
                                  : w == 1 ? bits.word[1]

@@ -11,7 +11,7 @@ namespace pp::host {
 
 /// One launch on one micro-batch, or a thread's part of it, which has a workspace of its own.
 template <class T>
-struct arguments : detail::launch_context {
+struct arguments : detail::launch_context, detail::random_context {
   T loss_scale{};  ///< of the gradient: one over the number of terms in the mini-batch's mean
   int part = 0, parts = 1;  ///< which of how many parts to do
 

@@ -28,6 +28,7 @@ class autotuner {
     };
     for (int i = 0; i < detail::group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
     a_.workspace = give(workspace_bytes);
+    a_.run = static_cast<run_state const*>(give(long(sizeof(run_state))));
     a_.training = true;
     check(cudaDeviceSynchronize(), "filling of operands");
   }

@@ -56,7 +56,8 @@ class cuda_engine {
 
   cuda_engine(optimizer const& o, executor_settings const& settings)
       : optimizer_(o), device_(cuda::use_device(0)), launches_(device_),
-        executor_(P::description(), launches_.groups(), order(), settings.timeline),
+        executor_(P::description(), launches_.groups(), order(),
+                  cuda::coefficient_bytes<optimizer>(), settings.timeline),
         parameters_(executor_, optimizer_) {
     synchronize();
   }
@@ -103,6 +104,7 @@ class cuda_engine {
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
     if (mirror_is_newer_) upload();
+    parameters_.prepare(j);
     executor_.enqueue(j);
     step_result result;
     if (j.what == job::kind::infer) {
@@ -213,10 +215,10 @@ struct runtime_of<Cuda> {
   static constexpr long workspace_bytes() {
     return cuda::workspace_bytes<P>();
   }
-  template <class Chunk>
+  template <class Optimizer, class Chunk>
   static constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank,
                                           int parameters, int streams) {
-    return cuda::bookkeeping_bytes(chunks, chunk_count, rank, parameters, streams);
+    return cuda::bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, parameters, streams);
   }
 };
 

@@ -15,6 +15,7 @@
 
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/narrow_mlp/tile.hpp>
+#include <pipe/backend/cuda/update/bookkeeping.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
@@ -33,8 +34,9 @@ namespace pp::detail {
 /// The part of an executor that does not depend on the optimizer.
 class cuda_executor {
  public:
+  /// coefficient_bytes: of the optimizer's coefficients for one range of parameters
   cuda_executor(pipeline_description const& d, cuda_group const* groups, cuda_order order,
-                bool wants_timeline)
+                long coefficient_bytes, bool wants_timeline)
       : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
         streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)),
         timelines_(std::size_t(d.ranks)) {
@@ -59,13 +61,17 @@ class cuda_executor {
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);
     found_ = kept<int>(0, nullptr, search_blocks);
+    long const run_bytes = cuda::run_bytes(d.chunk, d.chunks, coefficient_bytes);
+    run_ = kept<char>(0, nullptr, run_bytes);
+    run_to_send_ = cuda::pinned_buffer(run_bytes);
   }
   cuda_executor(cuda_executor const&) = delete;
   cuda_executor& operator=(cuda_executor const&) = delete;
 
   // ---- a run, in three steps ----
 
-  /// Uploads the mini-batch and enqueues every action of the job.
+  /// Uploads the mini-batch and the numbers of the run, and enqueues every action of the job. The
+  /// coefficients of a training run have been written to coefficients_to_send().
   void enqueue(job const& j) {
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
@@ -97,6 +103,18 @@ class cuda_executor {
   /// Losses by micro-batch, in device memory.
   double* losses() const {
     return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
+  }
+
+  /// The numbers of the run in device memory.
+  cuda::run_state const* run() const { return reinterpret_cast<cuda::run_state const*>(run_); }
+  /// The optimizer's coefficients in device memory, and where the host writes them before a run.
+  template <class T>
+  T const* coefficients() const {
+    return reinterpret_cast<T const*>(run_ + cuda::bytes_for<cuda::run_state>(1));
+  }
+  template <class T>
+  T* coefficients_to_send() const {
+    return reinterpret_cast<T*>(run_to_send_.data() + cuda::bytes_for<cuda::run_state>(1));
   }
 
   /// The state of loss scaling in device memory; null if the precision does not scale the loss.
@@ -219,6 +237,10 @@ class cuda_executor {
     for (int r = 0; r < d_.ranks; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
         if (d_.rank[r].staging[i] >= 0 && given(i) != nullptr) upload(r, i);
+    *run_to_send_.as<cuda::run_state>() = state_of(job_);
+    cuda::check(cudaMemcpyAsync(run_, run_to_send_.data(), std::size_t(run_to_send_.bytes()),
+                                cudaMemcpyHostToDevice, stream_of(0)),
+                "upload of the numbers of a run");
     cuda::check(
         cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
         "clearing of the losses");
@@ -226,6 +248,21 @@ class cuda_executor {
     if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
     for (int r = 1; r < d_.ranks; ++r)
       cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "wait for an event");
+  }
+  cuda::run_state state_of(job const& j) const {
+    cuda::run_state s;
+    s.seed = j.seed;
+    s.step = j.step;
+    s.first_sample = j.first_sample;
+    s.loss_scale = float(1 / j.gradient_terms);
+    s.clip_value = float(j.clip_value / j.gradient_scale);
+    // In the first step averages are the parameters.
+    s.average_amount = j.step == 1 ? 1.0f : float(1 - d_.average_decay);
+    s.loss_terms = j.loss_terms;
+    s.gradient_scale = j.gradient_scale;
+    s.clip_norm = j.clip_norm;
+    s.samples = double(j.first_sample + j.samples);
+    return s;
   }
   /// Double-buffered upload: the host fills one half of the pinned buffer while the other is
   /// copied.
@@ -321,7 +358,8 @@ class cuda_executor {
     set_context(a, d_, job_, mb);
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses();
-    a.loss_scale = 1 / job_.gradient_terms;
+    a.run = run();
+    a.first_sample = mb * d_.samples;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
@@ -430,6 +468,8 @@ class cuda_executor {
   std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
+  char* run_ = nullptr;              // a run_state and the optimizer's coefficients, on the device
+  cuda::pinned_buffer run_to_send_;  // the same, of the next run
   cuda::pinned_buffer pinned_;
   cuda::event gone_[2];          // the copy from a half of pinned_ has finished
   long sent_ = 0;                // halves copied so far

@@ -36,8 +36,26 @@ class cuda_parameters {
         clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
         read_(long(sizeof(cuda::step_outcome))) {
     cuda::prepare_kernels(kernels{});
-    for (int c = 0; c < d_.chunks; ++c) lists_.push_back(lists_of(d_.chunk[c]));
+    long ranges = 0;
+    for (int c = 0; c < d_.chunks; ++c) {
+      lists_.push_back(lists_of(d_.chunk[c]));
+      lists_.back().first_update = ranges;
+      ranges += d_.chunk[c].update_count;
+    }
     for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
+  }
+
+  /// Writes the optimizer's coefficients for job j where the executor uploads them from.
+  void prepare(job const& j) {
+    if (j.what != job::kind::train || !j.updates) return;
+    auto* to = executor_.coefficients_to_send<coefficients>();
+    for (int c = 0; c < d_.chunks; ++c)
+      for (int i = 0; i < d_.chunk[c].update_count; ++i) {
+        update_range const& u = d_.chunk[c].updates[i];
+        // The kernel multiplies gradients by the factor of the outcome: the context has none.
+        *to++ = optimizer_.template prepare<float>(
+            update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+      }
   }
 
   /// Enqueues the end of job j, waits, and returns the outcome. To be called after all actions were
@@ -74,6 +92,7 @@ class cuda_parameters {
   }
 
  private:
+  using coefficients = typename optimizer::template coefficients<float>;
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
@@ -108,6 +127,7 @@ class cuda_parameters {
     /// By number of the buffer in the chunk, which is the group of its ranges.
     commit_rule const* rules = nullptr;
     long range_count = 0, square_count = 0, buffer_count = 0;
+    long first_update = 0;  // number of its first range among those of all chunks
   };
 
   /// `count` zeros in the rank's bookkeeping.
@@ -175,12 +195,12 @@ class cuda_parameters {
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return gather(), spread();
       case step_op::sum_ties: return sum_ties();
-      case step_op::measure: return measure(j, clamps);
+      case step_op::measure: return measure(clamps);
       case step_op::gather: return gather();
       case step_op::judge: return judge(j, clamps), spread();
-      case step_op::update: return each([&](int c) { update(d_.chunk[c], j); });
-      case step_op::average: return each([&](int c) { average(d_.chunk[c], j); });
-      case step_op::commit: return each([&](int c) { commit(c, j); });
+      case step_op::update: return each([&](int c) { update(c); });
+      case step_op::average: return each([&](int c) { average(d_.chunk[c]); });
+      case step_op::commit: return each([&](int c) { commit(c); });
       case step_op::transpose: return each([&](int c) { transpose(c); });
       case step_op::copy_ties: return copy_ties();
     }
@@ -208,20 +228,20 @@ class cuda_parameters {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, executor_.losses(),
-         d_.micro_batches, j.loss_terms, j.gradient_scale, j.clip_norm,
-         trains ? executor_.scaling() : nullptr, j.updates, outcome_},
+         d_.micro_batches, executor_.run(), trains ? executor_.scaling() : nullptr, j.updates,
+         outcome_},
         executor_.stream_of(0));
   }
 
   /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
-  /// norms after it. The limit is divided by gradient_scale, since gradients are not scaled yet.
-  void measure(job const& j, bool clamps) {
+  /// norms after it.
+  void measure(bool clamps) {
     for (int c = 0; c < d_.chunks; ++c) {
       add_squares(c, squares_);
       if (!clamps) continue;
       int const rank = d_.chunk[c].rank;
       cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), float(j.clip_value / j.gradient_scale), executor_.scaling()}},
+          {where(c), {floats(rank), executor_.run(), executor_.scaling()}},
           executor_.stream_of(rank));
       add_squares(c, clamped_);
     }
@@ -243,15 +263,15 @@ class cuda_parameters {
   }
 
   /// Optimizer step on a chunk's parameters, if the step is sound.
-  void update(chunk_description const& c, job const& j) {
+  void update(int chunk) {
+    chunk_description const& c = d_.chunk[chunk];
     cudaStream_t const on = executor_.stream_of(c.rank);
     float* const memory = floats(c.rank);
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
       step_type step;
-      // The kernel multiplies gradients by the factor of the outcome: the context has none.
-      step.of_group[0] = optimizer_.template prepare<float>(
-          update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+      step.of_group =
+          executor_.coefficients<coefficients>() + lists_[std::size_t(chunk)].first_update + i;
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       // Its states, one after the other; the second is read only if the optimizer has two.
@@ -263,28 +283,26 @@ class cuda_parameters {
           {cuda::flat_ranges::over(u.end - u.begin), step}, on);
     }
   }
-  /// Enqueues the averages of a chunk's trained parameters: in the first step they are the
-  /// parameters, later they approach them.
-  void average(chunk_description const& c, job const& j) {
+  /// Enqueues the averages of a chunk's trained parameters.
+  void average(chunk_description const& c) {
     cudaStream_t const on = executor_.stream_of(c.rank);
     float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
-                                          j.step == 1 ? 1.0f : float(1 - d_.average_decay),
-                                          outcome_};
+                                          executor_.run(), outcome_};
     cuda::launch_body<cuda::flat_kernel<cuda::approach_elements>>(
         {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
   }
 
   /// Enqueues the update of a chunk's buffers from their sums over all samples since the last step.
-  void commit([[maybe_unused]] int c, [[maybe_unused]] job const& j) {
+  void commit([[maybe_unused]] int c) {
     if constexpr (P::has_buffers) {
       chunk_description const& chunk = d_.chunk[c];
       lists const& l = lists_[std::size_t(c)];
       if (l.buffer_count == 0) return;
       float* const memory = floats(chunk.rank);
       cuda::commit_elements const follow{memory + element(chunk.buffers),
-                                         memory + element(chunk.sums), l.rules,
-                                         double(j.first_sample + j.samples), outcome_};
+                                         memory + element(chunk.sums), l.rules, executor_.run(),
+                                         outcome_};
       cuda::launch_body<cuda::flat_kernel<cuda::commit_elements>>(
           {{l.buffers, l.buffer_count, 0}, follow}, executor_.stream_of(chunk.rank));
     }

@@ -389,6 +389,9 @@ class executor {
     program_view const& view = set.programs[int(p)];
     host::arguments<T> a;
     set_context(a, d_, job_, mb);
+    a.seed = job_.seed;
+    a.step = job_.step;
+    a.first_sample = job_.first_sample + long(mb) * d_.samples;
     a.workspace = me.memory.data() + d_.rank[r].workspace;
     if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
     a.loss_scale = T(1 / job_.gradient_terms);

@@ -87,8 +87,9 @@ struct step_memory {
     if (is_last || Work::transport::copies)
       rank.losses = take(Work::micro_batches * long(sizeof(double)));
     if constexpr (on_device) {
-      rank.device_bookkeeping_bytes = detail::runtime_of<backend>::bookkeeping_bytes(
-          chunks, stages, r, g.parameters.count, streams);
+      rank.device_bookkeeping_bytes =
+          detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
+              chunks, stages, r, g.parameters.count, streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     } else {
       int const most =

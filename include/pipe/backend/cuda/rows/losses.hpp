@@ -41,7 +41,7 @@ struct loss_rows {
   }
   /// What every gradient of a row is multiplied by.
   PIPE_HD PIPE_INLINE static float scale(arguments const& a, extent row) {
-    float const all = float(a.loss_scale) * (a.scaling != nullptr ? *a.scaling : 1.0f);
+    float const all = a.run->loss_scale * (a.scaling != nullptr ? *a.scaling : 1.0f);
     return is_weighted ? all * weight(a, row) : all;
   }
   /// A row's loss, from that of a row that counts for one.

@@ -5,6 +5,7 @@
 // constant, a part of the memory plan.
 #pragma once
 
+#include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/transpose.hpp>
@@ -47,6 +48,20 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
          bytes_for<double>(ranges) + bytes_for<transposed_square>(squares) +
          bytes_for<flat_range>(buffer_ranges) + bytes_for<detail::commit_rule>(buffers);
 }
+/// Of the coefficients of one range of parameters.
+template <class Optimizer>
+constexpr long coefficient_bytes() {
+  if constexpr (requires { sizeof(typename Optimizer::template coefficients<float>); })
+    return long(sizeof(typename Optimizer::template coefficients<float>));
+  return 0;
+}
+/// Of a run_state, and of the coefficients of all chunks behind it.
+template <class Chunk>
+constexpr long run_bytes(Chunk const* chunks, int chunk_count, long of_coefficients) {
+  long ranges = 0;
+  for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].update_count;
+  return bytes_for<run_state>(1) + ranges * of_coefficients;
+}
 /// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
 /// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
 constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
@@ -56,10 +71,13 @@ constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
 }
 
 /// Of all lists of a rank.
-template <class Chunk>
+template <class Optimizer, class Chunk>
 constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
                                  int streams) {
-  long bytes = rank == 0 ? shared_bookkeeping_bytes(parameters, streams) : 0;
+  long bytes = 0;
+  if (rank == 0)
+    bytes = shared_bookkeeping_bytes(parameters, streams) +
+            bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
   for (int c = 0; c < chunk_count; ++c)
     if (chunks[c].rank == rank) bytes += chunk_bookkeeping_bytes(chunks[c]);
   return bytes;

@@ -63,9 +63,7 @@ struct judge_kernel {
     extent parameters = 0;
     double const* losses = nullptr;  ///< of every row
     extent rows = 0;
-    double loss_terms = 1;            ///< the loss is the mean over this number of terms
-    double gradient_scale = 1;        ///< what gradients are multiplied by besides
-    double clip_norm = 0;             ///< 0: no clipping
+    run_state const* state = nullptr;
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
     bool completes =
         true;  ///< a step; else more gradients may follow, of a loss that is scaled alike
@@ -107,13 +105,14 @@ struct judge_kernel {
 
  private:
   PIPE_HD static void decide(arguments const& a, double square, double left_square, double loss) {
-    double const scale =
-        a.scaling != nullptr ? a.gradient_scale / double(a.scaling->scale) : a.gradient_scale;
+    run_state const& state = *a.state;
+    double const scale = a.scaling != nullptr ? state.gradient_scale / double(a.scaling->scale)
+                                              : state.gradient_scale;
     detail::gradient_outcome const found =
-        detail::outcome_of(square, left_square, scale, a.clip_norm);
+        detail::outcome_of(square, left_square, scale, state.clip_norm);
     double const norm = found.norm;
     step_outcome& v = *a.out;
-    v.loss = loss / a.loss_terms;
+    v.loss = loss / state.loss_terms;
     v.norm = norm;
     v.factor = float(found.factor);
     v.loss_scale = a.scaling != nullptr ? a.scaling->scale : 1;

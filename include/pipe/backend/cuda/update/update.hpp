@@ -36,9 +36,9 @@ PIPE_HD PIPE_INLINE float factor_of(step_outcome const* judged) {
 ///        when it reads the outcome: until then Adam's corrections are those of one step later
 template <class Optimizer, class Copy = void>
 struct optimizer_step {
-  static constexpr int groups = 4;
-  typename Optimizer::template coefficients<float>
-      of_group[groups]{};  ///< a range's group says which
+  using coefficients = typename Optimizer::template coefficients<float>;
+  /// In the device's memory, behind the run_state; a range's group says which.
+  coefficients const* of_group = nullptr;
   float* weights = nullptr;
   float const* gradients = nullptr;
   float* first = nullptr;  ///< the optimizer's states, as many as it has
@@ -52,6 +52,7 @@ struct optimizer_step {
   PIPE_HD PIPE_INLINE void run(extent at, int group) const {
     static_assert(Optimizer::states <= 2);
     float const factor = factor_of(judged);
+    coefficients const with = of_group[group];
     float w[Count], g[Count], m[Count], v[Count];
     load<Count>(weights + at, w);
     load<Count>(gradients + at, g);
@@ -61,11 +62,11 @@ struct optimizer_step {
     for (int k = 0; k < Count; ++k) {
       float const scaled = g[k] * factor;
       if constexpr (Optimizer::states == 0)
-        w[k] = Optimizer::apply(of_group[group], w[k], scaled);
+        w[k] = Optimizer::apply(with, w[k], scaled);
       else if constexpr (Optimizer::states == 1)
-        w[k] = Optimizer::apply(of_group[group], w[k], scaled, m[k]);
+        w[k] = Optimizer::apply(with, w[k], scaled, m[k]);
       else
-        w[k] = Optimizer::apply(of_group[group], w[k], scaled, m[k], v[k]);
+        w[k] = Optimizer::apply(with, w[k], scaled, m[k], v[k]);
     }
     save<Count>(weights + at, w);
     if constexpr (Optimizer::states > 0) save<Count>(first + at, m);
@@ -74,16 +75,18 @@ struct optimizer_step {
   }
 };
 
-/// x within [-limit, limit], and NaN stays NaN. Scaled gradients have a scaled limit.
+/// x within [-limit, limit], the run's clip_value, and NaN stays NaN. Scaled gradients have a
+/// scaled limit.
 struct clamp_elements {
   float* x = nullptr;
-  float limit = 0;
+  run_state const* state = nullptr;
   loss_scaling const* scaling = nullptr;  ///< null: the loss is not scaled
 
   PIPE_HD bool is_wanted() const { return true; }
   template <int Count>
   PIPE_HD PIPE_INLINE void run(extent at, int group) const {
     if (group != 0) return;  // sums of buffers
+    float const limit = state->clip_value;
     float const most = scaling == nullptr ? limit : limit * scaling->scale;
     float v[Count];
     load<Count>(x + at, v);
@@ -110,16 +113,18 @@ struct scale_elements {
   }
 };
 
-/// Averages of weights: average += amount * (x - average), after a sound step.
+/// Averages of weights: average += amount * (x - average), the run's average_amount, after a sound
+/// step.
 struct approach_elements {
   float* average = nullptr;
   float const* x = nullptr;
-  float amount = 0;
+  run_state const* state = nullptr;
   step_outcome const* judged = nullptr;
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
   template <int Count>
   PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    float const amount = state->average_amount;
     float v[Count], target[Count];
     load<Count>(average + at, v);
     load<Count>(x + at, target);
@@ -134,12 +139,13 @@ struct commit_elements {
   float* buffers = nullptr;
   float const* sums = nullptr;
   detail::commit_rule const* rules = nullptr;
-  double samples = 0;  ///< that were summed over
+  run_state const* state = nullptr;
   step_outcome const* judged = nullptr;
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
   template <int Count>
   PIPE_HD PIPE_INLINE void run(extent at, int group) const {
+    double const samples = state->samples;
     float v[Count], sum[Count];
     load<Count>(buffers + at, v);
     load<Count>(sums + at, sum);
