@@ -17,15 +17,15 @@ struct Centered : laws::Centered {
   using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
   template <class T>
   static void forward(custom_forward<T> const& a, cudaStream_t on) {
-    on->tasks.push_back({[a] { forward(a); }});
+    on->put([a] { forward(a); });
   }
   template <class T>
   static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
-    on->tasks.push_back({[a] { input_gradient(a); }});
+    on->put([a] { input_gradient(a); });
   }
   template <class T>
   static void statistics(custom_statistics<T> const& a, cudaStream_t on) {
-    on->tasks.push_back({[a] { statistics(a); }});
+    on->put([a] { statistics(a); });
   }
 };
 struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, Custom<Centered>, Linear<2>, MSE> {};

@@ -58,15 +58,15 @@ struct Scaled {
   template <class T>
   static void forward(custom_forward<T> const& a, cudaStream_t on) {
     if (launches_left-- == 0) throw 1;
-    on->tasks.push_back({[a] { forward(a); }});
+    on->put([a] { forward(a); });
   }
   template <class T>
   static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
-    on->tasks.push_back({[a] { input_gradient(a); }});
+    on->put([a] { input_gradient(a); });
   }
   template <class T>
   static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t on) {
-    on->tasks.push_back({[a] { weight_gradient(a); }});
+    on->put([a] { weight_gradient(a); });
   }
 };
 struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
@@ -247,8 +247,8 @@ TEST_CASE("a callback that throws leaves nothing under way and nothing changed",
 
 TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed",
           "[cuda]") {
-  using trainer =
-      Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>, MicroBatchSize<2>>;
+  using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>,
+                           MicroBatchSize<2>, Graphs<false>>;
   trainer plain({.seed = 3}), troubled({.seed = 3});
   laws::sample_batch<trainer> const data(1), other(2);
   for (long launches = 0; launches < 3; ++launches) {
@@ -265,7 +265,8 @@ TEST_CASE(
     "whichever call of CUDA fails, a step is done as a whole, or not at all, or the trainer says "
     "that it is broken",
     "[cuda]") {
-  using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
+  using trainer =
+      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, Graphs<false>>;
   laws::sample_batch<trainer> const data(1), other(2);
   std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)),
       expected(outputs.size());

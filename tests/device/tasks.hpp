@@ -1,20 +1,78 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The streams and events of a device that is a CPU. What is put on a stream is done when it is
-// waited for, in an order that events allow and a program must not rely on: a wait that is missing
-// shows as wrong numbers.
+// The streams, events and graphs of a device that is a CPU. What is put on a stream is done when it
+// is waited for, in an order that events allow and a program must not rely on: a wait that is
+// missing shows as wrong numbers. What is put on a stream under capture becomes a node of a graph,
+// which is run in any order that its edges allow.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace fake_gpu {
 
+enum class node_kind { kernel, copy, other };
+
+/// `after`: numbers of earlier nodes, whose end it waits for.
+struct node {
+  std::function<void()> work;
+  node_kind kind = node_kind::other;
+  int priority = 0;
+  std::set<int> after;
+  int number = 0;
+  /// Nodes of which only the start is waited for: the kernel itself waits for their end.
+  std::set<int> programmatic;
+};
+/// Nodes in the order of capture, which is one that edges allow.
+struct graph {
+  std::deque<node> nodes;
+
+  /// Whether a path leads from node `from` to node `to`, which is not one edge.
+  bool has_detour(int from, int to) const {
+    std::set<int> reached;
+    for (int const n : nodes[std::size_t(to)].after)
+      if (n > from) reached.insert(n);
+    while (!reached.empty()) {
+      int const last = *reached.rbegin();
+      reached.erase(last);
+      for (int const n : nodes[std::size_t(last)].after) {
+        if (n == from) return true;
+        if (n > from) reached.insert(n);
+      }
+    }
+    return false;
+  }
+  bool has_path(int from, int to) const {
+    return nodes[std::size_t(to)].after.contains(from) || has_detour(from, to);
+  }
+  long edges() const {
+    long n = 0;
+    for (node const& x : nodes) n += long(x.after.size());
+    return n;
+  }
+};
+
+struct stream;
+
+/// From the begin of a capture to its end.
+struct capture {
+  std::unique_ptr<graph> of = std::make_unique<graph>();
+  stream* origin = nullptr;
+  bool is_valid = true;
+};
+
 struct event {
   bool is_timed = false;
   long promised = 0, reached = 0;
+  /// Of an event that was recorded under capture last: where, and after which nodes.
+  std::shared_ptr<capture> in;
+  std::set<int> after;
 };
 struct task {
   std::function<void()> work;
@@ -24,15 +82,122 @@ struct task {
 };
 struct stream {
   std::deque<task> tasks;
+  int priority = 0;
+  std::shared_ptr<capture> in;  // null: what is put on the stream is done
+  std::set<int> last;           // nodes that the next one waits for
+
+  /// What the device is to do. `is_early`: a kernel that may start before the one before it ends.
+  void put(std::function<void()> work, node_kind kind = node_kind::kernel, bool is_early = false) {
+    if (in == nullptr) {
+      tasks.push_back({std::move(work)});
+      return;
+    }
+    int const number = int(in->of->nodes.size());
+    node made{std::move(work), kind, priority, last, number, {}};
+    if (is_early)
+      for (int const n : last)
+        if (in->of->nodes[std::size_t(n)].kind == node_kind::kernel) made.programmatic.insert(n);
+    in->of->nodes.push_back(std::move(made));
+    last = {number};
+  }
+};
+
+/// Why a call is refused.
+enum class refusal {
+  none,
+  unsupported,  // not under capture
+  invalidated,  // by an earlier refusal
+  unjoined,     // a stream of the capture has work that the first does not wait for
+  isolation,    // a capture waits for what is not a part of it
+  captured,     // the host waits for an event under capture
+  unmatched     // the end of a capture without a begin
 };
 
 /// Which stream goes on when several can: the one that is waited for, and others only if they must;
-/// or the last created, or the first.
+/// or the last created, or the first. Of a graph's nodes: in the order of capture; the last that
+/// can run; or any, another in each launch.
 enum class preference { awaited, last, first };
 
 struct machine {
   std::vector<stream*> streams;
   preference prefers = preference::awaited;
+  long captures = 0, graph_launches = 0;
+  graph const* last_captured = nullptr;
+
+  bool is_capturing() const {
+    return std::any_of(streams.begin(), streams.end(),
+                       [](stream const* s) { return s->in != nullptr; });
+  }
+  /// Refuses a call that no capture may see. The capture is lost.
+  refusal refuse_under_capture() {
+    refusal found = refusal::none;
+    for (stream* s : streams)
+      if (s->in != nullptr) found = invalidate(*s->in, refusal::unsupported);
+    return found;
+  }
+  static refusal invalidate(capture& c, refusal why) {
+    refusal const result = c.is_valid ? why : refusal::invalidated;
+    c.is_valid = false;
+    return result;
+  }
+  /// Of anything that is put on a stream.
+  static refusal check(stream const* s) {
+    return s->in != nullptr && !s->in->is_valid ? refusal::invalidated : refusal::none;
+  }
+
+  refusal record(event* e, stream* s) {
+    if (refusal const r = check(s); r != refusal::none) return r;
+    e->in = s->in;
+    e->after = s->last;
+    if (s->in == nullptr) s->tasks.push_back({[e, n = ++e->promised] { e->reached = n; }});
+    return refusal::none;
+  }
+  refusal wait(stream* s, event* e) {
+    if (refusal const r = check(s); r != refusal::none) return r;
+    if (e->in == nullptr) {
+      if (s->in != nullptr)
+        return e->promised == 0 ? refusal::none : invalidate(*s->in, refusal::isolation);
+      s->tasks.push_back({{}, e, e->promised});
+      return refusal::none;
+    }
+    if (e->in->of == nullptr) return refusal::captured;  // its capture is over
+    if (s->in == nullptr) s->in = e->in;                 // the stream joins the capture
+    if (s->in != e->in) return invalidate(*s->in, refusal::isolation);
+    s->last.insert(e->after.begin(), e->after.end());
+    return refusal::none;
+  }
+
+  refusal begin_capture(stream* s) {
+    if (s->in != nullptr) return invalidate(*s->in, refusal::unsupported);
+    s->in = std::make_shared<capture>();
+    s->in->origin = s;
+    ++captures;
+    return refusal::none;
+  }
+  /// All streams leave the capture. Null if it is refused.
+  refusal end_capture(stream* s, std::unique_ptr<graph>& to) {
+    to = nullptr;
+    std::shared_ptr<capture> const c = s->in;
+    if (c == nullptr || c->origin != s) return refusal::unmatched;
+    refusal result = c->is_valid ? refusal::none : refusal::invalidated;
+    for (stream* other : streams) {
+      if (other->in != c) continue;
+      for (int const n : other->last) {
+        bool joined = s->last.contains(n);
+        for (int const end : s->last) joined = joined || c->of->has_path(n, end);
+        if (!joined && result == refusal::none) result = refusal::unjoined;
+      }
+    }
+    for (stream* other : streams)
+      if (other->in == c) other->in = nullptr, other->last.clear();
+    if (result == refusal::none) to = std::move(c->of);
+    c->of = nullptr;
+    return result;
+  }
+  void launch(graph const& g, stream* s) {
+    ++graph_launches;
+    s->tasks.push_back({[this, &g] { run(g); }});
+  }
 
   static bool can_go_on(stream const* s) {
     return !s->tasks.empty() && s->tasks.front().is_ready();
@@ -63,6 +228,33 @@ struct machine {
       run_first(s);
     }
   }
+
+ private:
+  /// All nodes of a graph, each when those before it have run.
+  void run(graph const& g) {
+    std::vector<int> left(g.nodes.size());
+    std::vector<std::vector<int>> followers(g.nodes.size());
+    std::set<int> ready;
+    for (node const& n : g.nodes) {
+      left[std::size_t(n.number)] = int(n.after.size());
+      for (int const before : n.after) followers[std::size_t(before)].push_back(n.number);
+      if (n.after.empty()) ready.insert(n.number);
+    }
+    while (!ready.empty()) {
+      auto chosen = ready.begin();
+      if (prefers == preference::last) chosen = std::prev(ready.end());
+      if (prefers == preference::first) {
+        random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+        std::advance(chosen, long((random_ >> 33) % ready.size()));
+      }
+      int const n = *chosen;
+      ready.erase(chosen);
+      if (g.nodes[std::size_t(n)].work) g.nodes[std::size_t(n)].work();
+      for (int const f : followers[std::size_t(n)])
+        if (--left[std::size_t(f)] == 0) ready.insert(f);
+    }
+  }
+  unsigned long long random_ = 1;
 };
 
 }  // namespace fake_gpu

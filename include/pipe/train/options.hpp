@@ -11,6 +11,7 @@
 #include <pipe/train/options/family.hpp>
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/backend.hpp>
+#include <pipe/train/options/graphs.hpp>
 #include <pipe/train/options/memory_limit.hpp>
 #include <pipe/train/options/micro_batch_size.hpp>
 #include <pipe/train/options/micro_batches.hpp>
@@ -34,8 +35,8 @@ using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
            option_family::schedule, option_family::partition, option_family::recompute,
            option_family::precision, option_family::optimizer, option_family::averaging,
-           option_family::threads, option_family::products, option_family::backend,
-           option_family::transport, option_family::memory_limit>;
+           option_family::threads, option_family::products, option_family::graphs,
+           option_family::backend, option_family::transport, option_family::memory_limit>;
 
 }  // namespace detail
 

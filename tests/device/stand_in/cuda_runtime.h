@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Stands in for CUDA's own header, so that the engine for a GPU runs on the CPU. What is put on a stream is done when it is waited for: see
-// device/tasks.hpp.
+// Stands in for CUDA's own header, so that the engine for a GPU runs on the CPU. What is put on a
+// stream is done when it is waited for: see device/tasks.hpp.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -20,10 +21,18 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorNoDevice,
   cudaErrorNoKernelImageForDevice,
-  cudaErrorInvalidDeviceFunction
+  cudaErrorInvalidDeviceFunction,
+  cudaErrorStreamCaptureUnsupported,
+  cudaErrorStreamCaptureInvalidated,
+  cudaErrorStreamCaptureUnmatched,
+  cudaErrorStreamCaptureUnjoined,
+  cudaErrorStreamCaptureIsolation,
+  cudaErrorCapturedEvent
 };
+#define CUDART_VERSION 13000
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
-inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0,
+                          cudaEventDisableTiming = 2;
 
 struct cudaDeviceProp {
   char name[64];
@@ -38,15 +47,19 @@ struct counters {
   long timings = 0;                    // cudaEventElapsedTime
   long timed_records = 0;              // cudaEventRecord of an event that keeps a time
   long downloads = 0, downloaded = 0;  // copies to the host, and their bytes
-  long pageable = 0;                   // of them asynchronous ones to memory that is not pinned: the caller waits for them
+  long pageable =
+      0;  // of them asynchronous ones to memory that is not pinned: the caller waits for them
+  long launches = 0;  // of kernels, one by one
 };
 
 struct device : machine {
   int devices = 1;
   std::size_t shared_bytes = 227 * 1024;  // of a block, at most
-  std::map<void*, long> memory, pinned;  // what programs have of each, by where it begins
+  std::map<void*, long> memory, pinned;   // what programs have of each, by where it begins
+  long graphs = 0;                        // instantiated, and not destroyed
   counters count;
-  long calls = 0, failing = -1;  // of calls that can fail while a program runs, and which of them does
+  long calls = 0,
+       failing = -1;  // of calls that can fail while a program runs, and which of them does
   cudaError_t last = cudaSuccess;
 
   bool is_pinned(void const* p) const {
@@ -61,6 +74,28 @@ struct device : machine {
   }
   /// Of a call: what it returns. One that fails does nothing.
   cudaError_t answer() { return calls++ == failing ? last = cudaErrorInvalidValue : cudaSuccess; }
+  cudaError_t answer(refusal r) {
+    switch (r) {
+      case refusal::none: return cudaSuccess;
+      case refusal::unsupported: return last = cudaErrorStreamCaptureUnsupported;
+      case refusal::invalidated: return last = cudaErrorStreamCaptureInvalidated;
+      case refusal::unjoined: return last = cudaErrorStreamCaptureUnjoined;
+      case refusal::isolation: return last = cudaErrorStreamCaptureIsolation;
+      case refusal::captured: return last = cudaErrorCapturedEvent;
+      case refusal::unmatched: return last = cudaErrorStreamCaptureUnmatched;
+    }
+    return cudaErrorInvalidValue;
+  }
+  /// Of a call that no capture may see.
+  cudaError_t answer_outside() {
+    if (cudaError_t const e = answer(refuse_under_capture()); e != cudaSuccess) return e;
+    return answer();
+  }
+  /// Of a call that puts something on a stream.
+  cudaError_t answer_on(stream const* s) {
+    if (cudaError_t const e = answer(check(s)); e != cudaSuccess) return e;
+    return answer();
+  }
   void copies(cudaMemcpyKind kind, std::size_t bytes) {
     if (kind != cudaMemcpyDeviceToHost) return;
     ++count.downloads;
@@ -74,7 +109,24 @@ inline device gpu;
 using cudaStream_t = fake_gpu::stream*;
 using cudaEvent_t = fake_gpu::event*;
 
-inline char const* cudaGetErrorString(cudaError_t e) { return e == cudaErrorNoDevice ? "no device" : "invalid value"; }
+using cudaGraph_t = fake_gpu::graph*;
+using cudaGraphExec_t = fake_gpu::graph*;
+using cudaGraphNode_t = fake_gpu::node*;
+struct cudaGraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
+};
+inline constexpr unsigned long long cudaGraphInstantiateFlagUseNodePriority = 8;
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+
+inline char const* cudaGetErrorString(cudaError_t e) {
+  return e == cudaErrorNoDevice                   ? "no device"
+         : e >= cudaErrorStreamCaptureUnsupported ? "not under capture"
+                                                  : "invalid value";
+}
 inline cudaError_t cudaGetLastError() { return std::exchange(fake_gpu::gpu.last, cudaSuccess); }
 inline cudaError_t cudaGetDeviceCount(int* count) {
   *count = fake_gpu::gpu.devices;
@@ -100,29 +152,46 @@ inline cudaError_t free_fake_memory(std::map<void*, long>& of, void* p) {
   return cudaSuccess;
 }
 inline cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  if (cudaError_t const e = fake_gpu::gpu.answer(fake_gpu::gpu.refuse_under_capture());
+      e != cudaSuccess)
+    return e;
   *p = fake_memory(fake_gpu::gpu.memory, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
+  if (cudaError_t const e = fake_gpu::gpu.answer(fake_gpu::gpu.refuse_under_capture());
+      e != cudaSuccess)
+    return e;
   *p = fake_memory(fake_gpu::gpu.pinned, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaFree(void* p) { return free_fake_memory(fake_gpu::gpu.memory, p); }
 inline cudaError_t cudaFreeHost(void* p) { return free_fake_memory(fake_gpu::gpu.pinned, p); }
 inline cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
+  if (cudaError_t const e = fake_gpu::gpu.answer(fake_gpu::gpu.refuse_under_capture());
+      e != cudaSuccess)
+    return e;
   std::memset(p, value, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   fake_gpu::gpu.copies(kind, bytes);
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
-  fake_gpu::gpu.streams.push_back(*s = new fake_gpu::stream);
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
   return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority) {
+  fake_gpu::gpu.streams.push_back(*s = new fake_gpu::stream);
+  (*s)->priority = priority;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {
+  return cudaStreamCreateWithPriority(s, flags, 0);
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t s) {
   std::erase(fake_gpu::gpu.streams, s);
@@ -130,7 +199,8 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t s) {
   return cudaSuccess;
 }
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned flags) {
-  *e = new fake_gpu::event{flags != cudaEventDisableTiming};
+  *e = new fake_gpu::event;
+  (*e)->is_timed = flags != cudaEventDisableTiming;
   return cudaSuccess;
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t e) {
@@ -143,41 +213,111 @@ inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   return fake_gpu::gpu.answer();
 }
 inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+  if (cudaError_t const r = fake_gpu::gpu.answer(); r != cudaSuccess) return r;
   fake_gpu::gpu.count.timed_records += e->is_timed;
-  s->tasks.push_back({[e, n = ++e->promised] { e->reached = n; }});
-  return cudaSuccess;
+  return fake_gpu::gpu.answer(fake_gpu::gpu.record(e, s));
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
-  s->tasks.push_back({{}, e, e->promised});
-  return cudaSuccess;
+  if (cudaError_t const r = fake_gpu::gpu.answer(); r != cudaSuccess) return r;
+  return fake_gpu::gpu.answer(fake_gpu::gpu.wait(s, e));
 }
-inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind,
-                                   cudaStream_t s) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+inline cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes,
+                                   cudaMemcpyKind kind, cudaStream_t s) {
+  if (cudaError_t const e = fake_gpu::gpu.answer_on(s); e != cudaSuccess) return e;
   fake_gpu::gpu.copies(kind, bytes);
   fake_gpu::gpu.count.pageable += kind == cudaMemcpyDeviceToHost && !fake_gpu::gpu.is_pinned(to);
-  s->tasks.push_back({[=] { std::memcpy(to, from, bytes); }});
+  s->put([=] { std::memcpy(to, from, bytes); }, fake_gpu::node_kind::copy);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
-  s->tasks.push_back({[=] { std::memset(p, value, bytes); }});
+  if (cudaError_t const e = fake_gpu::gpu.answer_on(s); e != cudaSuccess) return e;
+  s->put([=] { std::memset(p, value, bytes); }, fake_gpu::node_kind::copy);
   return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   fake_gpu::gpu.finish(s);
   return cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+  if (cudaError_t const r = fake_gpu::gpu.answer_outside(); r != cudaSuccess) return r;
+  if (e->in != nullptr) return fake_gpu::gpu.answer(fake_gpu::refusal::captured);
   fake_gpu::gpu.reach(e);
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSynchronize() {
-  if (fake_gpu::gpu.answer() != cudaSuccess) return cudaErrorInvalidValue;
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   for (fake_gpu::stream* s : fake_gpu::gpu.streams) fake_gpu::gpu.finish(s);
+  return cudaSuccess;
+}
+
+// ---- graphs ----
+
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  if (cudaError_t const e = fake_gpu::gpu.answer(); e != cudaSuccess) return e;
+  return fake_gpu::gpu.answer(fake_gpu::gpu.begin_capture(s));
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
+  std::unique_ptr<fake_gpu::graph> made;
+  cudaError_t const e = fake_gpu::gpu.answer(fake_gpu::gpu.end_capture(s, made));
+  *graph = made.release();
+  return e;
+}
+inline cudaError_t cudaGraphGetEdges(cudaGraph_t g, cudaGraphNode_t* from, cudaGraphNode_t* to,
+                                     cudaGraphEdgeData* data, std::size_t* count) {
+  std::size_t n = 0;
+  for (fake_gpu::node& x : g->nodes)
+    for (int const before : x.after) {
+      if (from != nullptr && n < *count) {
+        from[n] = &g->nodes[std::size_t(before)], to[n] = &x;
+        data[n] = {static_cast<unsigned char>(x.programmatic.contains(before)),
+                   0,
+                   static_cast<unsigned char>(x.programmatic.contains(before)),
+                   {}};
+      }
+      ++n;
+    }
+  if (from == nullptr || *count > n) *count = n;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t* nodes, std::size_t* count) {
+  for (std::size_t i = 0; nodes != nullptr && i < *count && i < g->nodes.size(); ++i)
+    nodes[i] = &g->nodes[i];
+  if (nodes == nullptr || *count > g->nodes.size()) *count = g->nodes.size();
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphRemoveDependencies(cudaGraph_t, cudaGraphNode_t const* from,
+                                               cudaGraphNode_t const* to,
+                                               cudaGraphEdgeData const* data, std::size_t count) {
+  if (cudaError_t const e = fake_gpu::gpu.answer(); e != cudaSuccess) return e;
+  for (std::size_t i = 0; i < count; ++i) {
+    bool const is_early = to[i]->programmatic.erase(from[i]->number) > 0;
+    if (is_early != (data[i].type != 0) || to[i]->after.erase(from[i]->number) == 0)
+      return fake_gpu::gpu.last = cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t g,
+                                        unsigned long long = 0) {
+  *made = nullptr;
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
+  *made = new fake_gpu::graph(*g);
+  ++fake_gpu::gpu.graphs;
+  fake_gpu::gpu.last_captured = *made;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
+  fake_gpu::gpu.launch(*g, s);
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+  delete g;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
+  --fake_gpu::gpu.graphs;
+  if (fake_gpu::gpu.last_captured == g) fake_gpu::gpu.last_captured = nullptr;
+  delete g;
   return cudaSuccess;
 }

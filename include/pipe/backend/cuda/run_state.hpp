@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What differs between two runs of the same launches: a struct in device memory, uploaded at the
-// start of a run. Launches have a pointer to it, so their own arguments never change, and a CUDA
-// graph of them can be replayed.
+// The numbers that differ between two runs of the same launches: a struct in device memory,
+// uploaded at the start of a run. Launches have a pointer to it, so their own arguments never
+// change, and a CUDA graph of them can be replayed.
 #pragma once
 
 #include <pipe/backend/launch_context.hpp>

@@ -19,6 +19,7 @@
 #include <pipe/runtime/cuda/device.cuh>
 #include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
@@ -77,7 +78,7 @@ class cuda_engine {
     try {
       return complete(j);
     } catch (...) {
-      executor_.drain();
+      executor_.streams().drain();
       throw;
     }
   }
@@ -97,22 +98,29 @@ class cuda_engine {
   executed_action const* executed(int rank) const { return executor_.executed(rank); }
   int executed_count(int rank) const { return executor_.executed_count(rank); }
 
-  /// The device's name, and the number of products that use cuBLASLt.
-  std::string runs_on() const { return device_.name + launches_.text(); }
+  /// The device's name, the number of products that use cuBLASLt, and whether steps are graphs.
+  std::string runs_on() const {
+    std::string text = device_.name + launches_.text();
+    if (has_graphs()) return text + ", steps as CUDA graphs";
+    if (!P::graphs::is_on) return text;
+    return text + ", steps by streams: " + std::to_string(kernels_of_step_) +
+           " kernels, and a graph has at most " + std::to_string(P::graphs::most_nodes);
+  }
 
  private:
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
-    executor_.enqueue(j);
+    executor_.begin(j);
+    enqueue(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
       result.seconds = executor_.seconds();
       return result;
     }
-    cuda::step_outcome const outcome = parameters_.finish(j, failed_update_);
+    cuda::step_outcome const outcome = parameters_.outcome();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.seconds();
@@ -125,9 +133,38 @@ class cuda_engine {
       loss_scale_ = outcome.loss_scale;
     }
     result.bubble = executor_.bubble();
-    // The step is complete: finish() had set its number.
+    // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     return result;
+  }
+
+  /// Enqueues a run whose mini-batch is uploaded: on streams, or as a graph.
+  void enqueue(job const& j) {
+    auto const enqueue = [&](long& failed_update) {
+      executor_.streams().fork();
+      executor_.enqueue();
+      if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
+    };
+    // The host waits for the outputs of an inference one by one.
+    if (!has_graphs() || executor_.is_observed() || j.what == job::kind::infer)
+      return enqueue(failed_update_);
+    graphs_.run(
+        cuda::shape_of(j), [&] { enqueue(failed_update_); },
+        [&] {
+          return cuda::graph::capture(executor_.stream_of(0), [&] {
+            long unused = 0;
+            enqueue(unused);
+            executor_.streams().join();
+          });
+        },
+        [&](cuda::graph const& g) {
+          if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
+          executor_.streams().join();
+          g.launch(executor_.stream_of(0));
+        });
+  }
+  bool has_graphs() const {
+    return P::graphs::most_nodes > 0 && kernels_of_step_ <= P::graphs::most_nodes;
   }
 
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
@@ -158,7 +195,7 @@ class cuda_engine {
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
   void download() {
-    executor_.wait_for_all();
+    executor_.streams().wait();
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
       chunk_description const& chunk = P::memory().chunks[c];
@@ -201,6 +238,8 @@ class cuda_engine {
   cuda_launches<P> launches_;
   mutable cuda_executor executor_;
   cuda_parameters<P> parameters_;
+  long kernels_of_step_ = executor_.kernels_of_step();
+  cuda::graph_table graphs_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The executor of a pipeline on one GPU. Every rank has a stream. One host thread walks all actions
-// in a topological order and enqueues each on its rank's stream, behind the events of the other
-// ranks' actions that it depends on; events play the role of a shared-memory transport's tokens.
-// Boundary values are read where they were written. The host waits once, at the end of a run.
+// The executor of a pipeline on one GPU. One host thread walks all actions in a topological order
+// and enqueues each on its rank's stream, behind the events of the other ranks' actions that it
+// depends on; events play the role of a shared-memory transport's tokens. Boundary values are read
+// where they were written. The host waits once, at the end of a run. What it enqueues between
+// fork() and join() of its streams can be captured as a graph.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,9 @@
 #include <pipe/runtime/cuda/conversion.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/cuda/watched_launch.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
 
@@ -38,8 +41,7 @@ class cuda_executor {
   cuda_executor(pipeline_description const& d, cuda_group const* groups, cuda_order order,
                 long coefficient_bytes, bool wants_timeline)
       : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
-        streams_(std::size_t(d.ranks)), position_(std::size_t(d.ranks)),
-        timelines_(std::size_t(d.ranks)) {
+        streams_(d.ranks), position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
     cuda::prepare_kernels(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
@@ -60,7 +62,7 @@ class cuda_executor {
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);
-    found_ = kept<int>(0, nullptr, search_blocks);
+    found_ = kept<int>(0, nullptr, watched_launch::search_blocks);
     long const run_bytes = cuda::run_bytes(d.chunk, d.chunks, coefficient_bytes);
     run_ = kept<char>(0, nullptr, run_bytes);
     run_to_send_ = cuda::pinned_buffer(run_bytes);
@@ -70,14 +72,20 @@ class cuda_executor {
 
   // ---- a run, in three steps ----
 
-  /// Uploads the mini-batch and the numbers of the run, and enqueues every action of the job. The
-  /// coefficients of a training run have been written to coefficients_to_send().
-  void enqueue(job const& j) {
+  /// Uploads the mini-batch and the numbers of the run. The coefficients of a training run have
+  /// been written to coefficients_to_send().
+  void begin(job const& j) {
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
     start_timelines();
+    streams_.begin();
     upload();
+  }
+  /// Enqueues every action of the job.
+  void enqueue() {
+    job const& j = job_;
     std::fill(position_.begin(), position_.end(), 0);
+    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {
       rank_description const& plan = d_.rank[r];
@@ -86,8 +94,31 @@ class cuda_executor {
     }
   }
 
+  /// Number of kernels that the actions of a step launch.
+  long kernels_of_step() const {
+    long sum = 0;
+    job step;
+    step.what = job::kind::train;
+    step.samples = d_.samples * d_.micro_batches;
+    auto const ignore = [](auto const&...) {};
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i < d_.rank[r].training_count; ++i)
+        pp::detail::run_action(
+            d_, step, d_.rank[r].training[i],
+            [&](program_set const& set, program p) {
+              program_view const& view = set.programs[int(p)];
+              for (int l = 0; l < view.count; ++l) sum += groups_[view.launches[l].group].kernels;
+            },
+            ignore, ignore, ignore);
+    return sum;
+  }
+  /// Whether the last run keeps times, or is watched: what comes between kernels is no part of a
+  /// graph.
+  bool is_observed() const { return has_timeline_; }
+
   pipeline_description const& description() const { return d_; }
-  cudaStream_t stream_of(int rank) const { return streams_[std::size_t(rank)]; }
+  cuda::rank_streams& streams() { return streams_; }
+  cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
   char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
   long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
@@ -130,27 +161,7 @@ class cuda_executor {
                        outputs_.data() + mb * d_.output_bytes,
                        each / d_.samples * samples_in(d_, job_, mb));
     }
-    wait_for_all();
-  }
-
-  /// Waits until a rank's stream has finished its work. Throws if a kernel or copy failed.
-  void wait_for(int rank) const {
-    cuda::check(cudaStreamSynchronize(stream_of(rank)), "run of the pipeline");
-  }
-  void wait_for_all() const {
-    for (int r = 0; r < d_.ranks; ++r) wait_for(r);
-  }
-  /// After a failure: waits until no work on the device accesses host memory, and clears the CUDA
-  /// runtime's last error, which the next launch check would report again.
-  void drain() const noexcept {
-    for (int r = 0; r < d_.ranks; ++r) (void)cudaStreamSynchronize(stream_of(r));
-    (void)cudaGetLastError();
-  }
-  /// Makes the stream of `waiting` wait for all work enqueued so far on the stream of `other`.
-  void order_after(int waiting, int other, cuda::event const& at) const {
-    if (waiting == other) return;
-    cuda::check(cudaEventRecord(at, stream_of(other)), "record of an event");
-    cuda::check(cudaStreamWaitEvent(stream_of(waiting), at, 0), "wait for an event");
+    streams_.wait();
   }
 
   // ---- after a run ----
@@ -188,7 +199,6 @@ class cuda_executor {
  private:
   static constexpr int milestones = int(milestone::release) + 1;
   static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
-  static constexpr int search_blocks = cuda::find_not_finite_kernel::search_blocks;
   using kernels = cuda::kernel_list<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
   struct time_marks {
@@ -244,10 +254,6 @@ class cuda_executor {
     cuda::check(
         cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
         "clearing of the losses");
-    cuda::check(cudaEventRecord(uploaded_, stream_of(0)), "record of an event");
-    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
-    for (int r = 1; r < d_.ranks; ++r)
-      cuda::check(cudaStreamWaitEvent(stream_of(r), uploaded_, 0), "wait for an event");
   }
   cuda::run_state state_of(job const& j) const {
     cuda::run_state s;
@@ -318,7 +324,10 @@ class cuda_executor {
     region_bases const at = bases_for(c, mb);
     pp::detail::run_action(
         d_, job_, a,
-        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, mb); },
+        [&](program_set const& set, program p) {
+          streams_.enter(r, p);
+          run_program(d_.chunk[c], set, p, at, r, mb);
+        },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             cuda::check(
@@ -379,52 +388,6 @@ class cuda_executor {
       sum_row_losses(mb, stream_of(r));
   }
 
-  /// The operands of a watched launch: on the device, and those that the watcher has requested
-  /// downloaded to the host as floats.
-  struct written {
-    cuda_executor const& executor;
-    void* const* slots;
-    launch_seen const& by;
-    cudaStream_t on;
-    std::vector<std::vector<float>> numbers{};  // by operand
-
-    dtype type_of(int k) const {
-      return by.operands[k].is_wide ? dtype::f32 : executor.d_.value_type;
-    }
-    void const* values(int k) {
-      numbers.resize(std::size_t(by.what->count));
-      std::vector<float>& to = numbers[std::size_t(k)];
-      long const count = by.operands[k].elements;
-      if (count == 0 || !to.empty()) return to.data();
-      std::vector<char> copy(std::size_t(count * size_of(type_of(k))));
-      cuda::check(cudaMemcpy(copy.data(), slots[k], copy.size(), cudaMemcpyDeviceToHost),
-                  "download for a watcher");
-      to.resize(std::size_t(count));
-      convert_to_float(type_of(k), to.data(), copy.data(), count);
-      return to.data();
-    }
-    int first_not_finite() const {
-      if (all_finite(0, by.what->count)) return -1;
-      int k = 0;
-      while (all_finite(k, k + 1)) ++k;
-      return k;
-    }
-    /// Whether all values of operands [first, end) are finite, by one search on the device.
-    bool all_finite(int first, int end) const {
-      cuda::find_not_finite_kernel::arguments search;
-      for (int k = first; k < end; ++k)
-        if (by.operands[k].elements > 0)
-          search.of[search.operands++] = {slots[k], by.operands[k].elements, type_of(k)};
-      search.found = executor.found_;
-      cuda::launch_body<cuda::find_not_finite_kernel>(search, on);
-      int found[search_blocks];
-      cuda::check(cudaMemcpyAsync(found, search.found, sizeof found, cudaMemcpyDeviceToHost, on),
-                  "download of a search");
-      cuda::check(cudaStreamSynchronize(on), "a search for numbers that are not finite");
-      return std::find(found, found + search_blocks, 1) == found + search_blocks;
-    }
-  };
-
   /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
   void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "record of an event");
@@ -432,9 +395,8 @@ class cuda_executor {
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    written w{*this, slots, seen, on};
-    seen.reader = {&w, [](void* of, int k) { return static_cast<written*>(of)->values(k); },
-                   [](void* of) { return static_cast<written*>(of)->first_not_finite(); }};
+    watched_launch w{slots, seen, d_.value_type, on, found_};
+    seen.reader = w.reader();
     job_.watch(job_.watcher, seen);
   }
 
@@ -463,7 +425,7 @@ class cuda_executor {
   cuda_group const* groups_;
   cuda_order order_;
   bool wants_timeline_;
-  std::vector<cuda::stream> streams_;
+  cuda::rank_streams streams_;
   std::vector<cuda::device_buffer> arenas_;
   std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
   int* streams_of_bits_ = nullptr;
@@ -475,7 +437,7 @@ class cuda_executor {
   long sent_ = 0;                // halves copied so far
   cuda::pinned_buffer outputs_;  // outputs of all micro-batches of an inference
   std::vector<cuda::event> reached_;
-  cuda::event uploaded_, start_{true}, watched_from_{true}, watched_until_{true};
+  cuda::event start_{true}, watched_from_{true}, watched_until_{true};
   int* found_ = nullptr;  // result of a search, in device memory
   std::vector<int> position_;
   std::vector<rank_timeline> timelines_;             // by rank

@@ -20,6 +20,7 @@ struct cuda_group {
   void (*launch)(void const* made, cuda::arguments const&, void* const* slots,
                  cudaStream_t) = nullptr;
   void const* made = nullptr;
+  int kernels = 0;  ///< that it launches; one for a call of a user-defined layer
   void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
     launch(made, a, slots, on);
   }

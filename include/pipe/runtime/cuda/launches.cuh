@@ -96,7 +96,8 @@ class cuda_launches {
                           long(device.sharedMemPerBlockOptin),
                           ": compile the program for this device too (nvcc -arch=native)"});
     cuda::prepare_kernels(kernels::kernels());
-    groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr};
+    groups_[P::groups + C] = {&cuda::launch_chain_of<kernels>, nullptr,
+                              cuda::count_of(kernels::kernels())};
   }
 
   /// Chooses the launch of group G. cuBLASLt is used if the option asks for it, it is installed, it
@@ -106,7 +107,8 @@ class cuda_launches {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
     cuda::prepare_kernels(cuda::lowered<source, G>{});
-    groups_[G] = {&cuda::launch_group<source, G>, nullptr};
+    groups_[G] = {&cuda::launch_group<source, G>, nullptr,
+                  cuda::count_of(cuda::lowered<source, G>{})};
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
       using lowering = cuda::blas_lowering<source, G>;
@@ -118,7 +120,9 @@ class cuda_launches {
       if (made == nullptr) return;
       cuda::prepare_kernels(typename lowering::before{});
       cuda::prepare_kernels(typename lowering::after{});
-      cuda_group const other{&cuda::launch_group_by_cublaslt<source, G>, made.get()};
+      cuda_group const other{&cuda::launch_group_by_cublaslt<source, G>, made.get(),
+                             cuda::count_of(typename lowering::before{}) + 1 +
+                                 cuda::count_of(typename lowering::after{})};
       if constexpr (policy == product_policy::timed) {
         cuda::autotuner tuner(cuda::operand_bytes<source, G>(),
                               cuda::workspace_of<source, G, P::products>());

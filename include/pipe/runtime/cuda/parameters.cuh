@@ -21,7 +21,7 @@ namespace pp::detail {
 
 /// The end-of-step operations of compiled pipeline P, whose optimizer is element-wise.
 ///
-/// law:   work is enqueued only; finish() and renew_copies() wait for it
+/// law:   work is enqueued only; outcome() and renew_copies() wait for it
 /// needs: the executor and the optimizer outlive this object
 template <class P>
 class cuda_parameters {
@@ -42,7 +42,6 @@ class cuda_parameters {
       lists_.back().first_update = ranges;
       ranges += d_.chunk[c].update_count;
     }
-    for (int r = 0; r < d_.ranks; ++r) ready_.emplace_back();
   }
 
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
@@ -58,10 +57,10 @@ class cuda_parameters {
       }
   }
 
-  /// Enqueues the end of job j, waits, and returns the outcome. To be called after all actions were
-  /// enqueued. A step that is not sound changes no parameter. Sets `failed_update` to the step's
-  /// number before the first launch that writes state of the next step.
-  cuda::step_outcome finish(job const& j, long& failed_update) {
+  /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
+  /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
+  /// that writes state of the next step.
+  void enqueue_end(job const& j, long& failed_update) {
     bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
       // The judgement counts the step, and may change the loss scale of the next.
@@ -72,9 +71,12 @@ class cuda_parameters {
     });
     if (known & run_fact::updates) renew_copies(known, j);
     cuda::check(cudaMemcpyAsync(read_.data(), outcome_, sizeof(cuda::step_outcome),
-                                cudaMemcpyDeviceToHost, executor_.stream_of(0)),
+                                cudaMemcpyDeviceToHost, streams_.of(0)),
                 "download of the outcome");
-    executor_.wait_for_all();
+  }
+  /// Waits for the end of the run, and returns its outcome.
+  cuda::step_outcome outcome() const {
+    streams_.wait();
     return *read_.as<cuda::step_outcome>();
   }
 
@@ -84,11 +86,10 @@ class cuda_parameters {
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
         cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
-            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten},
-            executor_.stream_of(c.rank));
+            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
       }
     renew_copies(facts_of(d_, job{}) | run_fact::was_written, job{});
-    executor_.wait_for_all();
+    streams_.wait();
   }
 
  private:
@@ -193,11 +194,11 @@ class cuda_parameters {
     };
     switch (op) {
       // All ranks before rank 0, then rank 0 before all: the barrier.
-      case step_op::barrier: return gather(), spread();
+      case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return measure(clamps);
-      case step_op::gather: return gather();
-      case step_op::judge: return judge(j, clamps), spread();
+      case step_op::gather: return streams_.join();
+      case step_op::judge: return judge(j, clamps), streams_.fork();
       case step_op::update: return each([&](int c) { update(c); });
       case step_op::average: return each([&](int c) { average(d_.chunk[c]); });
       case step_op::commit: return each([&](int c) { commit(c); });
@@ -213,14 +214,6 @@ class cuda_parameters {
     });
   }
 
-  /// Orders all later work of rank 0 after all work enqueued so far on any rank.
-  void gather() {
-    for (int r = 1; r < d_.ranks; ++r) executor_.order_after(0, r, ready_[std::size_t(r)]);
-  }
-  /// Orders all later work of every rank after all work enqueued so far on rank 0.
-  void spread() {
-    for (int r = 1; r < d_.ranks; ++r) executor_.order_after(r, 0, ready_[0]);
-  }
   /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
   /// sound. It takes the place of the host's decision, so that the host need not wait before it
   /// enqueues the updates.
@@ -230,7 +223,7 @@ class cuda_parameters {
         {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, executor_.losses(),
          d_.micro_batches, executor_.run(), trains ? executor_.scaling() : nullptr, j.updates,
          outcome_},
-        executor_.stream_of(0));
+        streams_.of(0));
   }
 
   /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
@@ -241,8 +234,7 @@ class cuda_parameters {
       if (!clamps) continue;
       int const rank = d_.chunk[c].rank;
       cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), executor_.run(), executor_.scaling()}},
-          executor_.stream_of(rank));
+          {where(c), {floats(rank), executor_.run(), executor_.scaling()}}, streams_.of(rank));
       add_squares(c, clamped_);
     }
   }
@@ -256,7 +248,7 @@ class cuda_parameters {
     chunk_description const& chunk = d_.chunk[c];
     if (chunk.parameter_count == 0) return;
     lists const& l = lists_[std::size_t(c)];
-    cudaStream_t const on = executor_.stream_of(chunk.rank);
+    cudaStream_t const on = streams_.of(chunk.rank);
     cuda::launch_body<cuda::sum_squares_kernel>({where(c), floats(chunk.rank), l.sums}, on);
     cuda::launch_body<cuda::add_up_kernel>(
         {l.sums, 0, l.first_ranges, chunk.parameter_count, to + chunk.parameters[0].index}, on);
@@ -265,7 +257,7 @@ class cuda_parameters {
   /// Optimizer step on a chunk's parameters, if the step is sound.
   void update(int chunk) {
     chunk_description const& c = d_.chunk[chunk];
-    cudaStream_t const on = executor_.stream_of(c.rank);
+    cudaStream_t const on = streams_.of(c.rank);
     float* const memory = floats(c.rank);
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
@@ -285,7 +277,7 @@ class cuda_parameters {
   }
   /// Enqueues the averages of a chunk's trained parameters.
   void average(chunk_description const& c) {
-    cudaStream_t const on = executor_.stream_of(c.rank);
+    cudaStream_t const on = streams_.of(c.rank);
     float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
                                           executor_.run(), outcome_};
@@ -304,7 +296,7 @@ class cuda_parameters {
                                          memory + element(chunk.sums), l.rules, executor_.run(),
                                          outcome_};
       cuda::launch_body<cuda::flat_kernel<cuda::commit_elements>>(
-          {{l.buffers, l.buffer_count, 0}, follow}, executor_.stream_of(chunk.rank));
+          {{l.buffers, l.buffer_count, 0}, follow}, streams_.of(chunk.rank));
     }
   }
 
@@ -314,7 +306,7 @@ class cuda_parameters {
     lists const& l = lists_[std::size_t(c)];
     cuda::launch_body<cuda::transpose_kernel<value>>(
         {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
-        executor_.stream_of(chunk.rank));
+        streams_.of(chunk.rank));
   }
 
   /// Adds the gradients of a shared parameter's later places to that of its first place.
@@ -328,7 +320,7 @@ class cuda_parameters {
       cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
                                    floats(place.rank) + element(place.gradients + t.place.offset)};
       cuda::launch_body<cuda::flat_kernel<cuda::add_elements>>(
-          {cuda::flat_ranges::over(t.owner.elements()), add}, executor_.stream_of(owner.rank));
+          {cuda::flat_ranges::over(t.owner.elements()), add}, streams_.of(owner.rank));
     }
   }
   /// Copies shared parameters from their first place to the later ones, and renews the transposed
@@ -339,7 +331,7 @@ class cuda_parameters {
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&](auto* to, auto const* from) {
         cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()),
-                                    cudaMemcpyDeviceToDevice, executor_.stream_of(place.rank)),
+                                    cudaMemcpyDeviceToDevice, streams_.of(place.rank)),
                     "copy of a shared parameter");
       };
       copy(floats(place.rank) + element(place.values + t.place.offset),
@@ -351,15 +343,13 @@ class cuda_parameters {
   }
 
   cuda_executor& executor_;
+  cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
   std::vector<lists> lists_;     // by chunk
   double *squares_, *clamped_;   // by parameter, in device memory
   cuda::step_outcome* outcome_;  // in device memory
   cuda::pinned_buffer read_;
-  /// One for each rank: waits take the state of the event when they are enqueued, so that it is
-  /// reused.
-  std::vector<cuda::event> ready_;  // by rank
 };
 
 }  // namespace pp::detail

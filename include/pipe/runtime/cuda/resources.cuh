@@ -92,13 +92,15 @@ class buffer {
 using device_buffer = buffer<memory_place::device>;
 using pinned_buffer = buffer<memory_place::pinned>;
 
-/// Owner of a stream that does not synchronize with the default stream.
+/// Owner of a stream that does not synchronize with the default stream. Among kernels that could
+/// start, a device prefers those of streams of a lower number, the stream's priority; 0: none.
 ///
 /// throws: pp::error if the CUDA runtime refuses one
 class stream {
  public:
-  stream() {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creation of a stream");
+  explicit stream(int priority = 0) {
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority),
+          "creation of a stream");
   }
   stream(stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   stream& operator=(stream&&) = delete;

@@ -12,6 +12,10 @@ namespace pp::cuda {
 
 template <class... Body>
 struct kernel_list {};
+template <class... Body>
+constexpr int count_of(kernel_list<Body...>) {
+  return int(sizeof...(Body));
+}
 
 /// The kernels of groups with this anchor, specialised for each kind beside them:
 ///

@@ -26,14 +26,15 @@ inline bool is_loaded = false;
 template <class Body, class Arguments>
 void launch(Arguments const& a, [[maybe_unused]] pp::cuda::extent blocks, cudaStream_t stream) {
   if (!is_loaded<Body>) throw pp::error("a launch has to load its kernel");
-  pp::cuda::check(gpu.answer(), "launch of a kernel");
+  pp::cuda::check(gpu.answer_on(stream), "launch of a kernel");
   pp::cuda::check(cudaGetLastError(), "launch of a kernel");
-  stream->tasks.push_back({[=] {
+  ++gpu.count.launches;
+  stream->put([=] {
 #ifdef FAKE_GPU_HAS_THREADS
     if (uses_threads) return on_host::run_on_threads<Body>(a, blocks);
 #endif
     pp::cuda::run_on_host<Body>(a);
-  }});
+  });
 }
 
 }  // namespace fake_gpu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option of a Pipeline that chooses whether steps on a GPU are CUDA graphs. It changes no bit.
+#pragma once
+
+#include <concepts>
+
+namespace pp {
+
+/// Whether runs that repeat are captured as CUDA graphs and replayed (default), if a step launches
+/// no more than MostNodes kernels; the driver keeps memory for each. Has no effect on a host.
+template <bool IsOn = true, long MostNodes = 32768>
+struct Graphs {
+  static constexpr long most_nodes = IsOn ? MostNodes : 0;
+  static constexpr bool is_on = IsOn;
+};
+
+namespace detail {
+
+template <class O>
+concept graph_option = requires {
+  { O::most_nodes } -> std::same_as<long const&>;
+  { O::is_on } -> std::same_as<bool const&>;
+};
+
+}  // namespace detail
+
+}  // namespace pp

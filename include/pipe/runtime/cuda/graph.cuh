@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// CUDA graphs of whole runs. A run is captured once from the streams that it is enqueued on, and
+// replayed whenever a run of the same shape comes; what else differs between runs is in their
+// run_state.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/runtime/cuda/redundant_edges.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::cuda {
+
+/// Owner of a graph that can be launched.
+class graph {
+ public:
+  graph() = default;
+  graph(graph&& other) noexcept : made_(std::exchange(other.made_, nullptr)) {}
+  graph& operator=(graph&& other) noexcept {
+    std::swap(made_, other.made_);
+    return *this;
+  }
+  ~graph() {
+    if (made_ != nullptr) cudaGraphExecDestroy(made_);
+  }
+
+  /// What enqueue() puts on `origin`, and on the streams that wait for its events: it ends with
+  /// waits of `origin` for all of them. Nothing of it is executed.
+  ///
+  /// law:    an edge wherever streams and events order two nodes and no path of others does; nodes
+  ///         have the priority of their stream
+  /// needs:  all kernels are loaded; enqueue() does not wait, allocate or launch elsewhere
+  /// throws: what enqueue() throws, or pp::error if CUDA refuses the capture; `origin` and the
+  ///         others are then as before
+  template <class Enqueue>
+  static graph capture(cudaStream_t origin, Enqueue const& enqueue) {
+    try {
+      captured c(origin);
+      enqueue();
+      c.end();
+      c.reduce();
+      graph g;
+      check(cudaGraphInstantiate(&g.made_, c.of, cudaGraphInstantiateFlagUseNodePriority),
+            "preparation of a graph");
+      return g;
+    } catch (error const& e) {
+      detail::throw_error<error>(
+          {"a step cannot be captured as a CUDA graph, which Graphs<false> "
+           "turns off: ",
+           e.what()});
+    }
+  }
+  bool is_empty() const { return made_ == nullptr; }
+  void launch(cudaStream_t stream) const {
+    check(cudaGraphLaunch(made_, stream), "launch of a graph");
+  }
+
+ private:
+  /// The capture and its graph, from which one to launch is made.
+  struct captured {
+    explicit captured(cudaStream_t stream) : origin(stream) {
+      check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), what);
+      is_open = true;
+    }
+    captured(captured const&) = delete;
+    captured& operator=(captured const&) = delete;
+    ~captured() {
+      if (is_open) {
+        (void)cudaStreamEndCapture(origin, &of);
+        (void)cudaGetLastError();
+      }
+      if (of != nullptr) cudaGraphDestroy(of);
+    }
+    void end() {
+      is_open = false;
+      check(cudaStreamEndCapture(origin, &of), what);
+    }
+    /// Streams order more than one path: a wait for an event may be implied by others.
+    void reduce() {
+      std::size_t nodes = 0, count = 0;
+      check(cudaGraphGetNodes(of, nullptr, &nodes), what);
+      std::vector<cudaGraphNode_t> all(nodes);
+      check(cudaGraphGetNodes(of, all.data(), &nodes), what);
+      std::sort(all.begin(), all.end());
+      check(edges_of(nullptr, nullptr, nullptr, &count), what);
+      std::vector<cudaGraphNode_t> from(count), to(count);
+      std::vector<cudaGraphEdgeData> data(count);
+      if (count > 0) check(edges_of(from.data(), to.data(), data.data(), &count), what);
+      auto const number = [&](cudaGraphNode_t n) {
+        return std::size_t(std::lower_bound(all.begin(), all.end(), n) - all.begin());
+      };
+      std::vector<graph_edge> edges;
+      for (std::size_t i = 0; i < count; ++i) edges.push_back({number(from[i]), number(to[i])});
+      for (std::size_t const e : redundant_edges(nodes, edges))
+        check(remove(&from[e], &to[e], &data[e]), what);
+    }
+#if CUDART_VERSION >= 13000
+    cudaError_t edges_of(cudaGraphNode_t* from, cudaGraphNode_t* to, cudaGraphEdgeData* data,
+                         std::size_t* count) const {
+      return cudaGraphGetEdges(of, from, to, data, count);
+    }
+    cudaError_t remove(cudaGraphNode_t const* from, cudaGraphNode_t const* to,
+                       cudaGraphEdgeData const* data) const {
+      return cudaGraphRemoveDependencies(of, from, to, data, 1);
+    }
+#else
+    cudaError_t edges_of(cudaGraphNode_t* from, cudaGraphNode_t* to, cudaGraphEdgeData* data,
+                         std::size_t* count) const {
+      return cudaGraphGetEdges_v2(of, from, to, data, count);
+    }
+    cudaError_t remove(cudaGraphNode_t const* from, cudaGraphNode_t const* to,
+                       cudaGraphEdgeData const* data) const {
+      return cudaGraphRemoveDependencies_v2(of, from, to, data, 1);
+    }
+#endif
+
+    static constexpr char const* what = "capture of a graph";
+    cudaStream_t origin;
+    cudaGraph_t of = nullptr;
+    bool is_open = false;
+  };
+  cudaGraphExec_t made_ = nullptr;
+};
+
+/// What the launches of a run depend on.
+struct run_shape {
+  detail::job::kind what = detail::job::kind::evaluate;
+  int samples = 0;
+  bool updates = false, continues = false, is_continued = false, clips = false;
+  friend bool operator==(run_shape const&, run_shape const&) = default;
+};
+inline run_shape shape_of(detail::job const& j) {
+  return {j.what, j.samples, j.updates, j.continues, j.is_continued, j.clip_value > 0};
+}
+
+/// The graphs of an engine, by the shape of the run. The first run of a shape has none: it loads
+/// what kernels of other libraries load at their first launch, and a run that does not come again
+/// needs no graph.
+class graph_table {
+ public:
+  static constexpr std::size_t most = 8;
+
+  /// Calls enqueue() or replay(graph): a run of a shape that came before is replayed, from a graph
+  /// of what capture() captures.
+  ///
+  /// law: shapes that come only once take no place from those with a graph; there are at most
+  ///      `most`, and runs of others are enqueued
+  template <class Enqueue, class Capture, class Replay>
+  void run(run_shape const& shape, Enqueue const& enqueue, Capture const& capture,
+           Replay const& replay) {
+    auto found = std::find_if(known_.begin(), known_.end(),
+                              [&](known const& k) { return k.shape == shape; });
+    if (found == known_.end()) {
+      remember(shape);
+      return enqueue();
+    }
+    if (found->of.is_empty()) found->of = capture();
+    replay(std::as_const(found->of));
+  }
+
+ private:
+  struct known {
+    run_shape shape;
+    graph of;
+  };
+  void remember(run_shape const& shape) {
+    if (known_.size() == most) {
+      auto const once = std::find_if(known_.begin(), known_.end(),
+                                     [](known const& k) { return k.of.is_empty(); });
+      if (once == known_.end()) return;
+      known_.erase(once);
+    }
+    known_.push_back({shape, graph{}});
+  }
+  std::vector<known> known_;
+};
+
+}  // namespace pp::cuda
