@@ -115,12 +115,13 @@ enum class refusal {
 
 /// Which stream goes on when several can: the one that is waited for, and others only if they must;
 /// or the last created, or the first. Of a graph's nodes: in the order of capture; the last that
-/// can run; or any, another in each launch.
+/// can run; or any, other ones in each launch.
 enum class preference { awaited, last, first };
 
 struct machine {
   std::vector<stream*> streams;
   preference prefers = preference::awaited;
+  bool is_random_in_graphs = false;  // whatever it prefers
   long captures = 0, graph_launches = 0;
   graph const* last_captured = nullptr;
 
@@ -145,14 +146,14 @@ struct machine {
     return s->in != nullptr && !s->in->is_valid ? refusal::invalidated : refusal::none;
   }
 
-  refusal record(event* e, stream* s) {
+  static refusal record(event* e, stream* s) {
     if (refusal const r = check(s); r != refusal::none) return r;
     e->in = s->in;
     e->after = s->last;
     if (s->in == nullptr) s->tasks.push_back({[e, n = ++e->promised] { e->reached = n; }});
     return refusal::none;
   }
-  refusal wait(stream* s, event* e) {
+  static refusal wait(stream* s, event* e) {
     if (refusal const r = check(s); r != refusal::none) return r;
     if (e->in == nullptr) {
       if (s->in != nullptr)
@@ -243,9 +244,9 @@ struct machine {
     while (!ready.empty()) {
       auto chosen = ready.begin();
       if (prefers == preference::last) chosen = std::prev(ready.end());
-      if (prefers == preference::first) {
+      if (prefers == preference::first || is_random_in_graphs) {
         random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-        std::advance(chosen, long((random_ >> 33) % ready.size()));
+        chosen = std::next(ready.begin(), long((random_ >> 33) % ready.size()));
       }
       int const n = *chosen;
       ready.erase(chosen);

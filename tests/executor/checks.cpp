@@ -303,3 +303,23 @@ TEST_CASE("ptx: launches") {
   CHECK_THAT(failure("ld.global.b32 %r5, [%rd7];"),
              Contains("line 18: ld.global.b32 %r5, [%rd7]") && Contains("in block 0, warp 0 of k"));
 }
+
+TEST_CASE("ptx: a kernel that is launched early waits for those before it") {
+  executor::setting const early{.threads = 64, .blocks = 2, .is_early = true};
+  std::string const wait = "griddepcontrol.wait;\n", let = "griddepcontrol.launch_dependents;\n",
+                    store = "st.global.b32 [%rd2], %r0;\n", load = "ld.global.b32 %r6, [%rd0];\n";
+  CHECK(failure(wait + let + load + store, early).empty());
+  CHECK(failure(let + wait + load + store, early).empty());
+  CHECK(failure("add.u32 %r6, %r0, 1;\n" + wait + store, early).empty());
+  CHECK(failure(load + store).empty());  // launched as usual
+  CHECK(failure(wait + store).empty());
+  for (std::string const& access : {load, store, std::string("ld.b32 %r6, [%rd0];\n")})
+    CHECK_THAT(failure(access + wait + store, early),
+               Contains("global memory is accessed before griddepcontrol.wait"));
+  CHECK_THAT(failure(let, early), Contains("ends without griddepcontrol.wait"));
+  // The second warp, and the second half of a warp, on a path of their own.
+  CHECK_THAT(failure(who + "@!%p2 bra over;\n" + wait + "over:\n", early),
+             Contains("ends without griddepcontrol.wait"));
+  CHECK_THAT(failure(who + "@%p3 bra over;\n" + wait + "over:\n", early),
+             Contains("griddepcontrol.wait by some lanes of a warp only"));
+}

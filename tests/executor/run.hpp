@@ -35,6 +35,7 @@ struct setting {
   int order = 0;
   std::size_t shared = 0;  ///< of the launch
   unsigned blocks = 1;
+  bool is_early = false;  ///< launched before the kernels in front of it have ended
 };
 
 /// Memory for `in`, filled with what is given, and for `out`: a word of 64 bits for each thread,
@@ -59,7 +60,7 @@ class machine {
     std::uint64_t const parameters[2] = {reinterpret_cast<std::uint64_t>(in),
                                          reinterpret_cast<std::uint64_t>(out)};
     ptx::launch(kernels.at("k"), memory, {s.blocks, 1, 1}, {s.threads, 1, 1}, s.shared,
-                reinterpret_cast<unsigned char const*>(parameters), s.order);
+                reinterpret_cast<unsigned char const*>(parameters), s.order, {}, s.is_early);
   }
 };
 

@@ -39,6 +39,8 @@ unsigned char* local_bytes(warp& w, std::uint64_t at, std::size_t bytes, int lan
   return w.local.data() + std::size_t(lane) * size + at;
 }
 unsigned char* global_bytes(warp& w, std::uint64_t at, std::size_t bytes) {
+  if (w.in->is_early && !w.has_followed)
+    throw error("global memory is accessed before griddepcontrol.wait, in an early launch");
   if (!w.in->global.holds(at, bytes))
     throw error("global address " + hexadecimal(at) + " is in no allocation");
   return reinterpret_cast<unsigned char*>(at);

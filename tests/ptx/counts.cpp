@@ -33,7 +33,7 @@ work kind_of(std::string_view name) {
   if (starts("ld.shared", "st.shared")) return work::shared;
   if (starts("ld.", "st.")) return work::global;  // also local and generic ones
   if (starts("cp.async.c") && !starts("cp.async.commit")) return work::copy;
-  if (starts("bar.", "cp.async.")) return work::barrier;
+  if (starts("bar.", "cp.async.", "griddepcontrol.")) return work::barrier;
   if (starts("bra", "ret", "exit")) return work::branch;
   if (starts("shfl.", "vote.", "match.")) return work::exchange;
   if (starts("ex2.", "lg2.", "sin.", "cos.", "tanh.") ||

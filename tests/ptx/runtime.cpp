@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +61,26 @@ struct runtime {
   std::vector<call> calls;
 
   runtime() {
+    tasks.is_random_in_graphs = true;
     if (char const* o = std::getenv("PIPE_PTX_ORDER"); o != nullptr) order = std::atoi(o);
   }
   cudaError_t fail(cudaError_t e) { return last = e; }
+  /// Of a call: what it returns.
+  cudaError_t answer(fake_gpu::refusal r) {
+    using fake_gpu::refusal;
+    switch (r) {
+      case refusal::none: return broken ? cudaErrorLaunchFailure : cudaSuccess;
+      case refusal::unsupported: return fail(cudaErrorStreamCaptureUnsupported);
+      case refusal::invalidated: return fail(cudaErrorStreamCaptureInvalidated);
+      case refusal::unjoined: return fail(cudaErrorStreamCaptureUnjoined);
+      case refusal::isolation: return fail(cudaErrorStreamCaptureIsolation);
+      case refusal::captured: return fail(cudaErrorCapturedEvent);
+      case refusal::unmatched: return fail(cudaErrorStreamCaptureUnmatched);
+    }
+    return cudaErrorUnknown;
+  }
+  /// Of a call that no capture may see.
+  cudaError_t answer_outside() { return answer(tasks.refuse_under_capture()); }
 };
 runtime& here() {
   static runtime r;
@@ -70,12 +88,27 @@ runtime& here() {
 }
 fake_gpu::stream* stream_of(cudaStream_t s) { return reinterpret_cast<fake_gpu::stream*>(s); }
 fake_gpu::event* event_of(cudaEvent_t e) { return reinterpret_cast<fake_gpu::event*>(e); }
+fake_gpu::graph* graph_of(cudaGraph_t g) { return reinterpret_cast<fake_gpu::graph*>(g); }
+cudaGraphEdgeData edge_of(fake_gpu::node const& to, int from) {
+  cudaGraphEdgeData data{};
+  if (!to.programmatic.contains(from)) return data;
+  data.from_port = cudaGraphKernelNodePortProgrammatic;
+  data.type = cudaGraphDependencyTypeProgrammatic;
+  return data;
+}
 
-void put(cudaStream_t s, std::function<void()> work) {
-  if (s == nullptr)
+/// The default stream does what it is given at once, and must not while there is a capture.
+cudaError_t put(cudaStream_t s, std::function<void()> work,
+                fake_gpu::node_kind kind = fake_gpu::node_kind::other, bool is_early = false) {
+  if (s == nullptr) {
+    if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
     work();
-  else
-    stream_of(s)->tasks.push_back({std::move(work)});
+    return cudaSuccess;
+  }
+  if (cudaError_t const e = here().answer(fake_gpu::machine::check(stream_of(s))); e != cudaSuccess)
+    return e;
+  stream_of(s)->put(std::move(work), kind, is_early);
+  return cudaSuccess;
 }
 
 /// The kernels of the texts that came since, read when one is asked for.
@@ -155,10 +188,19 @@ cudaError_t __cudaGetKernel(cudaKernel_t* kernel, void const* function) {
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments,
-                             std::size_t shared, cudaStream_t stream) {
+cudaError_t cudaLaunchKernelExC(cudaLaunchConfig_t const* config, void const* function,
+                                void** arguments) {
   runtime& r = here();
   read_texts();
+  dim3 const grid = config->gridDim, threads = config->blockDim;
+  std::size_t const shared = config->dynamicSmemBytes;
+  bool is_early = false;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    cudaLaunchAttribute const& a = config->attrs[i];
+    if (a.id != cudaLaunchAttributeProgrammaticStreamSerialization)
+      return r.fail(cudaErrorInvalidValue);
+    is_early = a.val.programmaticStreamSerializationAllowed != 0;
+  }
   auto const name = r.names.find(function);
   auto const k = name == r.names.end() ? r.kernels.end() : r.kernels.find(name->second);
   if (k == r.kernels.end()) return r.fail(cudaErrorInvalidDeviceFunction);
@@ -166,19 +208,29 @@ cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void
   for (std::size_t i = 0; i < k->second.in_order.size(); ++i)
     std::memcpy(parameters.data() + k->second.in_order[i].offset, arguments[i],
                 k->second.in_order[i].bytes);
-  put(stream, [&r, &kernel = k->second, grid, threads, shared, parameters = std::move(parameters)] {
+  auto run = [&r, &kernel = k->second, grid, threads, shared, is_early,
+              parameters = std::move(parameters)] {
     if (r.broken) return;
     try {
       ptx::dimensions const g{grid.x, grid.y, grid.z}, t{threads.x, threads.y, threads.z};
       ptx::sample const s =
           r.counts.is_asked() ? r.counts.begin(kernel, g, t, shared) : ptx::sample{};
-      ptx::launch(kernel, r.memory, g, t, shared, parameters.data(), r.order, s);
+      ptx::launch(kernel, r.memory, g, t, shared, parameters.data(), r.order, s, is_early);
     } catch (ptx::error const& e) {
       std::fprintf(stderr, "%s\n", e.what());
       r.broken = true;
     }
-  });
-  return cudaSuccess;
+  };
+  return put(config->stream, std::move(run), fake_gpu::node_kind::kernel, is_early);
+}
+cudaError_t cudaLaunchKernel(void const* function, dim3 grid, dim3 threads, void** arguments,
+                             std::size_t shared, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  return cudaLaunchKernelExC(&config, function, arguments);
 }
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 threads, void** arguments,
                                std::size_t shared, cudaStream_t stream) {
@@ -190,7 +242,9 @@ cudaError_t cudaGetLastError() {
   return std::exchange(here().last, cudaSuccess);
 }
 char const* cudaGetErrorString(cudaError_t e) {
-  return e == cudaErrorLaunchFailure ? "a kernel did what no program may do" : "an error of CUDA";
+  return e == cudaErrorLaunchFailure              ? "a kernel did what no program may do"
+         : e >= cudaErrorStreamCaptureUnsupported ? "not under capture"
+                                                  : "an error of CUDA";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
@@ -208,11 +262,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
 cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int) { return cudaSuccess; }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, void const*) {
   *a = cudaFuncAttributes{};
-  a->binaryVersion = 90;
+  a->binaryVersion = a->ptxVersion = 90;
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
+  if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
   *p = here().memory.allocate(bytes, !here().counts.samples());
   return cudaSuccess;
 }
@@ -223,13 +278,11 @@ cudaError_t cudaMallocHost(void** p, std::size_t bytes) { return cudaMalloc(p, b
 cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
 cudaError_t cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t s) {
-  put(s, [=] { std::memcpy(to, from, bytes); });
-  return cudaSuccess;
+  return put(s, [=] { std::memcpy(to, from, bytes); }, fake_gpu::node_kind::copy);
 }
 cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaStream_t s) {
   if (here().counts.samples() && value == 0) return cudaSuccess;  // as it was allocated
-  put(s, [=] { std::memset(p, value, bytes); });
-  return cudaSuccess;
+  return put(s, [=] { std::memset(p, value, bytes); }, fake_gpu::node_kind::copy);
 }
 cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
@@ -238,8 +291,16 @@ cudaError_t cudaMemset(void* p, int value, std::size_t bytes) {
   return cudaMemsetAsync(p, value, bytes, nullptr);
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned flags) {
+  return cudaStreamCreateWithPriority(s, flags, 0);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority) {
   auto* const made = new fake_gpu::stream;
+  made->priority = priority;
   here().tasks.streams.push_back(made);
   *s = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
@@ -250,16 +311,17 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
   if (s != nullptr) here().tasks.finish(stream_of(s));
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
   for (fake_gpu::stream* s : here().tasks.streams) here().tasks.finish(s);
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-  stream_of(s)->tasks.push_back({{}, event_of(e), event_of(e)->promised});
-  return cudaSuccess;
+  return here().answer(fake_gpu::machine::wait(stream_of(s), event_of(e)));
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
   *e = reinterpret_cast<cudaEvent_t>(new fake_gpu::event);
@@ -271,19 +333,88 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   fake_gpu::event* const v = event_of(e);
-  put(s, [v, n = ++v->promised] { v->reached = n; });
-  return cudaSuccess;
+  if (s != nullptr) return here().answer(fake_gpu::machine::record(v, stream_of(s)));
+  return put(s, [v, n = ++v->promised] { v->reached = n; });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  if (cudaError_t const r = here().answer_outside(); r != cudaSuccess) return r;
+  if (event_of(e)->in != nullptr) return here().answer(fake_gpu::refusal::captured);
   here().tasks.reach(event_of(e));
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* given) {
-  if (!here().counts.samples()) put(s, [=] { f(given); });
-  return cudaSuccess;
+  if (here().counts.samples()) return cudaSuccess;
+  return put(s, [=] { f(given); });
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   *ms = 1;
+  return cudaSuccess;
+}
+
+// ---- graphs ----
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  return here().answer(here().tasks.begin_capture(stream_of(s)));
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* graph) {
+  std::unique_ptr<fake_gpu::graph> made;
+  cudaError_t const e = here().answer(here().tasks.end_capture(stream_of(s), made));
+  *graph = reinterpret_cast<cudaGraph_t>(made.release());
+  return e;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t* nodes, std::size_t* count) {
+  auto& all = graph_of(g)->nodes;
+  if (nodes != nullptr)
+    for (std::size_t i = 0; i < *count && i < all.size(); ++i)
+      nodes[i] = reinterpret_cast<cudaGraphNode_t>(&all[i]);
+  if (nodes == nullptr || *count > all.size()) *count = all.size();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphGetEdges(cudaGraph_t g, cudaGraphNode_t* from, cudaGraphNode_t* to,
+                              cudaGraphEdgeData* data, std::size_t* count) {
+  auto& all = graph_of(g)->nodes;
+  std::size_t n = 0;
+  for (fake_gpu::node& x : all)
+    for (int const before : x.after) {
+      if (from != nullptr && n < *count) {
+        from[n] = reinterpret_cast<cudaGraphNode_t>(&all[std::size_t(before)]);
+        to[n] = reinterpret_cast<cudaGraphNode_t>(&x);
+        data[n] = edge_of(x, before);
+      }
+      ++n;
+    }
+  if (from == nullptr || *count > n) *count = n;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t, cudaGraphNode_t const* from,
+                                        cudaGraphNode_t const* to, cudaGraphEdgeData const* data,
+                                        std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& later = *reinterpret_cast<fake_gpu::node*>(to[i]);
+    int const before = reinterpret_cast<fake_gpu::node*>(from[i])->number;
+    cudaGraphEdgeData const found = edge_of(later, before);
+    if (std::memcmp(&data[i], &found, sizeof found) != 0 || later.after.erase(before) == 0)
+      return here().fail(cudaErrorInvalidValue);
+    later.programmatic.erase(before);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t g, unsigned long long) {
+  if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
+  *made = reinterpret_cast<cudaGraphExec_t>(new fake_gpu::graph(*graph_of(g)));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
+  here().tasks.launch(*reinterpret_cast<fake_gpu::graph*>(g), stream_of(s));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+  delete graph_of(g);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
+  delete reinterpret_cast<fake_gpu::graph*>(g);
   return cudaSuccess;
 }
 

@@ -21,6 +21,14 @@ void barrier(warp& w, instruction const& i, lanes active) {
   w.require_all(active, "a barrier");
   w.waits = true;
 }
+/// Until the kernels before this one have ended, and what they wrote is visible. By all lanes: a
+/// path without it would have waited for nothing.
+void follow(warp& w, instruction const&, lanes active) {
+  w.require_all(active, "griddepcontrol.wait");
+  w.has_followed = true;
+}
+/// Those that follow may begin; they wait for the end of this kernel all the same.
+void let_follow(warp&, instruction const&, lanes) {}
 /// The lanes named in a mask are those that are here.
 void require_members(warp& w, operand const& mask, lanes active) {
   lanes const* const m = w.read<lanes>(mask, active);
@@ -204,6 +212,8 @@ void add_warp(opcode_table& t) {
   t["ret"] = t["exit"] = {leave, ""};
   t["bar.sync"] = {barrier, "4"};
   t["bar.warp.sync"] = {meet, "4"};
+  t["griddepcontrol.wait"] = {follow, ""};
+  t["griddepcontrol.launch_dependents"] = {let_follow, ""};
   t["shfl.sync.up.b32"] = {exchange<shuffle::up>, "444444", 5};
   t["shfl.sync.down.b32"] = {exchange<shuffle::down>, "444444", 5};
   t["shfl.sync.bfly.b32"] = {exchange<shuffle::butterfly>, "444444", 5};

@@ -38,7 +38,7 @@ void warp::begin(block& b, int first) {
   in = &b;
   first_thread = first;
   paths.clear();
-  waits = false;
+  waits = has_followed = false;
   meetings = 0;
   registers.resize(b.of.register_bytes);
   known.assign(b.of.registers.size(), 0);
@@ -75,6 +75,8 @@ void warp::jump(std::int64_t target, lanes active) {
 }
 
 void warp::leave(lanes active) {
+  if (in->is_early && !has_followed)
+    throw error("a kernel that was launched early ends without griddepcontrol.wait");
   alive &= ~active;
   paths.back().active &= ~active;
 }
@@ -158,7 +160,8 @@ bool wait_at_one_barrier(std::vector<warp> const& all) {
 }  // namespace
 
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
-            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s) {
+            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s,
+            bool is_early) {
   int const count = int(threads.x * threads.y * threads.z),
             warps = (count + warp_size - 1) / warp_size;
   if (count > k.most_threads) throw error(k.name + ": more threads than its .maxntid");
@@ -172,7 +175,7 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
   auto const run_block = [&](std::uint64_t at) {
     unsigned const x = unsigned(at % grid.x), y = unsigned(at / grid.x % grid.y),
                    z = unsigned(at / grid.x / grid.y);
-    block b{k, global, parameters, grid, threads, {x, y, z}, shared, s.into, ++barriers};
+    block b{k, global, parameters, grid, threads, {x, y, z}, shared, s.into, ++barriers, is_early};
     if (s.into != nullptr) ++s.into->counted_blocks;
     shared.begin(k.shared_bytes + shared_bytes, b.barriers);
     for (int w = 0; w < warps; ++w) all[std::size_t(w)].begin(b, w * warp_size);

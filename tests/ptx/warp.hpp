@@ -26,6 +26,8 @@ struct block {
   shared_memory& shared;
   counts* counted = nullptr;   // where its work is counted
   std::uint32_t barriers = 0;  // that all threads have passed, of this block and those before it
+  /// Whether kernels that this one follows may still run when it begins.
+  bool is_early = false;
 };
 
 /// A copy from global to shared memory that a lane asked for.
@@ -48,6 +50,7 @@ struct warp {
   lanes alive = 0;
   std::vector<path> paths;               // the one that runs is the last; no two are at one place
   bool waits = false;                    // at a barrier of the block
+  bool has_followed = false;             // griddepcontrol.wait has been executed
   std::uint32_t meetings = 0;            // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;  // as the kernel places them
   std::vector<lanes> known;              // of each register: lanes that wrote it
@@ -115,8 +118,10 @@ struct sample {
 };
 
 /// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed
-/// says.
+/// says. is_early: a programmatic dependent launch, in which every warp has to wait for the kernels
+/// before it, and must not access global memory until it has.
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
-            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s = {});
+            std::size_t shared_bytes, unsigned char const* parameters, int order, sample s = {},
+            bool is_early = false);
 
 }  // namespace ptx

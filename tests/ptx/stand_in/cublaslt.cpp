@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -236,13 +237,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void con
   };
   operation const& o = of(d);
   bool const is_tf32 = o.computes == CUBLAS_COMPUTE_32F_FAST_TF32;
-  auto* const p = new product{o,
-                              {of(layout_a), bytes_at(a), o.of_a != CUBLAS_OP_N, is_tf32},
-                              {of(layout_b), bytes_at(b), o.of_b != CUBLAS_OP_N, is_tf32},
-                              {of(layout_c), bytes_at(c)},
-                              {of(layout_d), bytes_at(to)},
-                              *static_cast<float const*>(alpha),
-                              *static_cast<float const*>(beta)};
+  static std::deque<product> products;  // of graphs, too, which run again
+  auto* const p =
+      &products.emplace_back(product{o,
+                                     {of(layout_a), bytes_at(a), o.of_a != CUBLAS_OP_N, is_tf32},
+                                     {of(layout_b), bytes_at(b), o.of_b != CUBLAS_OP_N, is_tf32},
+                                     {of(layout_c), bytes_at(c)},
+                                     {of(layout_d), bytes_at(to)},
+                                     *static_cast<float const*>(alpha),
+                                     *static_cast<float const*>(beta)});
   algorithm by;
   std::memcpy(&by, chosen, sizeof by);
   require(p->a, by.alignment[0], "A is not aligned as was promised, or lies in no allocation");
@@ -252,14 +255,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void con
   if (bytes < by.workspace || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
       !pipe_ptx_holds(workspace, bytes))
     fail("the workspace is too small, not aligned, or lies in no allocation");
-  cudaError_t const enqueued = cudaLaunchHostFunc(
-      stream,
-      [](void* given) {
-        auto* const mine = static_cast<product*>(given);
-        mine->compute();
-        delete mine;
-      },
-      p);
+  cudaError_t const enqueued =
+      cudaLaunchHostFunc(stream, [](void* given) { static_cast<product*>(given)->compute(); }, p);
   return enqueued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

@@ -24,6 +24,16 @@ constexpr int resident_of() {
     return 0;
 }
 
+/// The begin of every kernel: waits for the kernels before it, if it was launched before their end,
+/// and lets the next one come to the device, which waits in turn. So kernels start sooner one after
+/// the other, and what they read and write is as before.
+__device__ __forceinline__ void follow() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 /// The entry point of a kernel body of a group. Internal linkage: two files of a program may
 /// instantiate the same kernel.
 ///
@@ -34,9 +44,34 @@ template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body(arguments const a) {
   require_ieee_arithmetic();
+  follow();
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
+}
+
+/// Whether a body's kernel may be launched before those before it end: its code is for sm_90 or
+/// later, and begins with follow(). Found when it is prepared.
+template <class Body>
+inline bool starts_early = false;
+
+/// Launches the kernel of a body.
+///
+/// throws: pp::error if the launch fails
+template <class Body, class Arguments>
+void launch_kernel(void (*kernel)(Arguments), Arguments const& a, extent blocks,
+                   cudaStream_t stream) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = unsigned(blocks);
+  config.blockDim = unsigned(Body::threads);
+  config.dynamicSmemBytes = shared_bytes<Body>;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = starts_early<Body> ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, a), "launch of a kernel");
 }
 
 /// Launches a group's kernel on a stream; the number of blocks is a constant of the shape.
@@ -45,9 +80,7 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
 template <class Body>
 void launch_body(arguments const& a, cudaStream_t stream) {
   static_assert(Body::blocks > 0 && Body::blocks <= 0x7fffffff);
-  run_body<Body>
-      <<<unsigned(Body::blocks), unsigned(Body::threads), shared_bytes<Body>, stream>>>(a);
-  check(cudaGetLastError(), "launch of a kernel");
+  launch_kernel<Body, arguments>(run_body<Body>, a, Body::blocks, stream);
 }
 
 /// Calls a user-defined layer, which launches its own kernels on the stream.
@@ -67,6 +100,7 @@ template <class Body>
 static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
     run_body_of(typename Body::arguments const a) {
   require_ieee_arithmetic();
+  follow();
   extern __shared__ __align__(16) unsigned char memory[];
   device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory));
   Body::run(block, a);
@@ -80,8 +114,7 @@ template <class Body>
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   extent const blocks = Body::blocks(a);
   if (blocks == 0) return;
-  run_body_of<Body><<<unsigned(blocks), unsigned(Body::threads), shared_bytes<Body>, stream>>>(a);
-  check(cudaGetLastError(), "launch of a kernel");
+  launch_kernel<Body, typename Body::arguments>(run_body_of<Body>, a, blocks, stream);
 }
 
 /// Loads a kernel before the first launch, which would otherwise do so in the middle of a run, and
@@ -93,8 +126,9 @@ template <class Body>
 void prepare_body() {
   if constexpr (!requires { typename Body::kernels; }) {
     auto const prepare = [](auto* kernel) {
-      cudaFuncAttributes unused{};
-      check(cudaFuncGetAttributes(&unused, kernel), "code of a kernel");
+      cudaFuncAttributes code{};
+      check(cudaFuncGetAttributes(&code, kernel), "code of a kernel");
+      starts_early<Body> = code.ptxVersion >= 90;
       if constexpr (shared_bytes < Body >> usual_shared_bytes)
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    int(shared_bytes<Body>)),
