@@ -35,6 +35,12 @@ FAMILIES = {
     "flat_kernel": [LOADS, STORES],
 }
 
+# Own kernels may be launched before those in front of them have ended, from this architecture on.
+EARLY = 90
+TARGET = re.compile(r"^\.target sm_(\d+)", re.M)
+WAIT = re.compile(r"\bgriddepcontrol\.wait;")
+ACCESS = re.compile(r"\b(?:ld|st|cp)\.(?!param|shared\b|local)[.\w]+")
+
 ENTRY = re.compile(r"^(?:\.\w+ )*\.entry (\w+)\(", re.M)
 SPILLS = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores, (\d+) bytes spill loads")
 
@@ -57,6 +63,12 @@ def problems(ptx, report):
             if not pattern.search(text):
                 yield f"{name}: no {what}"
     yield from (f"there is no {family}" for family in FAMILIES if family not in seen)
+    target = TARGET.search(ptx)
+    if target and int(target[1]) >= EARLY:
+        for name, text in kernels.items():
+            access, wait = ACCESS.search(text), WAIT.search(text)
+            if family_of(name) and (not wait or access and access.start() < wait.start()):
+                yield f"{name}: accesses memory before griddepcontrol.wait"
     spills = {name: (int(stored), int(loaded)) for name, stored, loaded in SPILLS.findall(report)}
     yield from (f"{name}: nothing is reported of it" for name in kernels if name not in spills)
     for name, (stored, loaded) in spills.items():

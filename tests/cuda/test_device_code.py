@@ -14,7 +14,7 @@ PTX = f""".version 9.0
 {{
 \tcp.async.cg.shared.global [%r1], [%rd2], 16, %r3;
 \tmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{%f1}}, {{%r1}}, {{%r2}}, {{%f1}};
-\tst.v4.b32 [%rd1], {{%r1, %r2, %r3, %r4}};
+\tst.global.v4.b32 [%rd1], {{%r1, %r2, %r3, %r4}};
 }}
 .visible .entry _ZN2pp4cuda10any_kernelEv()
 {{
@@ -42,7 +42,15 @@ class DeviceCode(unittest.TestCase):
     def test_a_missing_instruction_is_told(self):
         self.says(f"{PRODUCT}: no mma.sync", ptx=PTX.replace("mma.sync", "fma.rn"))
         self.says(f"{PRODUCT}: no cp.async of 16 bytes", ptx=PTX.replace(", 16, %r3", ", 4, %r3"))
-        self.says(f"{PRODUCT}: no stores of 16 bytes", ptx=PTX.replace("st.v4.b32", "st.v2.b32"))
+        self.says(f"{PRODUCT}: no stores of 16 bytes", ptx=PTX.replace("st.global.v4.b32", "st.global.v2.b32"))
+
+    def test_an_access_before_the_wait_is_told(self):
+        late = ".target sm_90a\n" + PTX
+        self.says(f"{PRODUCT}: accesses memory before griddepcontrol.wait", ptx=late)
+        self.says(ptx=late.replace("\tcp.async", "\tld.param.u64 %rd1, [arguments];\n\tgriddepcontrol.wait;\n\tcp.async"))
+        self.says(f"{PRODUCT}: accesses memory before griddepcontrol.wait",
+                  ptx=late.replace("\tmma", "\tgriddepcontrol.wait;\n\tmma"))
+        self.says(ptx=PTX.replace(".version", ".target sm_80\n.version"))
 
     def test_spills_are_told(self):
         self.says(f"{PRODUCT}: spills 8 bytes, loads 0", report=REPORT.replace("0 bytes spill stores", "8 bytes spill stores", 1))

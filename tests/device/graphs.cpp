@@ -285,6 +285,7 @@ void has_the_bits_of_streams() {
 
 TEST_CASE("a replayed step has the bits of one by streams", "[cuda]") {
   has_the_bits_of_streams<Regression, FP32, MicroBatches<3>, MicroBatchSize<2>>();
+  has_the_bits_of_streams<Regression, FP32, Stages<2>, MicroBatches<3>, MicroBatchSize<2>>();
   has_the_bits_of_streams<laws::Everything, BF16, Stages<4>, ZeroBubbleV, RecomputeAll,
                           MicroBatches<4>, MicroBatchSize<2>>();
 }
@@ -390,6 +391,18 @@ TEST_CASE("runs that come again are graphs, others are not", "[cuda]") {
   for (int i = 0; i < 3; ++i) timed.step(data.view());
   CHECK(gpu.captures == captures);
   CHECK(timed.executed(0).size() == 12);
+}
+
+TEST_CASE("steps run by streams where the driver is too old for graphs", "[cuda]") {
+  using trainer = Pipeline<Regression, on_host::Device, FP32, MicroBatches<2>>;
+  gpu.driver = 12020;
+  gpu.captures = 0;
+  trainer t;
+  CHECK(t.runs_on() == "a CPU, steps by streams: the driver is older than CUDA 12.4");
+  laws::sample_batch<trainer> const data(1);
+  for (int i = 0; i < 3; ++i) t.step(data.view());
+  CHECK(gpu.captures == 0);
+  gpu.driver = 13000;
 }
 
 TEST_CASE("a step of more kernels than a graph may have runs by streams", "[cuda]") {

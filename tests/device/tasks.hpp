@@ -76,8 +76,8 @@ struct event {
 };
 struct task {
   std::function<void()> work;
-  event* awaited = nullptr;
-  long until = 0;
+  event *awaited = nullptr, *recorded = nullptr;
+  long until = 0;  // the record that is awaited, or this one
   bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
 };
 struct stream {
@@ -150,7 +150,10 @@ struct machine {
     if (refusal const r = check(s); r != refusal::none) return r;
     e->in = s->in;
     e->after = s->last;
-    if (s->in == nullptr) s->tasks.push_back({[e, n = ++e->promised] { e->reached = n; }});
+    if (s->in == nullptr) {
+      long const n = ++e->promised;
+      s->tasks.push_back({[e, n] { e->reached = n; }, nullptr, e, n});
+    }
     return refusal::none;
   }
   static refusal wait(stream* s, event* e) {
@@ -158,7 +161,7 @@ struct machine {
     if (e->in == nullptr) {
       if (s->in != nullptr)
         return e->promised == 0 ? refusal::none : invalidate(*s->in, refusal::isolation);
-      s->tasks.push_back({{}, e, e->promised});
+      s->tasks.push_back({{}, e, nullptr, e->promised});
       return refusal::none;
     }
     if (e->in->of == nullptr) return refusal::captured;  // its capture is over
@@ -204,7 +207,7 @@ struct machine {
     return !s->tasks.empty() && s->tasks.front().is_ready();
   }
   stream* next(stream* awaited) const {
-    if (prefers == preference::awaited && can_go_on(awaited)) return awaited;
+    if (prefers == preference::awaited) return needed_for(awaited);
     stream* found = nullptr;
     for (stream* s : streams)
       if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
@@ -212,7 +215,11 @@ struct machine {
   }
   void reach(event const* awaited) {
     while (awaited->reached < awaited->promised) {
-      stream* const s = next(streams.front());
+      auto const records = [&](task const& t) { return t.recorded == awaited; };
+      auto const at = std::find_if(streams.begin(), streams.end(), [&](stream const* s) {
+        return std::any_of(s->tasks.begin(), s->tasks.end(), records);
+      });
+      stream* const s = at == streams.end() ? nullptr : next(*at);
       if (s == nullptr) std::abort();
       run_first(s);
     }
@@ -231,6 +238,22 @@ struct machine {
   }
 
  private:
+  /// The stream that has to go on first so that another one can; null if there is none.
+  stream* needed_for(stream* awaited) const {
+    for (std::size_t i = 0; awaited != nullptr && i <= streams.size(); ++i) {
+      if (awaited->tasks.empty()) return nullptr;
+      task const& first = awaited->tasks.front();
+      if (first.is_ready()) return awaited;
+      auto const records = [&](task const& t) {
+        return t.recorded == first.awaited && t.until == first.until;
+      };
+      auto const found = std::find_if(streams.begin(), streams.end(), [&](stream const* s) {
+        return std::any_of(s->tasks.begin(), s->tasks.end(), records);
+      });
+      awaited = found == streams.end() ? nullptr : *found;
+    }
+    return nullptr;
+  }
   /// All nodes of a graph, each when those before it have run.
   void run(graph const& g) {
     std::vector<int> left(g.nodes.size());

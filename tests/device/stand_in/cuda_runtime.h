@@ -53,7 +53,7 @@ struct counters {
 };
 
 struct device : machine {
-  int devices = 1;
+  int devices = 1, driver = 13000;
   std::size_t shared_bytes = 227 * 1024;  // of a block, at most
   std::map<void*, long> memory, pinned;   // what programs have of each, by where it begins
   long graphs = 0;                        // instantiated, and not destroyed
@@ -134,6 +134,10 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
 }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = {"a CPU", 9, 0, fake_gpu::gpu.shared_bytes};
+  return cudaSuccess;
+}
+inline cudaError_t cudaDriverGetVersion(int* version) {
+  *version = fake_gpu::gpu.driver;
   return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }

@@ -59,4 +59,11 @@ inline cudaDeviceProp use_device(int index) {
   return of;
 }
 
+/// The latest version of CUDA that the driver supports, as 1000 * major + 10 * minor.
+inline int driver_version() {
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "version of the driver");
+  return version;
+}
+
 }  // namespace pp::cuda

@@ -101,10 +101,9 @@ class cuda_engine {
   /// The device's name, the number of products that use cuBLASLt, and whether steps are graphs.
   std::string runs_on() const {
     std::string text = device_.name + launches_.text();
-    if (has_graphs()) return text + ", steps as CUDA graphs";
     if (!P::graphs::is_on) return text;
-    return text + ", steps by streams: " + std::to_string(kernels_of_step_) +
-           " kernels, and a graph has at most " + std::to_string(P::graphs::most_nodes);
+    std::string const reason = by_streams();
+    return text + (reason.empty() ? ", steps as CUDA graphs" : ", steps by streams: " + reason);
   }
 
  private:
@@ -146,25 +145,28 @@ class cuda_engine {
       if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
     };
     // The host waits for the outputs of an inference one by one.
-    if (!has_graphs() || executor_.is_observed() || j.what == job::kind::infer)
-      return enqueue(failed_update_);
-    graphs_.run(
-        cuda::shape_of(j), [&] { enqueue(failed_update_); },
-        [&] {
-          return cuda::graph::capture(executor_.stream_of(0), [&] {
-            long unused = 0;
-            enqueue(unused);
-            executor_.streams().join();
-          });
-        },
-        [&](cuda::graph const& g) {
-          if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
-          executor_.streams().join();
-          g.launch(executor_.stream_of(0));
-        });
+    bool const is_plain = !executor_.is_observed() && j.what != job::kind::infer;
+    cuda::graph* const g = has_graphs_ && is_plain ? graphs_.find(cuda::shape_of(j)) : nullptr;
+    if (g == nullptr) return enqueue(failed_update_);
+    // Behind the uploads of all ranks.
+    executor_.streams().join();
+    cudaStream_t const stream = executor_.stream_of(0);
+    if (g->is_empty())
+      *g = cuda::graph::capture(stream, [&] {
+        long unused = 0;
+        enqueue(unused);
+        executor_.streams().join();
+      });
+    if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
+    g->launch(stream);
   }
-  bool has_graphs() const {
-    return P::graphs::most_nodes > 0 && kernels_of_step_ <= P::graphs::most_nodes;
+  /// Why steps are no graphs although the option says so; empty if they are.
+  std::string by_streams() const {
+    // Earlier drivers cannot say which edges a graph has.
+    if (driver_ < 12040) return "the driver is older than CUDA 12.4";
+    if (kernels_of_step_ <= P::graphs::most_nodes) return "";
+    return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +
+           std::to_string(P::graphs::most_nodes);
   }
 
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
@@ -238,7 +240,9 @@ class cuda_engine {
   cuda_launches<P> launches_;
   mutable cuda_executor executor_;
   cuda_parameters<P> parameters_;
-  long kernels_of_step_ = executor_.kernels_of_step();
+  int const driver_ = cuda::driver_version();
+  long const kernels_of_step_ = executor_.kernels_of_step();
+  bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
   cuda::graph_table graphs_;
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;

@@ -147,22 +147,17 @@ class graph_table {
  public:
   static constexpr std::size_t most = 8;
 
-  /// Calls enqueue() or replay(graph): a run of a shape that came before is replayed, from a graph
-  /// of what capture() captures.
+  /// The graph of a shape that came before, empty if it is yet to be captured; else null: the run
+  /// is enqueued. Valid until the next call.
   ///
   /// law: shapes that come only once take no place from those with a graph; there are at most
   ///      `most`, and runs of others are enqueued
-  template <class Enqueue, class Capture, class Replay>
-  void run(run_shape const& shape, Enqueue const& enqueue, Capture const& capture,
-           Replay const& replay) {
-    auto found = std::find_if(known_.begin(), known_.end(),
-                              [&](known const& k) { return k.shape == shape; });
-    if (found == known_.end()) {
-      remember(shape);
-      return enqueue();
-    }
-    if (found->of.is_empty()) found->of = capture();
-    replay(std::as_const(found->of));
+  graph* find(run_shape const& shape) {
+    auto const found = std::find_if(known_.begin(), known_.end(),
+                                    [&](known const& k) { return k.shape == shape; });
+    if (found != known_.end()) return &found->of;
+    remember(shape);
+    return nullptr;
   }
 
  private:
