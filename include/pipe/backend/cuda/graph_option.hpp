@@ -8,10 +8,10 @@
 namespace pp {
 
 /// Whether runs that repeat are captured as CUDA graphs and replayed (default), if a step launches
-/// no more than MostNodes kernels; the driver keeps memory for each. Has no effect on a host.
-template <bool IsOn = true, long MostNodes = 32768>
+/// no more than MostKernels kernels; the driver keeps memory for each. Has no effect on a host.
+template <bool IsOn = true, long MostKernels = 32768>
 struct Graphs {
-  static constexpr long most_nodes = IsOn ? MostNodes : 0;
+  static constexpr long most_kernels = IsOn ? MostKernels : 0;
   static constexpr bool is_on = IsOn;
 };
 
@@ -19,7 +19,7 @@ namespace detail {
 
 template <class O>
 concept graph_option = requires {
-  { O::most_nodes } -> std::same_as<long const&>;
+  { O::most_kernels } -> std::same_as<long const&>;
   { O::is_on } -> std::same_as<bool const&>;
 };
 

@@ -5,6 +5,8 @@
 // change, and a CUDA graph of them can be replayed.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/backend/launch_context.hpp>
 
 namespace pp::cuda {
@@ -21,5 +23,6 @@ struct run_state : detail::random_context {  // of the mini-batch's first sample
   double clip_norm = 0;       ///< bound of the norm of all gradients; 0: no clipping
   double samples = 0;         ///< since the last update: sums of buffers are divided by it
 };
+static_assert(std::is_trivially_copyable_v<run_state> && sizeof(run_state) == 72);
 
 }  // namespace pp::cuda

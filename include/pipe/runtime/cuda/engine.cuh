@@ -164,9 +164,9 @@ class cuda_engine {
   std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
-    if (kernels_of_step_ <= P::graphs::most_nodes) return "";
+    if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +
-           std::to_string(P::graphs::most_nodes);
+           std::to_string(P::graphs::most_kernels);
   }
 
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a

@@ -19,7 +19,7 @@ struct graphs : detail::any_family {
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<graphs>;
-    if constexpr (option::is_on && option::most_nodes < 1)
+    if constexpr (option::is_on && option::most_kernels < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};
