@@ -23,7 +23,7 @@ template <class T, int Columns, int Bytes>
 struct row_team {
   static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
 
-  static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
+  PIPE_HD static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
   /// Of a piece: a register has four.
   static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
   /// Bytes that a thread of a team would have to keep, and may keep.
