@@ -55,23 +55,23 @@ static __global__ void __launch_bounds__(Body::threads, resident_of<Body>())
 template <class Body>
 inline bool starts_early = false;
 
-/// Launches the kernel of a body.
+/// Launches a kernel with one parameter, `arguments`. is_early: perhaps before those before it end.
 ///
 /// throws: pp::error if the launch fails
-template <class Body, class Arguments>
-void launch_kernel(void (*kernel)(Arguments), Arguments const& a, extent blocks,
-                   cudaStream_t stream) {
+inline void launch_kernel(void const* kernel, void const* arguments, extent blocks, int threads,
+                          long shared_bytes, bool is_early, cudaStream_t stream) {
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = unsigned(blocks);
-  config.blockDim = unsigned(Body::threads);
-  config.dynamicSmemBytes = shared_bytes<Body>;
+  config.gridDim.x = unsigned(blocks);
+  config.blockDim.x = unsigned(threads);
+  config.dynamicSmemBytes = std::size_t(shared_bytes);
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = starts_early<Body> ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel, a), "launch of a kernel");
+  config.numAttrs = is_early ? 1 : 0;
+  void* all[] = {const_cast<void*>(arguments)};
+  check(cudaLaunchKernelExC(&config, kernel, all), "launch of a kernel");
 }
 
 /// Launches a group's kernel on a stream; the number of blocks is a constant of the shape.
@@ -80,7 +80,8 @@ void launch_kernel(void (*kernel)(Arguments), Arguments const& a, extent blocks,
 template <class Body>
 void launch_body(arguments const& a, cudaStream_t stream) {
   static_assert(Body::blocks > 0 && Body::blocks <= 0x7fffffff);
-  launch_kernel<Body, arguments>(run_body<Body>, a, Body::blocks, stream);
+  launch_kernel(reinterpret_cast<void const*>(run_body<Body>), &a, Body::blocks, Body::threads,
+                shared_bytes<Body>, starts_early<Body>, stream);
 }
 
 /// Calls a user-defined layer, which launches its own kernels on the stream.
@@ -114,7 +115,8 @@ template <class Body>
 void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
   extent const blocks = Body::blocks(a);
   if (blocks == 0) return;
-  launch_kernel<Body, typename Body::arguments>(run_body_of<Body>, a, blocks, stream);
+  launch_kernel(reinterpret_cast<void const*>(run_body_of<Body>), &a, blocks, Body::threads,
+                shared_bytes<Body>, starts_early<Body>, stream);
 }
 
 /// Loads a kernel before the first launch, which would otherwise do so in the middle of a run, and
