@@ -28,6 +28,8 @@ struct mark {
 std::vector<mark> marks;
 bool waits = false;   // whether a launch waits for its stream, as none may under capture
 bool throws = false;  // whether a launch throws under capture
+bool has_run[3][8];   // whether the function of a layer has been called, and has loaded its code
+bool loads_under_capture = false;
 
 template <int Layer>
 struct Marked {
@@ -52,6 +54,8 @@ struct Marked {
   }
   static void left(enum mark::kind kind, cudaStream_t on) {
     if (on->in != nullptr) marks.push_back({kind, Layer, *on->last.begin()});
+    loads_under_capture = loads_under_capture || (on->in != nullptr && !has_run[kind][Layer]);
+    has_run[kind][Layer] = true;
     if (waits) (void)cudaStreamSynchronize(on);
     if (throws && on->in != nullptr) throw 1;
   }
@@ -444,6 +448,24 @@ TEST_CASE("a launch that cannot be captured fails with a reason, and leaves noth
     CHECK(laws::same_numbers(laws::snapshot(plain).values, laws::snapshot(troubled).values));
   }
   CHECK(gpu.graphs == 0);
+}
+
+TEST_CASE("a step that failed half-way is not captured when it comes again", "[cuda]") {
+  using trainer = Pipeline<Path, on_host::Device, ByCount, Stages<2>, MicroBatches<2>>;
+  laws::sample_batch<trainer> const data(1);
+  for (long call = 12; call < 60; call += 12) {
+    trainer t;
+    for (auto& of_kind : has_run)
+      for (bool& x : of_kind) x = false;
+    gpu.failing = gpu.calls + call;
+    CHECK_THROWS_AS(t.step(data.view()), error);
+    gpu.failing = -1;
+    CHECK_FALSE(has_run[mark::weight_gradient][0]);
+    long const captures = gpu.captures;
+    for (int i = 0; i < 2; ++i) t.step(data.view());
+    CHECK(gpu.captures == captures + 1);
+    CHECK_FALSE(loads_under_capture);
+  }
 }
 
 TEST_CASE("whichever call of CUDA fails in a captured or replayed step, the step is whole or not",

@@ -134,6 +134,7 @@ class cuda_engine {
     result.bubble = executor_.bubble();
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
+    if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
   }
 
@@ -144,9 +145,7 @@ class cuda_engine {
       executor_.enqueue();
       if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
     };
-    // The host waits for the outputs of an inference one by one.
-    bool const is_plain = !executor_.is_observed() && j.what != job::kind::infer;
-    cuda::graph* const g = has_graphs_ && is_plain ? graphs_.find(cuda::shape_of(j)) : nullptr;
+    cuda::graph* const g = is_replayed(j) ? graphs_.find(cuda::shape_of(j)) : nullptr;
     if (g == nullptr) return enqueue(failed_update_);
     // Behind the uploads of all ranks.
     executor_.streams().join();
@@ -159,6 +158,11 @@ class cuda_engine {
       });
     if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
     g->launch(stream);
+  }
+  /// Whether a run is replayed when it comes again. Of an inference the host waits for the outputs
+  /// one by one.
+  bool is_replayed(job const& j) const {
+    return has_graphs_ && !executor_.is_observed() && j.what != job::kind::infer;
   }
   /// Why steps are no graphs although the option says so; empty if they are.
   std::string by_streams() const {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -88,13 +89,14 @@ class graph {
       check(cudaGraphGetNodes(of, nullptr, &nodes), what);
       std::vector<cudaGraphNode_t> all(nodes);
       check(cudaGraphGetNodes(of, all.data(), &nodes), what);
-      std::sort(all.begin(), all.end());
+      std::sort(all.begin(), all.end(), std::less<>{});
       check(edges_of(nullptr, nullptr, nullptr, &count), what);
       std::vector<cudaGraphNode_t> from(count), to(count);
       std::vector<cudaGraphEdgeData> data(count);
       if (count > 0) check(edges_of(from.data(), to.data(), data.data(), &count), what);
       auto const number = [&](cudaGraphNode_t n) {
-        return std::size_t(std::lower_bound(all.begin(), all.end(), n) - all.begin());
+        return std::size_t(std::lower_bound(all.begin(), all.end(), n, std::less<>{}) -
+                           all.begin());
       };
       std::vector<graph_edge> edges;
       for (std::size_t i = 0; i < count; ++i) edges.push_back({number(from[i]), number(to[i])});
@@ -140,32 +142,26 @@ inline run_shape shape_of(detail::job const& j) {
   return {j.what, j.samples, j.updates, j.continues, j.is_continued, j.clip_value > 0};
 }
 
-/// The graphs of an engine, by the shape of the run. The first run of a shape has none: it loads
-/// what kernels of other libraries load at their first launch, and a run that does not come again
-/// needs no graph.
+/// The graphs of an engine, by the shape of the run. A shape has one after it has run without: that
+/// loads what kernels of other libraries load at their first launch, and a run that does not come
+/// again needs no graph.
 class graph_table {
  public:
   static constexpr std::size_t most = 8;
 
-  /// The graph of a shape that came before, empty if it is yet to be captured; else null: the run
-  /// is enqueued. Valid until the next call.
-  ///
-  /// law: shapes that come only once take no place from those with a graph; there are at most
-  ///      `most`, and runs of others are enqueued
+  /// The graph of a shape that has run, empty if it is yet to be captured; else null. Valid until
+  /// the next call.
   graph* find(run_shape const& shape) {
     auto const found = std::find_if(known_.begin(), known_.end(),
                                     [&](known const& k) { return k.shape == shape; });
-    if (found != known_.end()) return &found->of;
-    remember(shape);
-    return nullptr;
+    return found == known_.end() ? nullptr : &found->of;
   }
-
- private:
-  struct known {
-    run_shape shape;
-    graph of;
-  };
+  /// A run of this shape has ended.
+  ///
+  /// law: shapes that come only once take no place from those with a graph, of which there are at
+  ///      most `most`
   void remember(run_shape const& shape) {
+    if (find(shape) != nullptr) return;
     if (known_.size() == most) {
       auto const once = std::find_if(known_.begin(), known_.end(),
                                      [](known const& k) { return k.of.is_empty(); });
@@ -174,6 +170,12 @@ class graph_table {
     }
     known_.push_back({shape, graph{}});
   }
+
+ private:
+  struct known {
+    run_shape shape;
+    graph of;
+  };
   std::vector<known> known_;
 };
 
