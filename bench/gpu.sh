@@ -36,12 +36,12 @@ declare -A sources=(
   [bodies]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
   [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu
-          tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/own_layers.cu
-          tests/cuda/precision_on_device.cu"
+          tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/graphs.cu
+          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
   [small]=bench/gpu/small.cu)
 # Compiled first, as they take longest.
 slow=(tests/cuda/on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/models_on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp
-  tests/cuda/row_bodies.cpp tests/cuda/losses_on_device.cu tests/cuda/precision_on_device.cu)
+  tests/cuda/row_bodies.cpp tests/cuda/losses_on_device.cu tests/cuda/precision_on_device.cu tests/cuda/graphs.cu)
 
 headers=() out=$root/gpu-report.md build_only='' prebuilt='' asked=()
 while (($#)); do
