@@ -52,7 +52,8 @@ void cut_into_ranges(extent begin, extent elements, int group, Append append) {
 }
 
 /// f.run<Count>(first element, group) for all elements of some ranges; f.is_wanted() says whether
-/// at all.
+/// at all. Where f has for_group(group), its result runs instead: it keeps what all elements of a
+/// range need in registers.
 ///
 /// shape: flat memory, in ranges of up to 4096 elements -> the same, element by element
 /// work:  a block has one range, a thread four neighbouring elements at a time
@@ -72,11 +73,20 @@ struct flat_kernel {
     if (!a.f.is_wanted()) return;
     flat_range const p = a.where.at(block.index());
     block.part([&](int thread, state&) {
+      auto const& f = for_group(a.f, p.group);
       for (int i = thread * each; i + each <= p.count; i += threads * each)
-        a.f.template run<each>(p.begin + i, p.group);
+        f.template run<each>(p.begin + i, p.group);
       int const rest = p.count % each;
-      if (thread < rest) a.f.template run<1>(p.begin + p.count - rest + thread, p.group);
+      if (thread < rest) f.template run<1>(p.begin + p.count - rest + thread, p.group);
     });
+  }
+
+ private:
+  PIPE_HD PIPE_INLINE static decltype(auto) for_group(F const& f, [[maybe_unused]] int group) {
+    if constexpr (requires { f.for_group(group); })
+      return f.for_group(group);
+    else
+      return (f);
   }
 };
 

@@ -48,30 +48,38 @@ struct optimizer_step {
 
   PIPE_HD bool is_wanted() const { return is_sound(judged); }
 
-  template <int Count>
-  PIPE_HD PIPE_INLINE void run(extent at, int group) const {
-    static_assert(Optimizer::states <= 2);
-    float const factor = factor_of(judged);
-    coefficients const with = of_group[group];
-    float w[Count], g[Count], m[Count], v[Count];
-    load<Count>(weights + at, w);
-    load<Count>(gradients + at, g);
-    if constexpr (Optimizer::states > 0) load<Count>(first + at, m);
-    if constexpr (Optimizer::states > 1) load<Count>(second + at, v);
-    PIPE_UNROLL
-    for (int k = 0; k < Count; ++k) {
-      float const scaled = g[k] * factor;
-      if constexpr (Optimizer::states == 0)
-        w[k] = Optimizer::apply(with, w[k], scaled);
-      else if constexpr (Optimizer::states == 1)
-        w[k] = Optimizer::apply(with, w[k], scaled, m[k]);
-      else
-        w[k] = Optimizer::apply(with, w[k], scaled, m[k], v[k]);
+  /// The step on the parameters of a group.
+  struct group_step {
+    optimizer_step const& of;
+    coefficients with;
+    float factor;
+
+    template <int Count>
+    PIPE_HD PIPE_INLINE void run(extent at, int) const {
+      static_assert(Optimizer::states <= 2);
+      float w[Count], g[Count], m[Count], v[Count];
+      load<Count>(of.weights + at, w);
+      load<Count>(of.gradients + at, g);
+      if constexpr (Optimizer::states > 0) load<Count>(of.first + at, m);
+      if constexpr (Optimizer::states > 1) load<Count>(of.second + at, v);
+      PIPE_UNROLL
+      for (int k = 0; k < Count; ++k) {
+        float const scaled = g[k] * factor;
+        if constexpr (Optimizer::states == 0)
+          w[k] = Optimizer::apply(with, w[k], scaled);
+        else if constexpr (Optimizer::states == 1)
+          w[k] = Optimizer::apply(with, w[k], scaled, m[k]);
+        else
+          w[k] = Optimizer::apply(with, w[k], scaled, m[k], v[k]);
+      }
+      save<Count>(of.weights + at, w);
+      if constexpr (Optimizer::states > 0) save<Count>(of.first + at, m);
+      if constexpr (Optimizer::states > 1) save<Count>(of.second + at, v);
+      if constexpr (!std::is_void_v<Copy>) save<Count>(of.copy + at, w);
     }
-    save<Count>(weights + at, w);
-    if constexpr (Optimizer::states > 0) save<Count>(first + at, m);
-    if constexpr (Optimizer::states > 1) save<Count>(second + at, v);
-    if constexpr (!std::is_void_v<Copy>) save<Count>(copy + at, w);
+  };
+  PIPE_HD PIPE_INLINE group_step for_group(int group) const {
+    return {*this, of_group[group], factor_of(judged)};
   }
 };
 
