@@ -55,23 +55,28 @@ void judge() {
     numbers[i] = double(random_block(2, 1, i).word[0] % 1024) / 1024;
   double* terms_on_device = nullptr;
   cuda::step_outcome *on_device = nullptr, found;
+  cuda::run_state run, *run_on_device = nullptr;
+  run.clip_norm = 1;
   std::size_t const bytes = numbers.size() * sizeof(double);
   cuda::check(cudaMalloc(&terms_on_device, bytes), "memory");
   cuda::check(cudaMalloc(&on_device, sizeof found), "memory");
+  cuda::check(cudaMalloc(&run_on_device, sizeof run), "memory");
   cuda::check(cudaMemcpy(terms_on_device, numbers.data(), bytes, cudaMemcpyHostToDevice), "upload");
   cuda::check(cudaMemcpy(on_device, &found, sizeof found, cudaMemcpyHostToDevice), "upload");
+  cuda::check(cudaMemcpy(run_on_device, &run, sizeof run, cudaMemcpyHostToDevice), "upload");
   cuda::launch_body<cuda::judge_kernel>({.squares = terms_on_device,
                                          .clamped = terms_on_device + terms,
                                          .parameters = terms,
                                          .losses = terms_on_device + 2 * terms,
                                          .rows = terms,
-                                         .clip_norm = 1,
+                                         .state = run_on_device,
                                          .out = on_device},
                                         nullptr);
   cuda::check(cudaMemcpy(&found, on_device, sizeof found, cudaMemcpyDeviceToHost), "download");
   std::printf("verdict %.17g %.17g %.9g\n", found.loss, found.norm, double(found.factor));
   cudaFree(terms_on_device);
   cudaFree(on_device);
+  cudaFree(run_on_device);
 }
 
 }  // namespace

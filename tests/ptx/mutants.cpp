@@ -42,6 +42,7 @@ std::vector<mutant> all_mutants(std::map<std::string, kernel> const& kernels) {
       };
       if (opcode == "bar.sync") add("barrier");
       if (opcode.starts_with("cp.async.wait_")) add("wait");
+      if (opcode == "griddepcontrol.wait") add("start");
       if (opcode.starts_with("mma."))
         for (int variant : {0, 1}) add("product", variant);
       if (opcode.find(".shared") != opcode.npos && !opcode.starts_with("cvta")) add("shared");
