@@ -27,7 +27,7 @@ BUILD = ROOT / "build/device_code"
 SOURCE = ROOT / "bench/device_code/gpt2.cu"
 INCLUDE = f"-I{ROOT / 'include'}"
 LOGITS = 8192 * 50304  # of a micro-batch
-ONCE = ("flat_kernel", "sum_squares_kernel", "add_up_kernel", "judge_kernel", "transpose_kernel")  # of a step: its update
+ONCE = ("flat_kernel", "sum_squares_kernel", "add_up_kernel", "judge_kernel")  # of a step: its update
 
 
 def run(*command, **more):

@@ -13,7 +13,7 @@
 
 namespace on_host {
 
-/// D = A op(B) + beta D + bias
+/// D = op(A) op(B) + beta D + bias
 template <class T, class Result>
 void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
   T const* const left = a.at<T const>(p.a);
@@ -23,7 +23,7 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
     for (long i = 0; i < p.m; ++i) {
       float sum = 0;
       for (long k = 0; k < p.k; ++k)
-        sum += float(left[i + k * p.lda]) *
+        sum += float(left[p.transposes_a ? k + i * p.lda : i + k * p.lda]) *
                float(right[p.transposes_b ? j + k * p.ldb : k + j * p.ldb]);
       Result& to = d[i + j * p.ldd];
       if (p.accumulates && a.accumulate) sum += float(to);

@@ -40,6 +40,11 @@ struct builder {
     g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, take()});
     return *this;
   }
+  /// The second operand is the transpose of a parameter.
+  constexpr builder& turned() {
+    g.attributes = detail::contraction_attributes{Inner, true};
+    return *this;
+  }
   constexpr builder& store() {
     g.out[0] = take();
     return *this;
@@ -97,6 +102,8 @@ PIPE_TEST_GROUP(input_gradient, forward(op_kind::matmul_input_gradient).store())
 PIPE_TEST_GROUP(input_gradient_of_map, even(op_kind::matmul_input_gradient)
                                            .after(op_kind::map_gradient, gelu, true)
                                            .after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(turned, forward(op_kind::matmul_input_gradient).turned().store());
+PIPE_TEST_GROUP(turned_with_bias, even(op_kind::matmul).turned().after(op_kind::bias, 0, true));
 PIPE_TEST_GROUP(weight_gradient, forward(op_kind::matmul_weight_gradient));
 PIPE_TEST_GROUP(weight_and_bias, even(op_kind::matmul_weight_gradient).bias_gradient());
 PIPE_TEST_GROUP(weight_of_many_rows,
@@ -200,7 +207,9 @@ class reference {
       for (int c = 0; c < g.columns; ++c) {
         double v = 0;
         for (int k = 0; k < inner; ++k)
-          v += left[std::size_t(k)] * number(g.in[1], k * g.columns + c);
+          v += left[std::size_t(k)] * number(g.in[1], g.attributes.contraction().is_turned
+                                                          ? c * inner + k
+                                                          : k * g.columns + c);
         if (g.out[0] >= 0) of[g.out[0]][std::size_t(r * g.columns + c)] = v;
         run(g.epilogue, g.columns, r, c, v);
       }
@@ -288,9 +297,12 @@ void all_agree() {
 TEST_CASE("a product in rows is one in columns with its operands exchanged", "[cuda]") {
   constexpr auto p = described<plain>;
   STATIC_REQUIRE((p.m == 21 && p.n == 9 * samples && p.k == 35));
-  STATIC_REQUIRE((p.lda == 21 && p.ldb == 35 && p.ldd == 21 && !p.transposes_b && !p.accumulates &&
-                  !p.makes_fp32));
+  STATIC_REQUIRE((p.lda == 21 && p.ldb == 35 && p.ldd == 21 && !p.transposes_a && !p.transposes_b &&
+                  !p.accumulates && !p.makes_fp32));
   STATIC_REQUIRE((p.a == 1 && p.b == 0 && p.d == 2 && p.bias == -1));
+  constexpr auto t = described<turned>;
+  STATIC_REQUIRE((t.m == 21 && t.n == 9 * samples && t.k == 35));
+  STATIC_REQUIRE((t.lda == 35 && t.ldb == 35 && t.ldd == 21 && t.transposes_a && !t.transposes_b));
   constexpr auto w = described<weight_gradient>;
   STATIC_REQUIRE((w.m == 21 && w.n == 35 && w.k == 9 * samples));
   STATIC_REQUIRE((w.lda == 21 && w.ldb == 35 && w.ldd == 21 && w.transposes_b && w.accumulates &&
@@ -328,7 +340,7 @@ TEST_CASE("what a call leaves of a chain is done after it", "[cuda]") {
 TEST_CASE("prologues run before a call", "[cuda]") { all_agree<with_prologue, prologue_read>(); }
 TEST_CASE("gradients of inputs and weights are calls, too", "[cuda]") {
   all_agree<input_gradient, input_gradient_of_map, weight_gradient, weight_and_bias,
-            weight_of_many_rows>();
+            weight_of_many_rows, turned, turned_with_bias>();
   agrees<float, weight_and_bias>(true);
   agrees<bf16, weight_and_bias>(true);
   agrees<fp16, weight_of_many_rows>(true);

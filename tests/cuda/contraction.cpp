@@ -14,17 +14,19 @@ using cuda::product_format;
 namespace {
 
 /// A pipeline of one group: a product, and the gradient of a bias if it is a weight's gradient.
-template <class T, product_format Format, op_kind Kind, int R, int K, int N>
+/// IsTurned: the second operand is in memory as [N, K].
+template <class T, product_format Format, op_kind Kind, int R, int K, int N, bool IsTurned = false>
 struct one_product {
   using element = T;
   using leaves = void;
   static constexpr dtype product =
       Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
   static constexpr int samples = 1, rows = R, inner = K, columns = N;
+  static constexpr bool is_turned = IsTurned;
   static constexpr detail::group group_at(int) {
     detail::group g;
     g.anchor = Kind;
-    g.rows = R, g.attributes = detail::contraction_attributes{K}, g.columns = N;
+    g.rows = R, g.attributes = detail::contraction_attributes{K, IsTurned}, g.columns = N;
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
     if (Kind == op_kind::matmul_weight_gradient)
       g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3});
@@ -58,7 +60,7 @@ void is_exact(double tolerance, bool accumulate = false) {
       for (long n = 0; n < N; ++n)
         expected[std::size_t(weight ? k * N + n : r * N + n)] +=
             double(float(x[std::size_t(r * K + k)])) *
-            double(float(w[std::size_t((weight ? r : k) * N + n)]));
+            double(float(w[std::size_t(P::is_turned ? n * K + k : (weight ? r : k) * N + n)]));
   for (long r = 0; weight && r < R; ++r)
     for (long n = 0; n < N; ++n) sums[std::size_t(n)] += double(float(w[std::size_t(r * N + n)]));
   float const before = accumulate ? 0.5f : 0.0f;
@@ -95,6 +97,8 @@ void is_exact(double tolerance, bool accumulate = false) {
 template <class T, product_format F, int R, int K, int N>
 using forward = one_product<T, F, op_kind::matmul, R, K, N>;
 template <class T, product_format F, int R, int K, int N>
+using turned = one_product<T, F, op_kind::matmul_input_gradient, R, K, N, true>;
+template <class T, product_format F, int R, int K, int N>
 using weight = one_product<T, F, op_kind::matmul_weight_gradient, R, K, N>;
 
 }  // namespace
@@ -126,6 +130,41 @@ TEST_CASE("matrix products are those of fp64, in every number format and shape",
            large_tiles(tf32)>(1e-3);
   is_exact<weight<float, tf32, 52, 70, 34>, small_tiles(tf32, 2)>(1e-3);
   is_exact<forward<float, fp32, 130, 304, 128>, large_tiles(fp32)>(fp32_products);
+}
+
+TEST_CASE("matrix products with the transpose of a parameter", "[cuda]") {
+  using cuda::small_tiles, cuda::middle_tiles, cuda::large_tiles;
+  constexpr auto fp32 = product_format::fp32, tf32 = product_format::tf32,
+                 bf = product_format::bf16, half = product_format::fp16;
+  is_exact<turned<float, fp32, 37, 91, 45>, small_tiles(fp32)>(fp32_products);
+  is_exact<turned<float, fp32, 64, 128, 96>, middle_tiles(fp32, 2)>(fp32_products);
+  is_exact<turned<float, fp32, 130, 304, 132>, large_tiles(fp32)>(fp32_products);
+  is_exact<turned<float, tf32, 135, 60, 260>, large_tiles(tf32)>(1e-3);
+  is_exact<turned<bf16, bf, 37, 91, 45>, small_tiles(bf)>(1e-2);
+  is_exact<turned<bf16, bf, 135, 202, 144>, large_tiles(bf)>(1e-2);
+  is_exact<turned<fp16, half, 66, 92, 36>, middle_tiles(half, 2)>(1e-3);
+  is_exact<turned<fp16, half, 128, 416, 130>, large_tiles(half)>(1e-3);
+}
+
+TEST_CASE("the transpose of a parameter gives the bits of a copy that is transposed", "[cuda]") {
+  constexpr auto bf = product_format::bf16;
+  constexpr long R = 70, K = 200, N = 140;
+  std::vector<bf16> const x = numbers<bf16>(R * K, 1), w = numbers<bf16>(K * N, 2);
+  std::vector<bf16> parameter(w.size());
+  for (long k = 0; k < K; ++k)
+    for (long n = 0; n < N; ++n) parameter[std::size_t(n * K + k)] = w[std::size_t(k * N + n)];
+  auto const product_of = [&]<class P>(P, std::vector<bf16> const& right) {
+    std::vector<bf16> y(std::size_t(R * N), bf16(NAN));
+    cuda::arguments a;
+    a.slot[0] = const_cast<bf16*>(x.data()), a.slot[1] = const_cast<bf16*>(right.data());
+    a.slot[2] = y.data();
+    on_host::run_bodies(cuda::lower_contraction<P, 0, cuda::large_tiles(bf)>(), a);
+    std::vector<float> found;
+    for (bf16 const v : y) found.push_back(float(v));
+    return found;
+  };
+  CHECK(product_of(turned<bf16, bf, R, K, N>{}, parameter) ==
+        product_of(forward<bf16, bf, R, K, N>{}, w));
 }
 
 TEST_CASE("matrix products of 16-bit numbers", "[cuda]") {

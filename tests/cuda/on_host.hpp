@@ -61,6 +61,7 @@ void replace(pp::host::kernels<P>& k) {
 /// The option that takes the place of Host.
 struct Kernels : pp::PortableHost {
   static constexpr char const* name = "cuda on the host";
+  static constexpr bool has_transposes = pp::Cuda::has_transposes;
   static constexpr int parts_for(pp::detail::group const&, int, int) { return 1; }
 
   template <class P>

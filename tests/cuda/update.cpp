@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <pipe/backend/cuda/update/not_finite.hpp>
-#include <pipe/backend/cuda/update/transpose.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/base/half.hpp>
 
@@ -313,47 +312,6 @@ TEST_CASE("element by element", "[cuda]") {
     }
     CHECK(wrong == 0);
   }
-}
-
-namespace {
-
-template <class T>
-void transposes() {
-  struct {
-    int rows, columns;
-  } const sizes[] = {{1, 1}, {65, 130}, {64, 64}, {3, 200}, {129, 5}};
-  for (auto const order : orders) {
-    std::vector<cuda::transposed_square> list;
-    std::size_t total = 0;
-    for (auto const& s : sizes) {
-      cuda::cut_into_squares(cuda::extent(total), cuda::extent(total) + 7, s.rows, s.columns,
-                             [&](cuda::transposed_square const& t) { list.push_back(t); });
-      total += std::size_t(s.rows) * std::size_t(s.columns);
-    }
-    std::vector<T> from(total), to(total + 7, T(none));
-    for (std::size_t i = 0; i < total; ++i) from[i] = T(float(laws::uniform(1, 1, i)));
-    on_host::run_kernel<cuda::transpose_kernel<T>>(
-        {from.data(), to.data(), list.data(), cuda::extent(list.size())}, order);
-    long wrong = 0;
-    std::size_t begin = 0;
-    for (auto const& s : sizes) {
-      std::size_t const rows = std::size_t(s.rows), columns = std::size_t(s.columns);
-      for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t c = 0; c < columns; ++c)
-          wrong += float(to[begin + 7 + c * rows + r]) != float(from[begin + r * columns + c]);
-      begin += rows * columns;
-    }
-    CHECK(wrong == 0);
-    for (std::size_t i = 0; i < 7; ++i) CHECK(std::isnan(float(to[i])));
-  }
-}
-
-}  // namespace
-
-TEST_CASE("transposed copies", "[cuda][small]") {
-  transposes<float>();
-  transposes<bf16>();
-  transposes<fp16>();
 }
 
 namespace {

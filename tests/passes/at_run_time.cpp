@@ -329,6 +329,23 @@ TEST_CASE("angles of rotary positions keep their bits beside 16-bit copies", "[p
   CHECK(angles == 1);
 }
 
+TEST_CASE("without transposed copies kernels read the parameters themselves", "[passes]") {
+  two_products const g;
+  detail::operand const w{detail::space::parameter, 1},
+      turned{detail::space::parameter_transposed, 1};
+  for (bool const has_transposes : {true, false}) {
+    detail::heap_compilation const c(
+        g.view(), {.stages = 1, .samples = 3, .widths = {4, 2, has_transposes}}, halve);
+    detail::heap_stage const whole(c, 0, false);
+    CHECK(whole.totals().bytes.transposed == (has_transposes ? detail::align_up(4 * 2 * 2) : 0));
+    auto const at = [&](detail::operand x) {
+      return whole.places().resolve(detail::program::backward, x);
+    };
+    CHECK(
+        same(at(turned), has_transposes ? detail::address{detail::region::transposed, 0} : at(w)));
+  }
+}
+
 TEST_CASE("a graph that was written by hand is cut and laid out", "[passes]") {
   two_products const g;
   detail::heap_compilation const c(g.view(), {.stages = 2, .samples = 3}, halve);

@@ -22,6 +22,8 @@ namespace detail {
 ///     name                              in reports
 ///     has_own_memory                    whether inputs are copied to its memory, where the machine
 ///                                       also keeps its books
+///     has_transposes                    whether it keeps transposed copies of the matrices that
+///                                       are read transposed; else kernels read those themselves
 ///     parts_for(group, samples, threads)    in how many parts the threads of a rank run a group
 ///     chains<Precision, Products>       which launches it runs as one (passes/chains.hpp)
 ///     contraction_elements<T>(m, n, k)  numbers of workspace of an optimizer's product c[m, n] =
@@ -34,6 +36,7 @@ template <class B>
 concept compute_backend = requires(group const& g) {
   { B::name } -> std::convertible_to<char const*>;
   { B::has_own_memory } -> std::convertible_to<bool>;
+  { B::has_transposes } -> std::convertible_to<bool>;
   { B::parts_for(g, 1, 1) } -> std::same_as<int>;
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };

@@ -207,7 +207,7 @@ class differentiator {
     if (!needs(x)) return;
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
     d.columns = inner;
-    d.attributes = contraction_attributes{o.columns};
+    d.attributes = contraction_attributes{o.columns, !turned};
     input(d, x);
   }
   /// A user-defined layer: at most one weight-gradient op for all its parameters, one op for the

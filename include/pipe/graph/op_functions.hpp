@@ -44,7 +44,7 @@ class op_functions {
                     of.form.with_columns(x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
     return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
-                       contraction_attributes{x.form.columns()});
+                       contraction_attributes{x.form.columns(), true});
   }
   /// x[R, C] and b[C] -> x + b in every row
   constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }

@@ -49,10 +49,10 @@ struct fused_model {
   /// Forward values and gradients, in one numbering.
   static constexpr int value_count = sizes.values + gradient_sizes.values;
 
-  /// By parameter, whether backward reads it transposed: see gradient_view.
+  /// By parameter, whether it has a transposed copy.
   static constexpr auto transposed = [](auto...) {
     list<bool, sizes.parameters> is;
-    for (int p = 0; p < is.size(); ++p) is[p] = backward.transposed[p];
+    for (int p = 0; p < is.size(); ++p) is[p] = Widths.has_transposes && backward.transposed[p];
     return is;
   }();
   /// The values that the loss makes and reads.

@@ -101,7 +101,10 @@ class heap_compilation {
   heap_compilation(graph_view const& g, compile_options const& options, Cut const& cut)
       : graph_(g), gradients_(g), backward_(gradients_) {
     m_.parameters = g.parameters;
-    m_.transposed = backward_.transposed;
+    transposed_ = heap_array<bool>(g.parameters.count);
+    for (int p = 0; p < g.parameters.count; ++p)
+      transposed_[p] = options.widths.has_transposes && backward_.transposed[p];
+    m_.transposed = transposed_.begin();
     m_.loss = g.loss().out[0].index;
     m_.logits = g.loss().in[0].index;
     m_.stages = options.stages;
@@ -221,6 +224,7 @@ class heap_compilation {
   gradient_view const backward_;
   kernel_lists kernels_;
   compiled_model m_;
+  heap_array<bool> transposed_;
   heap_array<unit_cost> costs_;
   heap_array<int> cuts_;
   heap_array<short> stage_of_unit_;

@@ -45,8 +45,10 @@ struct operand_places {
       case space::buffer: return address{region::buffers, parameters[x.index - r.parameters.begin]};
       case space::buffer_sum:
         return address{region::buffer_sums, parameters[x.index - r.parameters.begin]};
-      case space::parameter_transposed:
-        return address{region::transposed, transposed[x.index - r.parameters.begin]};
+      case space::parameter_transposed: {
+        long const copy = transposed[x.index - r.parameters.begin];
+        return copy < 0 ? resolve_parameter(x.index) : address{region::transposed, copy};
+      }
       case space::random: return address{region::random, x.index * long(sizeof(int))};
     }
     return address{};

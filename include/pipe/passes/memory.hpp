@@ -130,11 +130,11 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
     if (order < not_trained) bytes.trained = bytes.parameters;
     if (order == committed) bytes.sums = bytes.buffers;
   }
-  for (int i = 0; i < count; ++i)
-    if (m.transposed[r.parameters.begin + i]) {
-      out.transposed[i] = bytes.transposed;
-      bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
-    }
+  for (int i = 0; i < count; ++i) {
+    bool const has_copy = m.transposed[r.parameters.begin + i];
+    out.transposed[i] = has_copy ? bytes.transposed : -1;
+    if (has_copy) bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
+  }
 }
 
 /// Lays out the values of stage s: note() finds the first and the last use of each value in each

@@ -32,7 +32,7 @@ struct stage_range {
 /// constant expression that names it; thrice if a local reference is bound to it.
 struct compiled_model {
   view<parameter> parameters;
-  bool const* transposed = nullptr;  // by parameter, see gradient_view
+  bool const* transposed = nullptr;  // by parameter, whether it has a transposed copy
   int loss = 0, logits = 0;          // the values that the loss makes and reads
   int stages = 1;
   int const* cuts = nullptr;  // stages + 1 units

@@ -12,6 +12,9 @@ namespace pp::detail {
 /// the copies of parameters that kernels read.
 struct number_widths {
   int element = 4, value = 4;
+  /// Whether matrices that are read transposed have copies that are; else kernels read the
+  /// parameters themselves.
+  bool has_transposes = true;
   /// Whether kernels read copies of parameters in the type of values.
   constexpr bool has_copies() const { return value != element; }
 };

@@ -53,7 +53,7 @@ struct ranks_of_a_device_share_its_memory;
 /// One GPU for all ranks, which live in one process; each has a stream.
 struct Cuda {
   static constexpr char const* name = "cuda";
-  static constexpr bool has_own_memory = true;
+  static constexpr bool has_own_memory = true, has_transposes = false;
 
   template <class Precision>
   static constexpr bool computes_in = std::is_same_v<typename Precision::element, float>;

@@ -89,7 +89,7 @@ struct host_backend {};
 template <host::isa... Sets>
 struct HostKernels : detail::host_backend {
   static constexpr char const* name = "host";
-  static constexpr bool has_own_memory = false;
+  static constexpr bool has_own_memory = false, has_transposes = true;
 
   /// Every launch is a group's.
   template <class Precision, class Products>

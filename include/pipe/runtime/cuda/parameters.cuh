@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/update/transpose.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/optim/optimizer.hpp>
@@ -99,10 +98,10 @@ class cuda_parameters {
   template <class F>
   using over_flat = cuda::flat_kernel<F>;
   /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
-  using always = cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel,
-                                   cuda::add_up_kernel, cuda::transpose_kernel<value>,
-                                   over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
-                                   over_flat<cuda::approach_elements>, over_flat<step_type>>;
+  using always =
+      cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel, cuda::add_up_kernel,
+                        over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
+                        over_flat<cuda::approach_elements>, over_flat<step_type>>;
   /// The kernels that pipeline P launches here: those of every pipeline, and what buffers and
   /// 16-bit copies need.
   static constexpr auto all_kernels() {
@@ -123,11 +122,10 @@ class cuda_parameters {
     cuda::extent const* first_ranges = nullptr;
     /// By range: its sum of squares, written in every step.
     double* sums = nullptr;
-    cuda::transposed_square const* squares = nullptr;
     cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
     /// By number of the buffer in the chunk, which is the group of its ranges.
     commit_rule const* rules = nullptr;
-    long range_count = 0, square_count = 0, buffer_count = 0;
+    long range_count = 0, buffer_count = 0;
     long first_update = 0;  // number of its first range among those of all chunks
   };
 
@@ -154,7 +152,6 @@ class cuda_parameters {
     std::vector<cuda::flat_range> ranges, buffers;
     std::vector<commit_rule> rules;
     std::vector<cuda::extent> first;
-    std::vector<cuda::transposed_square> squares;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& p = c.parameters[i];
       first.push_back(cuda::extent(ranges.size()));
@@ -168,22 +165,16 @@ class cuda_parameters {
                               [&](cuda::flat_range const& x) { buffers.push_back(x); });
         rules.push_back(p.commit);
       }
-      if (p.transposed >= 0)
-        cuda::cut_into_squares(
-            read_at(c) + element(p.offset), (c.transposed + p.transposed) / long(sizeof(value)),
-            p.rows, p.columns, [&](cuda::transposed_square const& x) { squares.push_back(x); });
     }
     first.push_back(cuda::extent(ranges.size()));
     lists l;
     l.ranges = executor_.kept(c.rank, ranges.data(), long(ranges.size()));
     l.first_ranges = executor_.kept(c.rank, first.data(), long(first.size()));
-    l.squares = executor_.kept(c.rank, squares.data(), long(squares.size()));
     l.sums = kept<double>(c.rank, long(ranges.size()));
     l.buffers = executor_.kept(c.rank, buffers.data(), long(buffers.size()));
     l.rules = executor_.kept(c.rank, rules.data(), long(rules.size()));
     l.buffer_count = long(buffers.size());
     l.range_count = long(ranges.size());
-    l.square_count = long(squares.size());
     return l;
   }
 
@@ -202,11 +193,11 @@ class cuda_parameters {
       case step_op::update: return each([&](int c) { update(c); });
       case step_op::average: return each([&](int c) { average(d_.chunk[c]); });
       case step_op::commit: return each([&](int c) { commit(c); });
-      case step_op::transpose: return each([&](int c) { transpose(c); });
+      case step_op::transpose: return;  // products read parameters themselves
       case step_op::copy_ties: return copy_ties();
     }
   }
-  /// Enqueues what follows a change of parameters: ties, then transposed copies.
+  /// Enqueues what follows a change of parameters.
   void renew_copies(unsigned facts, job const& j) {
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
       execute(op, j, false);
@@ -300,15 +291,6 @@ class cuda_parameters {
     }
   }
 
-  /// Enqueues the transposed copies of a chunk's matrices: one launch for all.
-  void transpose(int c) {
-    chunk_description const& chunk = d_.chunk[c];
-    lists const& l = lists_[std::size_t(c)];
-    cuda::launch_body<cuda::transpose_kernel<value>>(
-        {values(chunk.rank), values(chunk.rank), l.squares, l.square_count},
-        streams_.of(chunk.rank));
-  }
-
   /// Adds the gradients of a shared parameter's later places to that of its first place.
   ///
   /// law: sums are in the order of the model
@@ -323,8 +305,7 @@ class cuda_parameters {
           {cuda::flat_ranges::over(t.owner.elements()), add}, streams_.of(owner.rank));
     }
   }
-  /// Copies shared parameters from their first place to the later ones, and renews the transposed
-  /// copies there.
+  /// Copies shared parameters from their first place to the later ones.
   void copy_ties() {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
@@ -338,7 +319,6 @@ class cuda_parameters {
            floats(owner.rank) + element(owner.values + t.owner.offset));
       if constexpr (P::passes::has_copies)
         copy(copies(place) + element(t.place.offset), copies(owner) + element(t.owner.offset));
-      transpose(t.chunk);
     }
   }
 

@@ -5,8 +5,8 @@
 // the group for kernels of our own.
 //
 // Libraries count elements down columns. A matrix c[M, N] in rows is c^T[N, M] in columns, and c^T
-// = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but the a of a
-// weight's gradient, which we read transposed too.
+// = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but those that
+// we read transposed, too: the a of a weight's gradient, and a b that is a parameter's transpose.
 //
 // law: what is fused into the call rounds as what is not: a bias is added to the sum before both
 //      are rounded, once, as our own kernels do. So it changes no bit whether a value inside the
@@ -22,11 +22,12 @@
 
 namespace pp::cuda {
 
-/// D[m, n] = A[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading dimensions
-/// count elements.
+/// D[m, n] = op(A)[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading
+/// dimensions count elements.
 struct blas_product {
   extent m = 0, n = 0, k = 0;
   extent lda = 0, ldb = 0, ldd = 0;
+  bool transposes_a = false;  ///< A is in memory as [k, m]
   bool transposes_b = false;  ///< B is in memory as [n, k]
   product_format format = product_format::fp32;
   bool makes_fp32 = false;   ///< D is fp32 whatever A and B are
@@ -44,9 +45,11 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
-  p.lda = p.ldd = p.m;
-  p.ldb = weight ? p.n : p.k;
+  p.transposes_a = g.attributes.contraction().is_turned;
   p.transposes_b = weight;
+  p.lda = p.transposes_a ? p.k : p.m;
+  p.ldb = p.transposes_b ? p.n : p.k;
+  p.ldd = p.m;
   p.format = format;
   p.makes_fp32 = p.accumulates = weight;
   p.a = g.in[1], p.b = left, p.d = g.out[0];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Matrix products: a matmul, and the gradients of its input and of its weight. All three are c = a
-// b with b[K, N] in rows; a of a weight's gradient is read transposed.
+// b with b[K, N] in rows; a of a weight's gradient is read transposed, and so is b where it is the
+// transpose of a parameter.
 //
 // Chains before a matmul run as a kernel of their own that writes the rows of a: each row is read
 // by as many blocks as c has tiles in a row, and none of them should compute it again.

@@ -14,7 +14,8 @@ namespace pp::cuda {
 
 /// The product of group G: c = a b as tiles see it.
 ///
-/// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns); weight
+/// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns), where b
+///        may be in memory as (columns, inner); weight
 ///        gradient: a = x^T (inner, rows), b = dy (rows, columns) -> c (inner, columns), and db as
 ///        one more row
 template <class P, int G>
@@ -26,6 +27,8 @@ struct contraction {
   /// The bias's gradient is one more row of the weight's: that of an x which is always 1.
   static constexpr bool sums_bias = makes_weight && has_prologue,
                         makes_left = !makes_weight && has_prologue;
+  /// Whether b is in memory as (columns, inner).
+  static constexpr bool turns_right = group_of<P, G>::value.attributes.contraction().is_turned;
   static constexpr product_format format = product_of<P>();
 
   static constexpr product_shape shape_of(detail::group const& g) {

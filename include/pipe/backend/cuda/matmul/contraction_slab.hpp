@@ -19,7 +19,8 @@ namespace pp::cuda {
 /// One slab of an operand in shared memory: `Extent` rows of a or columns of b, `Depth` deep in k.
 ///
 /// layout: rows of `columns` elements, `stride` apart, in the order of place(). Turned: a row is
-///         one k, as in b or in an a that is read transposed; else it is a row of a, of 64 bytes.
+///         one k, as in b or in an a that is read transposed; else it is a row of a, or a column of
+///         a b that is read transposed, of 64 bytes.
 template <class T, int Extent, int Depth, bool Turned>
 struct alignas(16) operand_slab {
   static constexpr int rows = Turned ? Depth : Extent, columns = Turned ? Extent : Depth;
@@ -147,8 +148,9 @@ struct alignas(16) operand_slab {
   /// shape: element -> four registers per thread, two for each
   template <operand_format F, class Block, class Column, class Access>
   PIPE_HD PIPE_INLINE void load_right(Block& block, int depth, Column column, Access access) const {
-    static_assert(Turned);
-    if constexpr (sizeof(T) == 2)
+    if constexpr (!Turned)
+      load_columns(block, depth, column, access);
+    else if constexpr (sizeof(T) == 2)
       load_matrices<true>(
           block,
           [&](int thread) {
@@ -166,6 +168,20 @@ struct alignas(16) operand_slab {
               math::bits(element[(depth + p.row) * stride + column(thread) + i / 2 * 8 + p.column]);
         }
       });
+  }
+
+  /// The same of right operands whose columns these rows are.
+  template <class Block, class Column, class Access>
+  PIPE_HD PIPE_INLINE void load_columns(Block& block, int depth, Column column,
+                                        Access access) const {
+    load_matrices<false>(
+        block,
+        [&](int thread) {
+          int const lane = thread % warp_size,
+                    first = place(lane % 8 + lane / 16 * 8, lane / 8 % 2 * sixteenth);
+          return element + (Turned ? first + depth : first ^ depth) + column(thread) * stride;
+        },
+        access);
   }
 };
 

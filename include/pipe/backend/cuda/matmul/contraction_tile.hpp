@@ -57,7 +57,7 @@ struct contraction_tiles {
   };
   struct stage {
     using left_slab = operand_slab<T, Plan.rows, Plan.depth, product::makes_weight>;
-    using right_slab = operand_slab<T, Plan.columns, Plan.depth, true>;
+    using right_slab = operand_slab<T, Plan.columns, Plan.depth, !product::turns_right>;
     left_slab left;
     right_slab right;
   };
@@ -122,8 +122,12 @@ struct contraction_tiles {
       else
         mine.left = stage::left_slab::template first_of<int(shape.inner), threads>(
             thread, product::left(a), at.row, first_k);
-      mine.right = stage::right_slab::template first_of<int(shape.columns), threads>(
-          thread, product::right(a), first_k, at.column);
+      if constexpr (product::turns_right)
+        mine.right = stage::right_slab::template first_of<int(shape.inner), threads>(
+            thread, product::right(a), at.column, first_k);
+      else
+        mine.right = stage::right_slab::template first_of<int(shape.columns), threads>(
+            thread, product::right(a), first_k, at.column);
       hold(mine.left), hold(mine.right);
       PIPE_UNROLL
       for (float& sum : mine.columns) sum = 0;
@@ -142,7 +146,7 @@ struct contraction_tiles {
       bool const present = slab < at.slabs;
       block.part([&](int thread, state const& mine) {
         constexpr extent down = Plan.depth * (product::makes_weight ? shape.rows : 1),
-                         along = Plan.depth * shape.columns;
+                         along = Plan.depth * (product::turns_right ? 1 : shape.columns);
         T const* const left = mine.left + unsigned(slab) * down;
         T const* const right = mine.right + unsigned(slab) * along;
         if constexpr (product::makes_weight)
@@ -151,8 +155,12 @@ struct contraction_tiles {
         else
           s.left.template copy<shape.rows, int(shape.inner), threads>(block, thread, left, at.row,
                                                                       k, present);
-        s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
-                                                                        at.column, present);
+        if constexpr (product::turns_right)
+          s.right.template copy<shape.columns, int(shape.inner), threads>(block, thread, right,
+                                                                          at.column, k, present);
+        else
+          s.right.template copy<shape.inner, int(shape.columns), threads>(block, thread, right, k,
+                                                                          at.column, present);
       });
       commit_copies(block);
     };

@@ -138,7 +138,8 @@ class cublaslt_product {
 
   cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
       : p_(p), first_byte_(first_byte), handle_(handle), operation_(nullptr, lt_.destroy_operation),
-        layout_a_(layout_of(number(), p.m, p.k, p.lda)),
+        layout_a_(p.transposes_a ? layout_of(number(), p.k, p.m, p.lda)
+                                 : layout_of(number(), p.m, p.k, p.lda)),
         layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb)
                                  : layout_of(number(), p.k, p.n, p.ldb)),
         layout_d_(layout_of(p.makes_fp32 ? CUDA_R_32F : number(), p.m, p.n, p.ldd)) {
@@ -149,6 +150,7 @@ class cublaslt_product {
                                    CUDA_R_32F),
               "the description of a product");
     operation_.reset(made);
+    if (p.transposes_a) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T, "a transposed operand");
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
     set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
     // Not read before a product runs: here the library looks at its detail::alignment only.

@@ -160,7 +160,9 @@ struct narrow_chain_rule {
       if (is_weight(g))
         x = narrow_stride(inner_of(g), bytes) > x ? narrow_stride(inner_of(g), bytes) : x;
       else
-        weights += long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
+        weights += g.attributes.contraction().is_turned
+                       ? long(narrow_columns(g.columns, bytes)) * narrow_stride(inner_of(g), bytes)
+                       : long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
     }
     long const input = narrow_stride(main_width(p.shape(run.first)), bytes),
                none = 64;  // x of one row, if there are none

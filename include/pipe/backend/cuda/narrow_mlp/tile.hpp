@@ -79,10 +79,23 @@ PIPE_HD PIPE_INLINE int place_of_column(int n) {
   return n - r + r % each / 2 * 8 + r / each * 2 + r % 2;
 }
 
-/// Weights [Inner, Columns] in shared memory.
-template <class T, int Inner, int Columns>
-using narrow_weights =
-    operand_slab<T, narrow_columns(Columns, sizeof(T)), narrow_columns(Inner, sizeof(T)), true>;
+/// Weights [Inner, Columns] in shared memory, with columns in the order of place_of_column.
+/// IsTurned: a row has the weights of a column.
+template <class T, int Inner, int Columns, bool IsTurned>
+struct narrow_weights : operand_slab<T, narrow_columns(IsTurned ? Inner : Columns, sizeof(T)),
+                                     narrow_columns(IsTurned ? Columns : Inner, sizeof(T)), true> {
+  static constexpr int inner = narrow_columns(Inner, sizeof(T)),
+                       across = narrow_columns(Columns, sizeof(T));
+
+  /// The right operands of two neighbouring multiplications: see operand_slab.
+  template <operand_format F, class Block, class Column, class Access>
+  PIPE_HD PIPE_INLINE void load(Block& block, int depth, Column column, Access access) const {
+    if constexpr (IsTurned)
+      this->load_columns(block, depth, column, access);
+    else
+      this->template load_right<F>(block, depth, column, access);
+  }
+};
 /// Rows of a batch there, of up to this number of columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
@@ -97,27 +110,33 @@ PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool pres
     *to = present ? *from : T(0.0f);
 }
 
-/// Starts the copy of weights to shared memory, columns in the order of place_of_column, zeros
-/// around them.
+template <class T, int Columns>
+inline constexpr int copied_together = access_width<T>(Columns);
+
+/// Starts the copy of weights to shared memory, with zeros around them.
 ///
-/// shape: from (Inner, Columns) -> to (narrow_columns(Inner), narrow_columns(Columns))
-template <int Inner, int Columns, class T, class Block>
-PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns>& to,
+/// shape: from (Inner, Columns), or (Columns, Inner) if IsTurned -> to
+///        (narrow_columns(Inner), narrow_columns(Columns))
+template <int Inner, int Columns, bool IsTurned, class T, class Block>
+PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns, IsTurned>& to,
                                       T const* from) {
-  using slab = narrow_weights<T, Inner, Columns>;
-  constexpr int each = Columns % 2 == 0 ? 2 : 1, pieces = slab::columns / each;
+  using slab = narrow_weights<T, Inner, Columns, IsTurned>;
+  constexpr int rows = IsTurned ? Columns : Inner, columns = IsTurned ? Inner : Columns,
+                each = IsTurned           ? copied_together<T, columns>
+                       : columns % 2 == 0 ? 2
+                                          : 1,
+                pieces = slab::columns / each;
   block.part([&](int thread, typename Block::state&) {
     for (int i = thread; i < slab::rows * pieces; i += narrow_threads) {
-      int const k = i / pieces, n = i % pieces * each;
-      bool const present = k < Inner && n < Columns;
-      copy_some<each>(block, to.element + k * slab::stride + place_of_column<T>(n),
-                      from + (present ? k * Columns + n : 0), present);
+      int const r = i / pieces, c = i % pieces * each;
+      bool const present = r < rows && c < columns;
+      int const row = IsTurned ? place_of_column<T>(r) : r,
+                column = IsTurned ? c : place_of_column<T>(c);
+      copy_some<each>(block, to.element + row * slab::stride + column,
+                      from + (present ? r * columns + c : 0), present);
     }
   });
 }
-
-template <class T, int Columns>
-inline constexpr int copied_together = access_width<T>(Columns);
 
 /// Starts the copy of a tile: rows [row, end) of a matrix, at most as many as the tile has; zeros
 /// beyond the end.
@@ -149,8 +168,8 @@ struct narrow_layer {
   static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
                        columns = group_of<P, G>::value.columns;
   static constexpr product_format format = contraction<P, G>::format;
-  using weights = narrow_weights<T, inner, columns>;
-  using product = narrow_product<Rows, weights::columns, narrow_unit<T>>;
+  using weights = narrow_weights<T, inner, columns, contraction<P, G>::turns_right>;
+  using product = narrow_product<Rows, weights::across, narrow_unit<T>>;
   static constexpr int each = narrow_each<T>, together = access_width<T>(columns);
 
   /// sums = tile weights. Called when both are there; state has `sums` and `operands`.
@@ -164,7 +183,7 @@ struct narrow_layer {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // so that fewer numbers are under way at once
 #endif
-    for (int first = 0; first < weights::rows; first += deep) {
+    for (int first = 0; first < weights::inner; first += deep) {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
         multiply_step<format, product::down, product::across>(
@@ -175,7 +194,7 @@ struct narrow_layer {
                   block, first + k, [&](int thread) { return product::row(thread, i); }, access);
             },
             [&](int j, auto access) {
-              w.template load_right<operands>(
+              w.template load<operands>(
                   block, first + k, [&](int thread) { return product::column(thread, j); }, access);
             },
             [] {});

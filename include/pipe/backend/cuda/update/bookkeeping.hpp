@@ -8,7 +8,6 @@
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
-#include <pipe/backend/cuda/update/transpose.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/base/bytes.hpp>
 
@@ -20,33 +19,27 @@ constexpr long bytes_for(long count) {
   return detail::align_up(count * long(sizeof(Item)));
 }
 
-/// How many ranges and squares there are for a parameter.
+/// How many ranges there are for a parameter.
 template <class Place>
 constexpr long ranges_for(Place const& p) {
   bool const changes = p.is_committed() || (p.trained && !p.shared);
   return changes ? flat_ranges::count_of(p.elements()) : 0;
 }
-template <class Place>
-constexpr long squares_for(Place const& p) {
-  auto const sides = [](long n) { return (n + transposed_side - 1) / transposed_side; };
-  return p.transposed < 0 ? 0 : sides(p.rows) * sides(p.columns);
-}
 
-/// Of the lists of a chunk: ranges, where each parameter's begin, their sums; squares; ranges of
-/// buffers, and their rules.
+/// Of the lists of a chunk: ranges, where each parameter's begin, their sums; ranges of buffers,
+/// and their rules.
 template <class Chunk>
 constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
-  long ranges = 0, squares = 0, buffers = 0, buffer_ranges = 0;
+  long ranges = 0, buffers = 0, buffer_ranges = 0;
   for (int i = 0; i < c.parameter_count; ++i) {
     ranges += ranges_for(c.parameters[i]);
-    squares += squares_for(c.parameters[i]);
     if (!c.parameters[i].is_committed()) continue;
     ++buffers;
     buffer_ranges += ranges_for(c.parameters[i]);
   }
   return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
-         bytes_for<double>(ranges) + bytes_for<transposed_square>(squares) +
-         bytes_for<flat_range>(buffer_ranges) + bytes_for<detail::commit_rule>(buffers);
+         bytes_for<double>(ranges) + bytes_for<flat_range>(buffer_ranges) +
+         bytes_for<detail::commit_rule>(buffers);
 }
 /// Of the coefficients of one range of parameters.
 template <class Optimizer>
