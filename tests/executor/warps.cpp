@@ -67,6 +67,21 @@ TEST_CASE("ptx: lanes that go different ways come together") {
   CHECK(ends(body) == of_lanes([&](unsigned l) { return alone(l ^ 1); }));
 }
 
+TEST_CASE("ptx: lanes that branch apart meet, wherever the compiler has put the place") {
+  std::string const odd = "and.b32 %r8, %r0, 1;\nsetp.eq.u32 %p1, %r8, 1;\nmov.u32 %r5, %r0;\n",
+                    together = "bar.sync 0;\nshfl.sync.bfly.b32 %r5, %r5, 1, 31, -1;\n";
+  words const expected = of_lanes([](unsigned l) { return (l ^ 1) + (l % 2 == 1 ? 100 : 0); });
+  // Before the branch, between its sides, and behind an inner branch that only some lanes reach.
+  CHECK(ends(odd + "bra begin;\njoin:\n" + together + "bra done;\nbegin:\n@%p1 bra join;\n" +
+             "add.u32 %r5, %r5, 100;\nbra join;\ndone:\n") == expected);
+  CHECK(ends(odd + "@%p1 bra join;\nbra side;\njoin:\n" + together +
+             "bra done;\nside:\nadd.u32 %r5, %r5, 100;\nbra join;\ndone:\n") == expected);
+  CHECK(ends(odd + "bra begin;\njoin:\n" + together +
+             "bra done;\ninner:\nadd.u32 %r5, %r5, 60;\nbra join;\n"
+             "begin:\n@%p1 bra join;\nsetp.lt.u32 %p2, %r0, 8;\nadd.u32 %r5, %r5, 40;\n@%p2 bra "
+             "inner;\nadd.u32 %r5, %r5, 60;\nbra join;\ndone:\n") == expected);
+}
+
 TEST_CASE("ptx: lanes leave one by one") {
   CHECK(results("setp.lt.u32 %p1, %r0, 7;\n@%p1 ret;\nbar.sync 0;\nst.global.b64 [%rd2], 5;")[7] ==
         5);

@@ -47,6 +47,7 @@ struct instruction {
   std::int64_t number_2 = 0;  ///< of the second address
   int opcode = 0;             ///< index into opcode_names()
   int line = 0;
+  int join = -1;  ///< of a branch: where lanes that take it meet those that do not; -1: nowhere
 };
 
 /// Registers that say where a thread is.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 
+#include "joins.hpp"
 #include "opcodes.hpp"
 #include "program.hpp"
 
@@ -169,6 +170,7 @@ class reader {
       if (found == labels_.end()) throw error("no label " + label);
       k_->code[at].number = found->second;
     }
+    find_joins(*k_);
     std::size_t const fixed = (k_->shared_bytes + 15) / 16 * 16;
     if (!of_launch_.empty()) k_->shared_bytes = fixed;
     for (operand const& o : of_launch_) place(std::uint64_t(fixed), o);

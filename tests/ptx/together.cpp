@@ -13,7 +13,7 @@
 namespace ptx {
 namespace {
 
-void branch(warp& w, instruction const& i, lanes active) { w.jump(i.number, active); }
+void branch(warp& w, instruction const& i, lanes active) { w.jump(int(i.number), i.join, active); }
 void leave(warp& w, instruction const&, lanes active) { w.leave(active); }
 void barrier(warp& w, instruction const& i, lanes active) {
   if (w.read<std::uint32_t>(i.of[0], active)[__builtin_ctz(active)] != 0)

@@ -48,7 +48,7 @@ void warp::begin(block& b, int first) {
   int const threads = int(b.threads.x * b.threads.y * b.threads.z),
             here = std::min(warp_size, threads - first);
   alive = here == warp_size ? all_lanes : (lanes(1) << here) - 1;
-  paths.push_back({0, alive});
+  paths.push_back({0, alive, -1});
   for (auto const& [which, o] : b.of.specials) {
     auto* const values = write<std::uint32_t>(o, all_lanes);
     for (int l = 0; l < warp_size; ++l) values[l] = value_of(which, b, unsigned(first + l));
@@ -64,47 +64,35 @@ void warp::require_all(lanes active, char const* what) {
   if (active != alive) throw error(std::string(what) + " by some lanes of a warp only");
 }
 
-void warp::jump(std::int64_t target, lanes active) {
-  path& p = paths.back();
-  if (active == p.active)
-    p.at = int(target);
-  else {
-    p.active &= ~active;
-    paths.push_back({int(target), active});
+void warp::jump(int target, int join, lanes active) {
+  path const here = paths.back();
+  if (active == here.active) {
+    paths.back().at = target;
+    return;
   }
+  if (join < 0) join = here.join;
+  // A path that ends where these two meet needs not wait for them there: in loops it would be one
+  // more in every turn.
+  if (join == here.join)
+    paths.pop_back();
+  else
+    paths.back().at = join;
+  paths.push_back({here.at, here.active & ~active, join});
+  paths.push_back({target, active, join});
 }
 
 void warp::leave(lanes active) {
   if (in->is_early && !has_followed)
     throw error("a kernel that was launched early ends without griddepcontrol.wait");
   alive &= ~active;
-  paths.back().active &= ~active;
-}
-
-/// Puts the path that is furthest behind last, and paths at one place together.
-void warp::choose_path() {
-  for (std::size_t i = 0; i < paths.size();) {
-    bool merged = paths[i].active == 0;
-    for (std::size_t k = 0; !merged && k < i; ++k)
-      if (paths[k].at == paths[i].at) {
-        paths[k].active |= paths[i].active;
-        merged = true;
-      }
-    if (merged)
-      paths.erase(paths.begin() + long(i));
-    else
-      ++i;
-  }
-  auto const behind = std::min_element(paths.begin(), paths.end(),
-                                       [](path const& a, path const& b) { return a.at < b.at; });
-  if (behind != paths.end()) std::swap(*behind, paths.back());
+  for (path& p : paths) p.active &= ~active;
 }
 
 void warp::run() {
   kernel const& k = in->of;
   waits = false;
   while (alive != 0 && !waits) {
-    if (paths.size() > 1 || paths.back().active == 0) choose_path();
+    while (paths.back().is_done()) paths.pop_back();
     path& p = paths.back();
     if (p.at >= int(k.code.size())) throw error(k.name + ": its end is reached without ret");
     instruction const& i = k.code[std::size_t(p.at++)];

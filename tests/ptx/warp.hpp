@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A warp that executes a kernel in lockstep: lanes that branch apart go on one path after the
-// other, the one that is behind first, and come together where they meet.
+// other, and come together at the branch's join.
 #pragma once
 
 #include <array>
@@ -40,22 +40,25 @@ struct copy {
 };
 
 struct warp {
+  /// Lanes that go on together, until `join`, where those of the path below wait; -1: to the end.
   struct path {
     int at = 0;
     lanes active = 0;
+    int join = -1;
+    bool is_done() const { return active == 0 || at == join; }
   };
 
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;               // the one that runs is the last; no two are at one place
-  bool waits = false;                    // at a barrier of the block
-  bool has_followed = false;             // griddepcontrol.wait has been executed
-  std::uint32_t meetings = 0;            // bar.warp.sync that it has passed
-  std::vector<unsigned char> registers;  // as the kernel places them
-  std::vector<lanes> known;              // of each register: lanes that wrote it
-  std::vector<unsigned char> local;      // 32 lanes' local memory
-  std::vector<copy> copies;              // not waited for
+  std::vector<path> paths;                        // the one that runs is the last
+  bool waits = false;                             // at a barrier of the block
+  bool has_followed = false;                      // griddepcontrol.wait has been executed
+  std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
+  std::vector<unsigned char> registers;           // as the kernel places them
+  std::vector<lanes> known;                       // of each register: lanes that wrote it
+  std::vector<unsigned char> local;               // 32 lanes' local memory
+  std::vector<copy> copies;                       // not waited for
   std::array<std::uint32_t, warp_size> groups{};  // that each lane committed
 
   /// At the start of a block: its threads from `first` on.
@@ -97,7 +100,8 @@ struct warp {
     lanes& p = *write<lanes>(o, active, of);
     p = (p & ~active) | (which & active);
   }
-  void jump(std::int64_t target, lanes active);
+  /// A branch to `target`, of active lanes; the others of the path go on, and all meet at `join`.
+  void jump(int target, int join, lanes active);
   void leave(lanes active);
   /// Throws error unless all lanes that are left are here: `what` needs them.
   void require_all(lanes active, char const* what);
@@ -107,7 +111,6 @@ struct warp {
 
  private:
   [[noreturn]] void fail_unknown(operand const& o) const;
-  void choose_path();
 };
 
 /// Which blocks of a launch run, and where their work is counted: see counts.hpp.
