@@ -175,11 +175,11 @@ struct attention_key_gradients {
                                                      shape::width, there, mem.other[stage][1]);
             static_assert(step <= threads);
             if (thread < step) {
-              bool const present = thread < there;
-              extent const row = line_of_rows + (present ? thread : 0);
+              bool const inside = thread < there;
+              extent const row = line_of_rows + (inside ? thread : 0);
               copy_async<4>(block, mem.logarithms[stage] + thread, shape::logarithms(a) + row,
-                            present);
-              copy_async<4>(block, mem.slopes[stage] + thread, shape::slopes(a) + row, present);
+                            inside);
+              copy_async<4>(block, mem.slopes[stage] + thread, shape::slopes(a) + row, inside);
             }
           });
         },
