@@ -335,11 +335,11 @@ TEST_CASE("without transposed copies kernels read the parameters themselves", "[
       turned{detail::space::parameter_transposed, 1};
   for (bool const has_transposes : {true, false}) {
     detail::heap_compilation const c(
-        g.view(), {.stages = 1, .samples = 3, .widths = {4, 2, has_transposes}}, halve);
-    detail::heap_stage const whole(c, 0, false);
-    CHECK(whole.totals().bytes.transposed == (has_transposes ? detail::align_up(4 * 2 * 2) : 0));
+        g.view(), {.stages = 2, .samples = 3, .widths = {4, 2, has_transposes}}, halve);
+    detail::heap_stage const last(c, 1, false);
+    CHECK(last.totals().bytes.transposed == (has_transposes ? detail::align_up(4 * 2 * 2) : 0));
     auto const at = [&](detail::operand x) {
-      return whole.places().resolve(detail::program::backward, x);
+      return last.places().resolve(detail::program::backward, x);
     };
     CHECK(
         same(at(turned), has_transposes ? detail::address{detail::region::transposed, 0} : at(w)));
