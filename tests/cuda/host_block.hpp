@@ -100,25 +100,25 @@ class host_block {
   int committed_ = 0;
 };
 
-/// Runs all blocks of a kernel, one after the other.
-template <class Body>
-void run_on_host(arguments const& a, thread_order order = thread_order::ascending) {
+/// Runs n blocks of a kernel, one after the other, from the last to the first if threads run so.
+template <class Body, class Arguments>
+void run_blocks(extent n, Arguments const& a, thread_order order) {
   host_block<Body> block(order);
-  for (extent i = 0; i < Body::blocks; ++i) {
-    block.begin(i);
+  for (extent i = 0; i < n; ++i) {
+    block.begin(order == thread_order::descending ? n - 1 - i : i);
     Body::run(block, a);
   }
+}
+template <class Body>
+void run_on_host(arguments const& a, thread_order order = thread_order::ascending) {
+  run_blocks<Body>(Body::blocks, a, order);
 }
 
 /// The same for a kernel with arguments of its own, which decide how many blocks it has.
 template <class Body>
   requires requires { typename Body::arguments; }
 void run_on_host(typename Body::arguments const& a, thread_order order = thread_order::ascending) {
-  host_block<Body> block(order);
-  for (extent i = 0; i < Body::blocks(a); ++i) {
-    block.begin(i);
-    Body::run(block, a);
-  }
+  run_blocks<Body>(Body::blocks(a), a, order);
 }
 
 }  // namespace pp::cuda

@@ -74,6 +74,9 @@ std::vector<double> results_of(Launch const& launch, bool accumulate) {
   }
   cuda::device_buffer const workspace(cuda::workspace_of<P, 0, product_policy::cublaslt>());
   a.workspace = workspace.data();
+  cuda::device_buffer const tickets(cuda::most_tickets * long(sizeof(unsigned)));
+  cuda::check(cudaMemset(tickets.data(), 0, std::size_t(tickets.bytes())), "tickets");
+  a.tickets = tickets.as<unsigned>();
   cuda::stream const on;
   cuda::check(cudaDeviceSynchronize(), "upload");
   launch(a, a.slot, on);

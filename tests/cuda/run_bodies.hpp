@@ -6,6 +6,11 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include <pipe/backend/cuda/block/tickets.hpp>
+
 #include "cuda/host_block.hpp"
 #ifdef __CUDACC__
 #include <pipe/backend/cuda/block/launch.cuh>
@@ -47,9 +52,15 @@ void run_kernel(typename Body::arguments const& a, pp::cuda::thread_order in = o
 
 #endif
 
+/// law: no launch leaves tickets that were taken
 template <class... Body>
 void run_bodies(pp::cuda::kernel_list<Body...>, pp::cuda::arguments const& a) {
-  (run_kernel<Body>(a), ...);
+  std::vector<unsigned> tickets(std::size_t(pp::cuda::most_tickets), 0);
+  [[maybe_unused]] pp::cuda::arguments with = a;
+  with.tickets = tickets.data();
+  (run_kernel<Body>(with), ...);
+  for (unsigned const taken : tickets)
+    if (taken != 0) throw std::logic_error("a launch has left tickets");
 }
 
 }  // namespace on_host

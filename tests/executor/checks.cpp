@@ -204,6 +204,10 @@ TEST_CASE("ptx: accesses outside of an allocation, or not aligned") {
   CHECK_THAT(load("st.shared.b32 [%r5+1024], 1;"), Contains("shared bytes 1024 to 1028 of 1024"));
   CHECK_THAT(load("ld.shared.b32 %r6, [%r5+1024];"), Contains("shared bytes"));
   CHECK_THAT(load("ld.shared.b32 %r6, [%r5+2];"), Contains("not aligned"));
+  CHECK_THAT(load("atom.acq_rel.gpu.global.add.u32 %r6, [%rd0+16], %r0;"),
+             Contains("in no allocation"));
+  CHECK_THAT(load("atom.acq_rel.gpu.global.add.u32 %r6, [%rd0+2], %r0;"),
+             Contains("not aligned to 4"));
   CHECK(load("st.local.b64 [%rd5+8], %rd0;\nld.local.b64 %rd6, [stack+8];\nst.global.b64 [%rd2], "
              "%rd6;")
             .empty());

@@ -122,6 +122,19 @@ TEST_CASE("ptx: shuffles within segments") {
   CHECK(ends("shfl.sync.idx.b32 %r5, %r0, %r0, 31, -1;") == of_lanes([](unsigned l) { return l; }));
 }
 
+TEST_CASE("ptx: lanes add to a word of global memory one by one") {
+  std::string const add = "mov.u32 %r6, 2;\natom.acq_rel.gpu.global.add.u32 %r5, [%rd0+4], %r6;";
+  CHECK(ends(add, {}, {words::value_type(7) << 32}) ==
+        of_lanes([](unsigned l) { return 7 + 2 * l; }));
+  CHECK(ends("setp.lt.u32 %p1, %r0, 30;\nmov.u32 %r5, 0;\n@%p1 bra over;\n" + add +
+             "\nover:")[31] == 2);
+  // The last block of a grid finds what all others have added, whichever it is.
+  for (int const order : {0, 1}) {
+    words const found = ends(add, {.threads = 1, .order = order, .blocks = 5}, {0});
+    CHECK(found == words{8});
+  }
+}
+
 TEST_CASE("ptx: votes and matches") {
   CHECK(
       ends("and.b32 %r6, %r0, 3;\nsetp.eq.u32 %p1, %r6, 1;\nvote.sync.ballot.b32 %r5, %p1, -1;") ==

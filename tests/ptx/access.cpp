@@ -125,6 +125,22 @@ void store(warp& w, instruction const& i, lanes active) {
   });
 }
 
+/// atom.add of global memory: what was there, the address, and what is added. Lanes one by one.
+void add_at_once(warp& w, instruction const& i, lanes active) {
+  addresses const at(w, i.of[1], i.number, active);
+  std::uint32_t const* const more = w.read<std::uint32_t>(i.of[2], active);
+  std::uint32_t before[warp_size];
+  each(active, [&](int l) {
+    require_aligned(at[l], sizeof(std::uint32_t));
+    unsigned char* const to = global_bytes(w, at[l], sizeof(std::uint32_t));
+    std::memcpy(&before[l], to, sizeof(std::uint32_t));
+    std::uint32_t const sum = before[l] + more[l];
+    std::memcpy(to, &sum, sizeof sum);
+  });
+  auto* const result = w.write<std::uint32_t>(i.of[0], active);
+  each(active, [&](int l) { result[l] = before[l]; });
+}
+
 /// cp.async: to shared memory, from global memory, bytes, and how many of them are read there.
 template <int Bytes>
 void copy_later(warp& w, instruction const& i, lanes active) {
@@ -226,6 +242,7 @@ void add_memory(opcode_table& t) {
   add_space<space::generic>(t, "");
   t["cp.async.ca.shared.global"] = {copy_later<0>, "aa44", 3};
   t["cp.async.cg.shared.global"] = {copy_later<16>, "aa44", 3};
+  t["atom.acq_rel.gpu.global.add.u32"] = {add_at_once, "4a4"};
   t["cp.async.commit_group"] = {commit, ""};
   t["cp.async.wait_group"] = {wait_group, "4"};
   t["cp.async.wait_all"] = {wait_all, ""};

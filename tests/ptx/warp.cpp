@@ -179,7 +179,7 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
   if (std::set<std::uint64_t> const chosen = blocks_of(blocks, s.blocks); !chosen.empty())
     for (std::uint64_t const at : chosen) run_block(at);
   else
-    for (std::uint64_t at = 0; at < blocks; ++at) run_block(at);
+    for (std::uint64_t at = 0; at < blocks; ++at) run_block(order == 1 ? blocks - 1 - at : at);
 }
 
 }  // namespace ptx

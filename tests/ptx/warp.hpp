@@ -120,8 +120,8 @@ struct sample {
   bool skips = false;   ///< runs none
 };
 
-/// Runs a grid, block by block; warps of a block in the order of `order`: up, down, or as a seed
-/// says. is_early: a programmatic dependent launch, in which every warp has to wait for the kernels
+/// Runs a grid, block by block; warps of a block in the order of `order`: up, down (and so are
+/// blocks), or as a seed says. is_early: a programmatic dependent launch, in which every warp has to wait for the kernels
 /// before it, and must not access global memory until it has.
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
             std::size_t shared_bytes, unsigned char const* parameters, int order, sample s = {},

@@ -20,7 +20,8 @@ struct arguments : detail::launch_context {
   int first_sample = 0;            ///< of the micro-batch, from the run's on
   /// What the gradient of the loss is multiplied by besides, in the device's memory; null: 1.
   float const* scaling = nullptr;
-  unsigned zero = 0;  ///< 0, which no compiler knows: see seal
+  unsigned zero = 0;            ///< 0, which no compiler knows: see seal
+  unsigned* tickets = nullptr;  ///< zeros in the device's memory: see tickets.hpp
 
   template <class T>
   PIPE_HD T* at(int i) const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/cuda/resources.cuh>
 
@@ -20,15 +21,16 @@ class autotuner {
   ///
   /// throws: pp::error if the device has no memory for them
   autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
-    auto const give = [&](long size) -> void* {
+    auto const give = [&](long size, int filling = 0x3c) -> void* {
       if (size == 0) return nullptr;
       memory_.emplace_back(size);
-      check(cudaMemset(memory_.back().data(), 0x3c, std::size_t(size)), "filling of operands");
+      check(cudaMemset(memory_.back().data(), filling, std::size_t(size)), "filling of operands");
       return memory_.back().data();
     };
     for (int i = 0; i < detail::group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
     a_.workspace = give(workspace_bytes);
     a_.run = static_cast<run_state const*>(give(long(sizeof(run_state))));
+    a_.tickets = static_cast<unsigned*>(give(most_tickets * long(sizeof(unsigned)), 0));
     a_.training = true;
     check(cudaDeviceSynchronize(), "filling of operands");
   }

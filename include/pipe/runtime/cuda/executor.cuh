@@ -48,6 +48,7 @@ class cuda_executor {
       allocate(r);
       bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
                                 plan.device_bookkeeping_bytes);
+      tickets_.push_back(kept<unsigned>(r, nullptr, cuda::most_tickets));
       int const most =
           plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
@@ -368,6 +369,7 @@ class cuda_executor {
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses();
     a.run = run();
+    a.tickets = tickets_[std::size_t(r)];
     a.first_sample = mb * d_.samples;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
@@ -428,6 +430,7 @@ class cuda_executor {
   cuda::rank_streams streams_;
   std::vector<cuda::device_buffer> arenas_;
   std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
+  std::vector<unsigned*> tickets_;                 // by rank, in device memory
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   char* run_ = nullptr;              // a run_state and the optimizer's coefficients, on the device

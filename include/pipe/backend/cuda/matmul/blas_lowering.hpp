@@ -38,8 +38,9 @@ constexpr auto after_blas() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
   if constexpr (product::sums_bias)
-    return column_sums<element_source<typename P::element, product::shape.inner,
-                                      product::shape.columns, g.in[1], product::stored>>();
+    return kernel_list<
+        column_sums_kernel<element_source<typename P::element, product::shape.inner,
+                                          product::shape.columns, g.in[1], product::stored>>>{};
   else if constexpr (describe_blas_product<P, G>().steps < int(g.epilogue.size()))
     return kernel_list<pointwise_kernel<rest_source<P, G>, 0>>{};
   else

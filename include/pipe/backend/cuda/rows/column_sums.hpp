@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Sums over rows: the gradients of biases, of tables of positions, and of a norm's scale and shift.
-// Many blocks share the rows in chunks; what a chunk adds up to goes to the workspace, and a second
-// kernel adds the chunks. The plan of chunks is made from the shape alone, so the order of every
+// Many blocks share the rows in chunks; what a chunk adds up to goes to the workspace, and the last
+// block adds the chunks. The plan of chunks is made from the shape alone, so the order of every
 // sum is the same on every GPU.
 //
 // The summands are a source:
@@ -19,6 +19,7 @@
 
 #include <pipe/backend/cuda/block/block.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
 
 namespace pp::cuda {
@@ -32,74 +33,129 @@ struct column_plan {
   int each, lanes, rows_at_once;
   extent strips, chunk_rows, chunks;
 
-  /// The plan for a shape; `narrow` for the few rows that chunks have become, with few lanes and
-  /// one chunk.
+  /// The plan for a shape.
   ///
   /// law: depends on the shape alone, never on the GPU
-  static constexpr column_plan of(extent rows, extent columns, bool narrow) {
+  static constexpr column_plan of(extent rows, extent columns) {
     column_plan p{};
     p.each = 16 / int(sizeof(T));
     while (columns % p.each != 0) p.each /= 2;
     extent const pieces = columns / p.each;
     int apart = 1;  // rows at once that are worth it
-    while (apart < (narrow ? 32 : 8) && apart < rows) apart *= 2;
+    while (apart < 8 && apart < rows) apart *= 2;
     p.lanes = 1;
     while (p.lanes < pieces && p.lanes < threads / apart) p.lanes *= 2;
     p.rows_at_once = threads / p.lanes;
     p.strips = (pieces + p.lanes - 1) / p.lanes;
     // As many blocks as keep any GPU busy, but every thread has some rows to add.
-    extent const busy = 1024, wanted = (busy + p.strips - 1) / p.strips,
+    extent const busy = most_tickets, wanted = (busy + p.strips - 1) / p.strips,
                  most = rows / (8 * p.rows_at_once);
-    p.chunks = narrow || most < 1 ? 1 : wanted < most ? wanted : most;
+    p.chunks = most < 1 ? 1 : wanted < most ? wanted : most;
     p.chunk_rows = (rows + p.chunks - 1) / p.chunks;
     p.chunks = (rows + p.chunk_rows - 1) / p.chunk_rows;
     return p;
   }
 };
 
-/// Sums of columns over a chunk of rows: to the workspace or, if there is one chunk, to where they
-/// belong. Narrow: always one chunk.
+/// Sums of columns over all rows.
 ///
-/// shape: the source's terms (R, C) -> sums (C), or (chunks, C) in the workspace
-/// law:   a thread adds every rows_at_once-th row in order, then threads of a column are added by
-///        halves; accumulate adds the finished sum once
+/// shape: the source's terms (R, C) -> sums (C), by way of (chunks, C) in the workspace
+/// law:   a thread adds every rows_at_once-th row of a chunk in order, then threads of a column are
+///        added by halves, then chunks in the same way; accumulate adds the finished sum once
+/// work:  a block has a chunk of a strip; the last of a strip adds the chunks
 /// cost:  one pass over the source, bound by bytes: about 1024 blocks, 4 or 8 rows in flight per
 ///        thread
-template <class Source, bool Narrow = false>
+template <class Source>
 struct column_sums_kernel {
   using T = typename Source::T;
-  static constexpr column_plan<T> plan = column_plan<T>::of(Source::rows, Source::columns, Narrow);
+  static constexpr column_plan<T> plan = column_plan<T>::of(Source::rows, Source::columns);
   static constexpr int threads = plan.threads, each = plan.each, lanes = plan.lanes,
                        rows_at_once = plan.rows_at_once;
   static constexpr int sums = Source::sums;
   static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
   static constexpr extent blocks = strips * chunks;
-  static constexpr bool finishes = chunks == 1;
   static constexpr long workspace_bytes =
-      finishes ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float));
+      chunks == 1 ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float));
+  static_assert(chunks == 1 || strips <= most_tickets);
 
   struct state {
     float sum[sums][each];
   };
   struct shared {
     float sum[sums][each][threads];
+    bool is_last;
   };
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     extent const chunk = block.index() / strips, strip = block.index() % strips;
-    extent const end =
-        (chunk + 1) * chunk_rows < Source::rows ? (chunk + 1) * chunk_rows : extent(Source::rows);
-    auto const column_of = [&](int thread) { return (strip * lanes + thread % lanes) * each; };
+    extent const begin = chunk * chunk_rows, end = begin + chunk_rows < Source::rows
+                                                       ? begin + chunk_rows
+                                                       : extent(Source::rows);
+    sum_rows<Source>(block, a, strip, begin, end);
+    if constexpr (chunks > 1) {
+      for_columns(block, strip, [&](extent column, state& mine) {
+        PIPE_UNROLL
+        for (int s = 0; s < sums; ++s)
+          save<each>(chunk_sums::at(a, chunk, s) + column, mine.sum[s]);
+      });
+      if (!is_last_block(block, a.tickets + strip, unsigned(chunks), block.shared().is_last))
+        return;
+      sum_rows<chunk_sums>(block, a, strip, 0, chunks);
+    }
+    for_columns(block, strip, [&](extent column, state& mine) {
+      PIPE_UNROLL
+      for (int s = 0; s < sums; ++s) {
+        float* const to = Source::target(a, s) + column;
+        float before[each];
+        if (a.accumulate) load<each>(to, before);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i)
+          mine.sum[s][i] = a.accumulate ? before[i] + mine.sum[s][i] : mine.sum[s][i];
+        save<each>(to, mine.sum[s]);
+      }
+    });
+  }
+
+ private:
+  /// What the blocks of a strip have left in the workspace, as a source of `chunks` rows.
+  struct chunk_sums {
+    PIPE_HD PIPE_INLINE static float* at(arguments const& a, extent chunk, int sum) {
+      return static_cast<float*>(a.workspace) + (chunk * sums + sum) * Source::columns;
+    }
+    template <int Count>
+    PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                         float (&terms)[sums][Count]) {
+      PIPE_UNROLL
+      for (int s = 0; s < sums; ++s) load<Count>(at(a, row, s) + column, terms[s]);
+    }
+  };
+
+  PIPE_HD PIPE_INLINE static extent column_of(int thread, extent strip) {
+    return (strip * lanes + thread % lanes) * each;
+  }
+  /// f(column, state) of the threads that have the sums of a strip's columns.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void for_columns(Block& block, extent strip, F f) {
+    block.part([&](int thread, state& mine) {
+      extent const column = column_of(thread, strip);
+      if (thread < lanes && column < Source::columns) f(column, mine);
+    });
+  }
+
+  /// The sums of rows [begin, end) of a strip, in the states of its first threads.
+  template <class From, class Block>
+  PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent strip,
+                                           extent begin, extent end) {
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int s = 0; s < sums; ++s) {
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) mine.sum[s][i] = 0;
       }
-      extent const column = column_of(thread);
+      extent const column = column_of(thread, strip);
       if (column < Source::columns)
-        add_rows(a, chunk * chunk_rows + thread / lanes, end, column, mine.sum);
+        add_rows<From>(a, begin + thread / lanes, end, column, mine.sum);
       leave(block, thread, mine);
     });
     for (int half = rows_at_once / 2; half > 0; half /= 2) {
@@ -114,29 +170,7 @@ struct column_sums_kernel {
         leave(block, thread, mine);
       });
     }
-    block.part([&](int thread, state& mine) {
-      extent const column = column_of(thread);
-      if (thread >= lanes || column >= Source::columns) return;
-      PIPE_UNROLL
-      for (int s = 0; s < sums; ++s) {
-        if constexpr (finishes) {
-          float* const to = Source::target(a, s) + column;
-          float before[each];
-          if (a.accumulate) load<each>(to, before);
-          PIPE_UNROLL
-          for (int i = 0; i < each; ++i)
-            mine.sum[s][i] = a.accumulate ? before[i] + mine.sum[s][i] : mine.sum[s][i];
-          save<each>(to, mine.sum[s]);
-        } else {
-          save<each>(
-              static_cast<float*>(a.workspace) + (chunk * sums + s) * Source::columns + column,
-              mine.sum[s]);
-        }
-      }
-    });
   }
-
- private:
   template <class Block>
   PIPE_HD PIPE_INLINE static void leave(Block& block, int thread, state const& mine) {
     PIPE_UNROLL
@@ -148,6 +182,7 @@ struct column_sums_kernel {
 
   /// Every rows_at_once-th row from `row` on, in order; several are on their way from memory at
   /// once.
+  template <class From>
   PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent row, extent end,
                                            extent column, float (&sum)[sums][each]) {
     constexpr int together = sums == 1 ? 8 : 4;
@@ -155,12 +190,12 @@ struct column_sums_kernel {
     for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
       PIPE_UNROLL
       for (int k = 0; k < together; ++k)
-        Source::template read<each>(a, row + k * rows_at_once, column, terms[k]);
+        From::template read<each>(a, row + k * rows_at_once, column, terms[k]);
       PIPE_UNROLL
       for (int k = 0; k < together; ++k) add(terms[k], sum);
     }
     for (; row < end; row += rows_at_once) {
-      Source::template read<each>(a, row, column, terms[0]);
+      From::template read<each>(a, row, column, terms[0]);
       add(terms[0], sum);
     }
   }
@@ -172,37 +207,6 @@ struct column_sums_kernel {
     }
   }
 };
-
-/// The partial sums that column_sums_kernel<Source> left in the workspace, as a source of `chunks`
-/// rows.
-template <class Source>
-struct chunk_source {
-  using T = float;
-  using first = column_sums_kernel<Source>;
-  static constexpr int sums = Source::sums;
-  static constexpr extent rows = first::chunks, columns = Source::columns;
-
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       float (&terms)[sums][Count]) {
-    PIPE_UNROLL
-    for (int s = 0; s < sums; ++s)
-      load<Count>(static_cast<float const*>(a.workspace) + (row * sums + s) * columns + column,
-                  terms[s]);
-  }
-  PIPE_HD static float* target(arguments const& a, int sum) { return Source::target(a, sum); }
-};
-template <class Source>
-using chunk_sums_kernel = column_sums_kernel<chunk_source<Source>, true>;
-
-/// The kernels of sums over rows: one, or two if there are several chunks.
-template <class Source>
-constexpr auto column_sums() {
-  if constexpr (column_sums_kernel<Source>::finishes)
-    return kernel_list<column_sums_kernel<Source>>{};
-  else
-    return kernel_list<column_sums_kernel<Source>, chunk_sums_kernel<Source>>{};
-}
 
 /// A source of one matrix: elements (Rows, Columns) of slot In, summed into slot Out.
 template <class Element, extent Rows, extent Columns, int In, int Out>
@@ -277,19 +281,19 @@ struct norm_parameter_source {
 template <>
 struct kernel_of<op_kind::bias_gradient> {
   template <class P, int G>
-  using list = decltype(column_sums<bias_source<P, G>>());
+  using list = kernel_list<column_sums_kernel<bias_source<P, G>>>;
 };
 
 template <>
 struct kernel_of<op_kind::row_bias_gradient> {
   template <class P, int G>
-  using list = decltype(column_sums<row_bias_source<P, G>>());
+  using list = kernel_list<column_sums_kernel<row_bias_source<P, G>>>;
 };
 
 template <>
 struct kernel_of<op_kind::norm_parameter_gradient> {
   template <class P, int G>
-  using list = decltype(column_sums<norm_parameter_source<P, G>>());
+  using list = kernel_list<column_sums_kernel<norm_parameter_source<P, G>>>;
 };
 
 }  // namespace pp::cuda

@@ -5,6 +5,7 @@
 // constant, a part of the memory plan.
 #pragma once
 
+#include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
@@ -63,14 +64,14 @@ constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
          bytes_for<int>(find_not_finite_kernel::search_blocks);
 }
 
-/// Of all lists of a rank.
+/// Of all that a rank has: its tickets, its lists and, on the first, what all share.
 template <class Optimizer, class Chunk>
 constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
                                  int streams) {
-  long bytes = 0;
+  long bytes = bytes_for<unsigned>(most_tickets);
   if (rank == 0)
-    bytes = shared_bookkeeping_bytes(parameters, streams) +
-            bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
+    bytes += shared_bookkeeping_bytes(parameters, streams) +
+             bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
   for (int c = 0; c < chunk_count; ++c)
     if (chunks[c].rank == rank) bytes += chunk_bookkeeping_bytes(chunks[c]);
   return bytes;
