@@ -125,6 +125,7 @@ TEST_CASE("matrix products are those of fp64, in every number format and shape",
   is_exact<forward<float, fp32, 64, 128, 96>, middle_tiles(fp32, 2)>(fp32_products);
   is_exact<weight<float, fp32, 91, 37, 45>, middle_tiles(fp32)>(fp32_products, true);
   is_exact<weight<float, fp32, 128, 64, 96>, small_tiles(fp32, 3)>(fp32_products);
+  is_exact<weight<float, fp32, 300, 140, 132>, large_tiles(fp32, 9)>(fp32_products, true);
   is_exact<weight<float, fp32, 41, 140, 132>, large_tiles(fp32, 2)>(fp32_products, true);
   is_exact<one_product<float, tf32, op_kind::matmul_input_gradient, 135, 60, 260>,
            large_tiles(tf32)>(1e-3);

@@ -8,6 +8,7 @@
 
 #include "executor/run.hpp"
 
+using Catch::Matchers::Contains;
 using executor::machine;
 using executor::results;
 using executor::setting;
@@ -133,6 +134,20 @@ TEST_CASE("ptx: lanes add to a word of global memory one by one") {
     words const found = ends(add, {.threads = 1, .order = order, .blocks = 5}, {0});
     CHECK(found == words{8});
   }
+}
+
+TEST_CASE("ptx: a warp releases what others have stored, behind a barrier") {
+  std::string const store = "st.global.b64 [%rd2], %rd2;\n",
+                    release =
+                        "setp.ne.u32 %p1, %r0, 0;\n@%p1 bra over;\n"
+                        "atom.acq_rel.gpu.global.add.u32 %r5, [%rd0], %r0;\nover:\n",
+                    barrier = "bar.sync 0;\n", all = "mov.u32 %r5, 0;\n";
+  auto const runs = [&](std::string const& body) {
+    for (int const order : {0, 1, 2}) ends(all + body, {.threads = 64, .order = order}, {5});
+  };
+  runs(store + barrier + release + barrier);
+  CHECK_THROWS_WITH(runs(store + release + barrier), Contains("without a barrier between them"));
+  CHECK_THROWS_WITH(runs(store + barrier + release), Contains("without a barrier between them"));
 }
 
 TEST_CASE("ptx: votes and matches") {

@@ -2,7 +2,8 @@
 //
 // A step of a small GPT on the executor of tests/ptx, whose kernels it mutates
 // (tests/ptx/mutants.hpp): prints the bits of all that was computed. Its sums are long enough for
-// every warp and every stage of shared memory to have a part in them.
+// every warp and every stage of shared memory to have a part in them, and a second micro-batch adds
+// to them: a sum that is stored twice is then another.
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -31,20 +32,22 @@ struct hash {
 
 template <class Precision>
 void train() {
-  using Trainer = Pipeline<Gpt, MicroBatchSize<4>, AdamW, Precision, OwnProducts, Cuda>;
+  using Trainer =
+      Pipeline<Gpt, MicroBatchSize<4>, MicroBatches<2>, AdamW, Precision, OwnProducts, Cuda>;
   Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 1e-3}, .clip_norm = 1});
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
       next(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = int(random_block(1, 1, i).word[0] % 160);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
-  double const loss = trainer.step({tokens, next}).loss;
+  auto const done = trainer.step({tokens, next});
   hash all;
   for (auto const& p : trainer.parameters()) {
     for (float const x : p.gradients) all.add(x);
     for (float const x : p.values) all.add(x);
   }
-  std::printf("%s loss %.17g bits %016llx\n", Precision::name, loss, all.value);
+  std::printf("%s loss %.17g norm %.17g bits %016llx\n", Precision::name, done.loss,
+              done.gradient_norm, all.value);
 }
 
 /// A verdict on more parameters than a small model has.

@@ -110,9 +110,20 @@ void load(warp& w, instruction const& i, lanes active) {
     }
   });
 }
+/// Notes that a warp stores to global memory, or releases what is stored there. What its block's
+/// other warps store is released too if a barrier is between, and only then.
+void hand_on(warp& w, bool releases) {
+  handing_on& all = w.in->handed_on;
+  if (all.barriers != w.in->barriers) all = {w.in->barriers};
+  std::uint32_t const mine = std::uint32_t(1) << w.first_thread / int(warp_size);
+  (releases ? all.released : all.stored) |= mine;
+  if (((releases ? all.stored : all.released) & ~mine) != 0)
+    throw error("a warp releases what another stores, without a barrier between them");
+}
 /// st: the address, then the values.
 template <space S, class T, int N>
 void store(warp& w, instruction const& i, lanes active) {
+  if constexpr (S == space::global || S == space::generic) hand_on(w, false);
   addresses const at(w, i.of[0], i.number, active);
   for (int k = 1; k <= N; ++k) w.read<unsigned char>(i.of[std::size_t(k)], active);
   each(active, [&](int l) {
@@ -127,6 +138,7 @@ void store(warp& w, instruction const& i, lanes active) {
 
 /// atom.add of global memory: what was there, the address, and what is added. Lanes one by one.
 void add_at_once(warp& w, instruction const& i, lanes active) {
+  hand_on(w, true);
   addresses const at(w, i.of[1], i.number, active);
   std::uint32_t const* const more = w.read<std::uint32_t>(i.of[2], active);
   std::uint32_t before[warp_size];

@@ -17,6 +17,12 @@ struct dimensions {
   unsigned x = 1, y = 1, z = 1;
 };
 
+/// Warps of a block that have stored to global memory, and that have released what the block
+/// stored, since the last barrier.
+struct handing_on {
+  std::uint32_t barriers = 0, stored = 0, released = 0;  // a bit for each warp
+};
+
 struct counts;
 struct block {
   kernel const& of;
@@ -28,6 +34,7 @@ struct block {
   std::uint32_t barriers = 0;  // that all threads have passed, of this block and those before it
   /// Whether kernels that this one follows may still run when it begins.
   bool is_early = false;
+  handing_on handed_on = {};
 };
 
 /// A copy from global to shared memory that a lane asked for.
@@ -121,8 +128,8 @@ struct sample {
 };
 
 /// Runs a grid, block by block; warps of a block in the order of `order`: up, down (and so are
-/// blocks), or as a seed says. is_early: a programmatic dependent launch, in which every warp has to wait for the kernels
-/// before it, and must not access global memory until it has.
+/// blocks), or as a seed says. is_early: a programmatic dependent launch, in which every warp has
+/// to wait for the kernels before it, and must not access global memory until it has.
 void launch(kernel const& k, global_memory const& global, dimensions grid, dimensions threads,
             std::size_t shared_bytes, unsigned char const* parameters, int order, sample s = {},
             bool is_early = false);

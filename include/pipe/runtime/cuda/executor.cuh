@@ -49,8 +49,7 @@ class cuda_executor {
       bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
                                 plan.device_bookkeeping_bytes);
       tickets_.push_back(kept<unsigned>(r, nullptr, cuda::most_tickets));
-      int const most =
-          plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
+      int const most = std::max(plan.training_count, plan.evaluation_count);
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
       timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
@@ -58,8 +57,7 @@ class cuda_executor {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
     // A quarter at a time, so that the device has work while the host converts the rest.
-    long const part = align_up(uploaded / 4);
-    pinned_ = cuda::pinned_buffer(2 * (part < upload_bytes ? part : upload_bytes));
+    pinned_ = cuda::pinned_buffer(2 * std::min(align_up(uploaded / 4), upload_bytes));
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);

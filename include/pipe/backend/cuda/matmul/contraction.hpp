@@ -43,55 +43,43 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   }
 };
 
-/// The end of a product whose sum over k was split: c = epilogue(sum over s of sums[s]).
+/// The end of a product whose sum over k was split into more parts than a block of
+/// contraction_tiles adds: c = epilogue(sum over s of sums[s]).
 ///
 /// shape: sums (splits, M, N), in the workspace -> c (M, N)
-/// law:   splits are added in ascending order
-/// work:  a thread has one access of a row of c; up to eight splits are loaded together
+/// law:   as contraction_tiles adds them
+/// work:  a thread has one access of a row of c
 /// cost:  reads splits * M * N floats, bound by bytes
 template <class P, int G, tile_plan Plan>
 struct split_sums_kernel
     : accesses<contraction_tiles<P, G, Plan>::partial_rows, int(contraction<P, G>::shape.columns),
                contraction<P, G>::each> {
   using tiles = contraction_tiles<P, G, Plan>;
-  using product = contraction<P, G>;
-  using base = accesses<tiles::partial_rows, int(product::shape.columns), product::each>;
-  using base::each, base::elements;
-  static constexpr int together = Plan.splits < 8 ? Plan.splits : 8;
+  using base = accesses<tiles::partial_rows, int(tiles::shape.columns), contraction<P, G>::each>;
+  using base::each;
   static constexpr long workspace_bytes = tiles::workspace_bytes;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    base::for_access(block, [&](extent row, int column) {
-      extent const at = row * product::shape.columns + column;
-      float v[each] = {};
-      for (int first = 0; first < Plan.splits; first += together) {
-        PIPE_UNROLL
-        for (int i = 0; i < together; ++i) {
-          if (first + i >= Plan.splits) break;
-          float x[each];
-          load<each>(tiles::partial_sums(a) + (first + i) * elements + at, x);
-          PIPE_UNROLL
-          for (int k = 0; k < each; ++k) v[k] += x[k];
-        }
-      }
-      product::template take<each>(a, row, column, v);
-    });
+    base::for_access(
+        block, [&](extent row, int column) { tiles::template add_splits<each>(a, row, column); });
   }
 };
 
 /// The kernels of a product cut as planned: the prologue's rows if it has any, the tiles, and the
-/// sum of the splits if there are several.
+/// sum of the splits where the tiles do not add them.
 template <class P, int G,
           tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
 constexpr auto lower_contraction() {
   using tiles = contraction_tiles<P, G, Plan>;
   using sums = split_sums_kernel<P, G, Plan>;
-  if constexpr (contraction<P, G>::makes_left && Plan.splits > 1)
+  constexpr bool makes_left = contraction<P, G>::makes_left,
+                 needs_sums = tiles::split && !tiles::adds_splits;
+  if constexpr (makes_left && needs_sums)
     return kernel_list<left_rows_kernel<P, G>, tiles, sums>{};
-  else if constexpr (contraction<P, G>::makes_left)
+  else if constexpr (makes_left)
     return kernel_list<left_rows_kernel<P, G>, tiles>{};
-  else if constexpr (Plan.splits > 1)
+  else if constexpr (needs_sums)
     return kernel_list<tiles, sums>{};
   else
     return kernel_list<tiles>{};

@@ -9,16 +9,19 @@
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
+#include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/backend/cuda/block/warp.hpp>
 
 namespace pp::cuda {
 
-/// The tiles of c = a b; of several splits their partial sums, which split_sums_kernel adds up.
+/// The tiles of c = a b; of several splits their partial sums, which the last block of a tile adds
+/// up, or split_sums_kernel where they are too many for one block.
 ///
-/// shape: a (M, K), b (K, N) -> c (M, N), or sums (splits, M, N) in the workspace, with one more
-///        row if there is a bias's gradient
+/// shape: a (M, K), b (K, N) -> c (M, N), by way of sums (splits, M, N) in the workspace if there
+///        are several, with one more row for a bias's gradient
 /// law:   an element adds its products over ascending k within a split, in steps of the tensor
-///        core's depth: the order depends on M, N, K and the format only
+///        core's depth, and splits in ascending order: the order depends on M, N, K and the
+///        format only
 /// work:  a block has a tile of Plan.rows x Plan.columns, a warp a piece of it in registers; all
 ///        threads copy slabs of a and b, up to Plan.stages of them ahead, and a warp loads the
 ///        operands of a step while it multiplies those of the step before
@@ -38,6 +41,10 @@ struct contraction_tiles {
   static constexpr extent slabs = Plan.slabs(shape), slabs_each = Plan.slabs_each(shape);
   static constexpr int threads = Plan.threads(), resident = Plan.resident();
   static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
+  /// Whether the blocks of a tile add their splits. Half a megabyte takes a block as long as a
+  /// launch of its own takes all of them.
+  static constexpr bool adds_splits = split && tile_rows * tile_columns <= most_tickets &&
+                                      Plan.splits * Plan.rows * Plan.columns <= 1 << 17;
   static constexpr extent partial_rows = shape.rows + (sums_bias ? 1 : 0);
   static constexpr long workspace_bytes =
       product::left_bytes +
@@ -82,6 +89,7 @@ struct contraction_tiles {
   union shared {
     stage stages[Plan.stages];
     float sums[Plan.rows * sums_stride];
+    bool is_last;
   };
 
   /// The tile of a block, and the slabs that it adds up.
@@ -188,6 +196,12 @@ struct contraction_tiles {
     if constexpr (sums_bias)
       if (at.row == 0) take_columns(block, a, at);
     take_tile(block, a, at);
+    if constexpr (adds_splits) {
+      unsigned* const ticket =
+          a.tickets + at.row / Plan.rows * int(tile_columns) + at.column / Plan.columns;
+      if (is_last_block(block, ticket, unsigned(Plan.splits), block.shared().is_last))
+        add_tile(block, a, at);
+    }
   }
 
   /// What the epilogue reads is in L2 when the sums are complete.
@@ -278,6 +292,39 @@ struct contraction_tiles {
   }
   PIPE_HD PIPE_INLINE static float* partial_sums(arguments const& a) {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
+  }
+
+  /// The end of elements whose splits are all in the workspace: up to eight are loaded together.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void add_splits(arguments const& a, extent row, int column) {
+    constexpr int together = Plan.splits < 8 ? Plan.splits : 8;
+    float const* const first = partial_sums(a) + row * shape.columns + column;
+    float v[Count] = {};
+    for (int split = 0; split < Plan.splits; split += together) {
+      PIPE_UNROLL
+      for (int i = 0; i < together; ++i) {
+        if (split + i >= Plan.splits) break;
+        float x[Count];
+        load<Count>(first + (split + i) * partial_rows * shape.columns, x);
+        PIPE_UNROLL
+        for (int k = 0; k < Count; ++k) v[k] += x[k];
+      }
+    }
+    product::template take<Count>(a, row, column, v);
+  }
+  /// The tile, and what it has of the bias's gradient, from those that all its blocks have left.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void add_tile(Block& block, arguments const& a, place const& at) {
+    constexpr int each = product::each, pieces = Plan.columns / each;
+    block.part([&](int thread, state&) {
+      for (int piece = thread; piece < Plan.rows * pieces; piece += threads) {
+        int const row = at.row + piece / pieces, column = at.column + piece % pieces * each;
+        if (row < shape.rows && column < shape.columns) add_splits<each>(a, row, column);
+      }
+      if constexpr (sums_bias)
+        if (at.row == 0 && thread < Plan.columns && at.column + thread < shape.columns)
+          add_splits<1>(a, shape.rows, at.column + thread);
+    });
   }
 
   /// The bias's gradient from the rows of b that passed by.
