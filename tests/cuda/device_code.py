@@ -22,7 +22,6 @@ STORES = ("stores of 16 bytes", re.compile(r"\bst\.global\.v4\.[bfu]32\b"))
 
 FAMILIES = {
     "contraction_tiles": [MULTIPLIES, COPIES, STORES],
-    "split_sums_kernel": [LOADS, STORES],
     "attention_forward": [MULTIPLIES, COPIES],
     "attention_slopes": [LOADS],
     "attention_key_gradients": [MULTIPLIES, COPIES],

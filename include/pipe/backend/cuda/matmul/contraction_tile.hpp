@@ -300,12 +300,12 @@ struct contraction_tiles {
     constexpr int together = Plan.splits < 8 ? Plan.splits : 8;
     float const* const first = partial_sums(a) + row * shape.columns + column;
     float v[Count] = {};
-    for (int split = 0; split < Plan.splits; split += together) {
+    for (int begin = 0; begin < Plan.splits; begin += together) {
       PIPE_UNROLL
       for (int i = 0; i < together; ++i) {
-        if (split + i >= Plan.splits) break;
+        if (begin + i >= Plan.splits) break;
         float x[Count];
-        load<Count>(first + (split + i) * partial_rows * shape.columns, x);
+        load<Count>(first + (begin + i) * partial_rows * shape.columns, x);
         PIPE_UNROLL
         for (int k = 0; k < Count; ++k) v[k] += x[k];
       }
