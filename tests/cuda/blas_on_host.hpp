@@ -13,7 +13,7 @@
 
 namespace on_host {
 
-/// D = op(A) op(B) + beta D + bias
+/// D = activation(op(A) op(B) + beta D + C + bias), aux = the sum or what the derivative reads
 template <class T, class Result>
 void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
   T const* const left = a.at<T const>(p.a);
@@ -27,16 +27,28 @@ void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
                float(right[p.transposes_b ? j + k * p.ldb : k + j * p.ldb]);
       Result& to = d[i + j * p.ldd];
       if (p.accumulates && a.accumulate) sum += float(to);
+      if (p.c >= 0) sum += float(a.at<Result const>(p.c)[i + j * p.ldd]);
       if (p.bias >= 0) sum += float(a.at<Result const>(p.bias)[i]);
+      auto* const aux = static_cast<Result*>(p.aux >= 0 ? a.slot[p.aux] : a.workspace);
+      switch (p.activation) {
+        case pp::cuda::blas_activation::none: break;
+        case pp::cuda::blas_activation::gelu:
+          aux[i + j * p.ldd] = Result(sum);
+          sum = pp::GELU::forward(sum);
+          break;
+        case pp::cuda::blas_activation::gelu_gradient:
+          sum *= pp::GELU::derivative(float(aux[i + j * p.ldd]));
+          break;
+      }
       to = Result(sum);
     }
 }
 
 /// Group G of P as cuBLASLt and the kernels around it compute it.
-template <class P, int G>
+template <class P, int G, bool TakesActivation = true>
 void run_blas_lowering(pp::cuda::arguments const& a) {
   using T = typename P::element;
-  using lowering = pp::cuda::blas_lowering<P, G>;
+  using lowering = pp::cuda::blas_lowering<P, G, TakesActivation>;
   run_bodies(typename lowering::before{}, a);
   if constexpr (lowering::product.makes_fp32)
     execute_as<T, float>(lowering::product, a);

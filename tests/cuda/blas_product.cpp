@@ -45,6 +45,11 @@ struct builder {
     g.attributes = detail::contraction_attributes{Inner, true};
     return *this;
   }
+  /// The last step is one with the product.
+  constexpr builder& joined() {
+    g.epilogue.back().is_joined = true;
+    return *this;
+  }
   constexpr builder& store() {
     g.out[0] = take();
     return *this;
@@ -81,6 +86,34 @@ PIPE_TEST_GROUP(
 PIPE_TEST_GROUP(bias_gelu_unread,
                 forward(op_kind::matmul).after(op_kind::bias).after(op_kind::map, gelu, true));
 PIPE_TEST_GROUP(residual, even(op_kind::matmul).after(op_kind::bias).after(op_kind::add, 0, true));
+PIPE_TEST_GROUP(joined_residual, even(op_kind::matmul)
+                                     .after(op_kind::bias)
+                                     .after(op_kind::add, 0, true)
+                                     .joined()
+                                     .after(op_kind::map, relu, true));
+PIPE_TEST_GROUP(residual_alone, forward(op_kind::matmul).after(op_kind::add, 0, true).joined());
+PIPE_TEST_GROUP(
+    joined_gelu,
+    even(op_kind::matmul).after(op_kind::bias, 0, true).after(op_kind::map, gelu, true).joined());
+PIPE_TEST_GROUP(joined_gelu_unread, forward(op_kind::matmul)
+                                        .after(op_kind::bias)
+                                        .after(op_kind::map, gelu)
+                                        .joined()
+                                        .after(op_kind::dropout, drops, true));
+PIPE_TEST_GROUP(gelu_without_bias,
+                even(op_kind::matmul).store().after(op_kind::map, gelu, true).joined());
+PIPE_TEST_GROUP(
+    joined_relu,
+    even(op_kind::matmul).after(op_kind::bias).after(op_kind::map, relu, true).joined());
+PIPE_TEST_GROUP(joined_tanh, even(op_kind::matmul)
+                                 .after(op_kind::bias, 0, true)
+                                 .after(op_kind::map, hyperbolic, true)
+                                 .joined());
+PIPE_TEST_GROUP(joined_gradient, even(op_kind::matmul_input_gradient)
+                                     .turned()
+                                     .after(op_kind::map_gradient, gelu, true)
+                                     .joined()
+                                     .after(op_kind::add, 0, true));
 PIPE_TEST_GROUP(long_chain, forward(op_kind::matmul)
                                 .after(op_kind::bias)
                                 .after(op_kind::map, relu)
@@ -256,10 +289,10 @@ constexpr double close_to_fp64 = std::is_same_v<typename P::element, float>     
 
 /// By description and by our own tiles, against fp64: everything that the group writes, whatever
 /// was there before.
-template <class T, class Described>
-void agrees(bool accumulate = false) {
+template <class T, class Described, bool TakesActivation>
+void agrees_by(bool accumulate) {
   using P = alone<T, Described>;
-  using lowering = cuda::blas_lowering<P, 0>;
+  using lowering = cuda::blas_lowering<P, 0, TakesActivation>;
   constexpr detail::group g = P::group_at(0);
   float const before = accumulate ? 0.5f : NAN;
   std::vector<std::vector<double>> first;
@@ -271,7 +304,7 @@ void agrees(bool accumulate = false) {
     buffer<char> workspace(std::size_t(lowering::first_byte + lowering::after_bytes) + 1);
     theirs.a.workspace = workspace.data();
     on_host::order = order;
-    on_host::run_blas_lowering<P, 0>(theirs.a);
+    on_host::run_blas_lowering<P, 0, TakesActivation>(theirs.a);
     on_host::order = cuda::thread_order::ascending;
     int written = 0;
     detail::for_each_written(g, [&](int slot) {
@@ -284,6 +317,14 @@ void agrees(bool accumulate = false) {
     });
     CHECK(written > 0);
   }
+}
+/// An activation in the call, if it has one, and behind it.
+template <class T, class Described>
+void agrees(bool accumulate = false) {
+  agrees_by<T, Described, true>(accumulate);
+  if constexpr (cuda::describe_blas_product<alone<T, Described>, 0>().activation !=
+                cuda::blas_activation::none)
+    agrees_by<T, Described, false>(accumulate);
 }
 template <class... Described>
 void all_agree() {
@@ -331,11 +372,42 @@ TEST_CASE("a call takes a bias if nobody reads what is before it, and no more", 
   STATIC_REQUIRE(described<bias_gelu_unread>.d == bias_gelu_unread::make().epilogue[1].store);
 }
 
+TEST_CASE("a call takes what is one with the product, if the library has it", "[cuda]") {
+  using enum cuda::blas_activation;
+  constexpr auto takes = [](cuda::blas_product const& p, int steps, cuda::blas_activation what) {
+    return p.steps == steps && p.activation == what;
+  };
+  STATIC_REQUIRE(takes(described<joined_residual>, 2, none));
+  STATIC_REQUIRE(described<joined_residual>.c == joined_residual::make().epilogue[1].slot);
+  STATIC_REQUIRE(described<joined_residual>.d == joined_residual::make().epilogue[1].store);
+  STATIC_REQUIRE((takes(described<residual_alone>, 1, none) && described<residual_alone>.c == 2));
+  STATIC_REQUIRE(takes(described<joined_gelu>, 2, gelu));
+  STATIC_REQUIRE(described<joined_gelu>.aux == joined_gelu::make().epilogue[0].store);
+  STATIC_REQUIRE(described<joined_gelu>.d == joined_gelu::make().epilogue[1].store);
+  STATIC_REQUIRE(takes(described<joined_gelu_unread>, 2, gelu));
+  STATIC_REQUIRE((described<joined_gelu_unread>.aux == -1 &&
+                  described<joined_gelu_unread>.d == joined_gelu_unread::make().epilogue[2].store));
+  STATIC_REQUIRE(cuda::blas_lowering<alone<bf16, joined_gelu_unread>, 0>::aux_bytes >=
+                 9 * 21 * samples * 2);
+  STATIC_REQUIRE(takes(described<gelu_without_bias>, 1, gelu));
+  STATIC_REQUIRE(described<gelu_without_bias>.aux == gelu_without_bias::make().out[0]);
+  STATIC_REQUIRE(takes(described<joined_gradient>, 1, gelu_gradient));
+  STATIC_REQUIRE(described<joined_gradient>.aux == joined_gradient::make().epilogue[0].slot);
+  // The library has no such activation, or it may take none.
+  STATIC_REQUIRE(takes(described<joined_relu>, 1, none));
+  STATIC_REQUIRE(takes(described<joined_tanh>, 1, none));
+  STATIC_REQUIRE(takes(cuda::describe_blas_product<alone<bf16, joined_gelu>, 0, false>(), 1, none));
+}
+
 TEST_CASE("calls of a library agree with fp64 and with our own tiles", "[cuda]") {
   all_agree<plain, with_bias, with_relu, bias_and_relu, bias_read_and_relu, product_read>();
 }
 TEST_CASE("what a call leaves of a chain is done after it", "[cuda]") {
   all_agree<bias_and_gelu, bias_gelu_unread, residual, long_chain>();
+}
+TEST_CASE("activations and residuals in a call agree with those of our own tiles", "[cuda]") {
+  all_agree<joined_residual, residual_alone, joined_gelu, joined_gelu_unread, gelu_without_bias,
+            joined_relu, joined_tanh, joined_gradient>();
 }
 TEST_CASE("prologues run before a call", "[cuda]") { all_agree<with_prologue, prologue_read>(); }
 TEST_CASE("gradients of inputs and weights are calls, too", "[cuda]") {

@@ -136,6 +136,18 @@ struct fused_model {
 
   // ---- recompute ----
 
+  /// By value, whether the model reads it once; empty where values have 32 bits.
+  static constexpr auto reads = [](auto...) {
+    list<bool, Widths.has_copies() ? value_count : 0> once;
+    if constexpr (Widths.has_copies()) {
+      list<int, value_count> times;
+      find_read_once(forward.ops, backward.input_ops, backward.weight_ops, value_count, times.items,
+                     once.items);
+    }
+    return once;
+  }();
+  static constexpr bool const* read_once = Widths.has_copies() ? reads.items : nullptr;
+
   struct recompute_memory {
     list<bool, sizes.ops> runs;
     list<bool, sizes.values> dropped;
@@ -148,8 +160,8 @@ struct fused_model {
     if constexpr (recompute::recomputes) {
       list<bool, sizes.values> read;
       recompute_plan plan{r.runs.items, r.dropped.items};
-      plan_recompute(forward, backward, rule_of<recompute>(), stage_of_unit.items, read.items,
-                     plan);
+      plan_recompute(forward, backward, rule_of<recompute>(), stage_of_unit.items, read_once,
+                     read.items, plan);
       r.ops = plan.ops;
     }
     return r;
@@ -233,7 +245,7 @@ struct fused_model {
       list<int, count + 1> after;
       fused_sinks out{{f.segments.items}, {f.operands.items}, {f.distinct.items}};
       list<int, bound> sources;
-      fuse(ops_of<L>(), repetitions, uses[L], stage_of_unit.items,
+      fuse(ops_of<L>(), repetitions, uses[L], read_once, stage_of_unit.items,
            fuse_scratch{hashes.items, after.items, sources.items}, out);
       f.segment_count = out.segments.count;
       f.operand_count = out.operands.count;
@@ -244,7 +256,7 @@ struct fused_model {
   static constexpr per_op_list<fused_view> fused_lists{
       {fuse_list<op_list::forward>, fuse_list<op_list::input_gradients>,
        fuse_list<op_list::weight_gradients>, fuse_list<op_list::recompute>}};
-  static constexpr kernel_lists kernels{ops, uses, fused_lists};
+  static constexpr kernel_lists kernels{ops, uses, fused_lists, read_once};
 
   // ---- kernel groups, for the backend to instantiate ----
 

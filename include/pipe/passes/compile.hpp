@@ -61,13 +61,13 @@ class heap_fused {
  public:
   heap_fused() = default;
   /// bound: at least the number of operands that the ops read and write
-  heap_fused(view<op> ops, view<repetition> repetitions, int const* uses,
+  heap_fused(view<op> ops, view<repetition> repetitions, int const* uses, bool const* read_once,
              short const* stage_of_unit, int bound)
       : segments_(ops.count), operands_(bound), distinct_(ops.count) {
     heap_array<std::uint64_t> hashes(ops.count + 1);
     heap_array<int> after(ops.count + 1), sources(bound);
     fused_sinks out{{segments_.begin()}, {operands_.begin()}, {distinct_.begin()}};
-    fuse(ops, repetitions, uses, stage_of_unit,
+    fuse(ops, repetitions, uses, read_once, stage_of_unit,
          fuse_scratch{hashes.begin(), after.begin(), sources.begin()}, out);
     view_ = out.filled();
   }
@@ -176,10 +176,18 @@ class heap_compilation {
   /// Their cost is added to that of their units.
   void plan_recomputation(recompute_rule rule) {
     graph_view const& g = graph_;
+    if (m_.values.widths.has_copies()) {
+      int const values = m_.values.size();
+      read_once_ = heap_array<bool>(values);
+      heap_array<int> times(values);
+      find_read_once(g.ops, backward_.input_ops, backward_.weight_ops, values, times.begin(),
+                     read_once_.begin());
+      kernels_.read_once = read_once_.begin();
+    }
     heap_array<bool> runs(g.ops.count), read(g.values.count);
     dropped_ = heap_array<bool>(g.values.count);
     recompute_plan plan{runs.begin(), dropped_.begin()};
-    plan_recompute(g, backward_, rule, m_.stage_of_unit, read.begin(), plan);
+    plan_recompute(g, backward_, rule, m_.stage_of_unit, kernels_.read_once, read.begin(), plan);
     recomputed_ops_ = heap_array<op>(plan.ops);
     sink<op> to{recomputed_ops_.begin()};
     list_recomputed(g.ops, runs.begin(), to);
@@ -202,7 +210,7 @@ class heap_compilation {
                      rule.keeps_last, memory, bound);
     for (op_list l : every_op_list) {
       fused_[l] = heap_fused(kernels_.ops[l], graph_.repetitions, kernels_.uses[l],
-                             m_.stage_of_unit, bound[l]);
+                             kernels_.read_once, m_.stage_of_unit, bound[l]);
       m_.fused[l] = kernels_.fused[l] = fused_[l];
     }
     m_.logits_read = reads_of(m_.logits, kernels_.uses);
@@ -229,7 +237,7 @@ class heap_compilation {
   heap_array<int> cuts_;
   heap_array<short> stage_of_unit_;
   heap_array<int> elements_;
-  heap_array<bool> is_statistic_, dropped_;
+  heap_array<bool> is_statistic_, dropped_, read_once_;
   heap_array<boundary_table::entry> boundaries_;
   heap_array<handed_on> handed_on_;
   heap_array<op> recomputed_ops_;

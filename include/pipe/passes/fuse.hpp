@@ -7,6 +7,9 @@
 //   2. A matmul, a norm or a softmax takes the chain of pointwise ops before it as its prologue if
 //      the chain makes its main operand.
 //   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
+//   4. Where values have 16 bits, an activation or a residual is indivisible from the product
+//      before it (joined_ops.hpp), so such a product has no prologue: whether there is one depends
+//      on cuts, and it could leave no room for them.
 //
 // A group never crosses a cut of the model. A value inside a group is written only if it is read
 // outside the group.
@@ -16,12 +19,14 @@
 #include <pipe/passes/fused_copies.hpp>
 #include <pipe/passes/group.hpp>
 #include <pipe/passes/known_groups.hpp>
+#include <pipe/passes/joined_ops.hpp>
 
 namespace pp::detail {
 
-/// Whether op `next` may join the group of ops [begin, at), which ends in op `last`: rules 1 to 3
-/// above.
-constexpr bool joins(op const* ops, int begin, int at, op const& last, op const& next) {
+/// Whether op `at` of `count` may join the group of ops [begin, at), which ends in op `last`: rules
+/// 1 to 4 above.
+constexpr bool joins(op const* ops, int begin, int at, int count, op const& last, op const& next,
+                     bool const* read_once) {
   if (at - begin >= group::max_steps) return false;
   // Rule 3. A bias gradient is alone in its group until then: it reads dy, as the weight gradient
   // does.
@@ -44,6 +49,8 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
   if (!takes_prologue(next.kind)) return false;
   for (int i = begin; i < at; ++i)
     if (!is_pointwise(ops[i].kind)) return false;
+  // Rule 4.
+  if (read_once != nullptr && is_joined(ops, at, count, read_once)) return false;
   int const width =
       next.kind == op_kind::matmul ? next.attributes.contraction().inner : next.columns;
   return next.rows == last.rows && width == last.columns;
@@ -57,7 +64,8 @@ constexpr bool joins(op const* ops, int begin, int at, op const& last, op const&
 /// law: slot 0 is the main operand, of the first op if that is pointwise, else of the anchor; the
 ///      others follow in the order of the ops; pointwise ops without an anchor are all in the
 ///      epilogue
-constexpr group describe_group(op const* ops, int begin, int end, int const* uses, operand* slots) {
+constexpr group describe_group(op const* ops, int begin, int end, int const* uses,
+                               bool const* read_once, operand* slots) {
   group g;
   int anchor = begin;
   op a = ops[begin];
@@ -84,7 +92,7 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
     bool const inside = i + 1 < end && o.out[0].where == space::value &&
                         uses[o.out[0].index] == 1 && ops[i + 1].in[0] == o.out[0];
     if (i != anchor) {
-      step s{o.kind, 0, -1, -1};
+      step s{o.kind, 0, -1, -1, i > anchor && joins_product(ops, i, read_once)};
       if (is_by_leaf(o.kind)) s.leaf = o.leaf;
       if (o.ins > 1 && o.kind != op_kind::bias_gradient) {
         s.slot = static_cast<signed char>(n);
@@ -120,19 +128,21 @@ constexpr group describe_group(op const* ops, int begin, int end, int const* use
 
 /// Fuses a list of ops into segments and distinct groups, greedily from left to right.
 ///
-/// law:  no segment has ops on both sides of a cut; the repetitions change nothing
-/// cost: linear in the ops for models that repeat their groups, and less for copies
+/// read_once: see joins_product()
+/// law:       no segment has ops on both sides of a cut; the repetitions change nothing
+/// cost:      linear in the ops for models that repeat their groups, and less for copies
 constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses,
-                    short const* stage_of_unit, fuse_scratch scratch, fused_sinks& f) {
+                    bool const* read_once, short const* stage_of_unit, fuse_scratch scratch,
+                    fused_sinks& f) {
   op const* const ops = list.items;
   int const count = list.count;
-  fused_copies copies(list, repetitions, uses, stage_of_unit, scratch.sources);
+  fused_copies copies(list, repetitions, uses, read_once, stage_of_unit, scratch.sources);
   known_groups known(scratch, count);
   auto const describe = [&](int id) {
     // Groups beyond those that known_groups keeps are described again from their first segment.
     segment const& s = f.segments.items[f.distinct.items[id]];
     operand ignored[group::max_slots]{};
-    return describe_group(ops, s.begin, s.end, uses, ignored);
+    return describe_group(ops, s.begin, s.end, uses, read_once, ignored);
   };
   for (int begin = 0; begin < count;) {
     begin = copies.add(begin, known, f);
@@ -142,11 +152,13 @@ constexpr void fuse(view<op> list, view<repetition> repetitions, int const* uses
     int end = begin + 1;
     for (; end < count; ++end) {
       op const next = ops[end];
-      if (!joins(ops, begin, end, last, next) || stage_of_unit[next.unit] != stage) break;
+      if (!joins(ops, begin, end, count, last, next, read_once) ||
+          stage_of_unit[next.unit] != stage)
+        break;
       last = next;
     }
     int const first = f.operands.count;
-    group const g = describe_group(ops, begin, end, uses, f.operands.items + first);
+    group const g = describe_group(ops, begin, end, uses, read_once, f.operands.items + first);
     f.operands.count += g.slots;
     int const id = known.number(g, describe);
     if (id == f.distinct.count) f.distinct.push_back(f.segments.count);

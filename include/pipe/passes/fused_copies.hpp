@@ -6,6 +6,7 @@
 
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/known_groups.hpp>
+#include <pipe/passes/joined_ops.hpp>
 
 namespace pp::detail {
 
@@ -18,9 +19,9 @@ class fused_copies {
  public:
   /// sources: working memory, an item for each operand of the list
   constexpr fused_copies(view<op> ops, view<repetition> repetitions, int const* uses,
-                         short const* stage_of_unit, int* sources)
-      : ops_(ops), repetitions_(repetitions), uses_(uses), stage_of_unit_(stage_of_unit),
-        sources_(sources) {}
+                         bool const* read_once, short const* stage_of_unit, int* sources)
+      : ops_(ops), repetitions_(repetitions), uses_(uses), read_once_(read_once),
+        stage_of_unit_(stage_of_unit), sources_(sources) {}
 
   /// Adds the segments of the copies that begin at op `begin`, if any can be made; returns the end
   /// of the last. needs: a segment begins there; called for every segment
@@ -133,6 +134,10 @@ class fused_copies {
       segment const s = f.segments.items[model_.segment + i];
       for (int at = s.begin; at + 1 < s.end; ++at)
         if (readers(ops_.items[at].out[0]) != readers(ops_.items[at + shift].out[0])) return false;
+      for (int at = s.begin; read_once_ != nullptr && at < s.end; ++at)
+        if (joins_product(ops_.items, at, read_once_) !=
+            joins_product(ops_.items, at + shift, read_once_))
+          return false;
     }
     return true;
   }
@@ -166,6 +171,7 @@ class fused_copies {
   view<op> const ops_;
   view<repetition> const repetitions_;
   int const* const uses_;
+  bool const* const read_once_;
   short const* const stage_of_unit_;
   int* const sources_;
   repetition in_{};                    // of the last op

@@ -15,14 +15,15 @@ namespace pp::detail {
 struct kernel_lists {
   ops_by_list ops;
   /// The counts that the list was fused by: describe() must see the same, or stores would differ.
-  per_op_list<int const*> uses;  // by value
+  per_op_list<int const*> uses;     // by value
   per_op_list<fused_view> fused;
+  bool const* read_once = nullptr;  // by value, see joins_product()
 
   /// The description of segment i of a list, with its operands.
   constexpr described_group describe(op_list l, int i) const {
     segment const& s = fused[l].segments.items[i];
     described_group d;
-    d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], d.operands.items);
+    d.shape = describe_group(ops[l].items, s.begin, s.end, uses[l], read_once, d.operands.items);
     d.operands.count = std::size_t(d.shape.slots);
     return d;
   }

@@ -10,6 +10,7 @@
 #include <initializer_list>
 
 #include <pipe/graph/differentiate.hpp>
+#include <pipe/passes/joined_ops.hpp>
 #include <pipe/passes/recompute_policy.hpp>
 
 namespace pp::detail {
@@ -44,9 +45,11 @@ struct recompute_plan {
 /// law:   a value that forward has written is never overwritten: an op that runs again drops all of
 ///        its results, read or not, so that they have other addresses; the next stage may still be
 ///        reading the first ones
+/// law:   an op that is one with a product runs again together with it (read_once: see
+///        joins_product())
 constexpr void plan_recompute(graph_view const& g, gradient_view const& backward,
-                              recompute_rule rule, short const* stage_of_unit, bool* read,
-                              recompute_plan& plan) {
+                              recompute_rule rule, short const* stage_of_unit,
+                              bool const* read_once, bool* read, recompute_plan& plan) {
   if (!rule.recomputes) return;
   // Only reads within a stage count: a value that another stage reads is in a boundary.
   auto const stage_of_value = [&](int v) { return stage_of_unit[g.values[v].unit]; };
@@ -63,10 +66,17 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
     for (operand const& out : o.out)
       if (out.where == space::value)
         plan.runs[i] = plan.runs[i] || plan.dropped[out.index] || (read[out.index] && drops);
+    bool const joins = joins_product(g.ops.items, i, read_once);
+    if (joins) {
+      int const x = o.in[0].index;
+      bool const drops_product = rule.drops >> int(g.ops[i - 1].kind) & 1;
+      plan.runs[i] = plan.runs[i] || plan.dropped[x] || (read[x] && drops_product);
+    }
     if (!plan.runs[i]) continue;
     ++plan.ops;
     for (operand const& out : o.out)
       if (out.where == space::value) plan.dropped[out.index] = true;
+    if (joins) plan.dropped[o.in[0].index] = true;
     for (operand const& x : o.in)  // its inputs must be stored, or computed again too
       if (x.where == space::value && stage_of_value(x.index) == stage_of_unit[o.unit] &&
           !read[x.index])

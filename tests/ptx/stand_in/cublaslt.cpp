@@ -29,7 +29,31 @@ struct operation {
   cublasOperation_t of_a = CUBLAS_OP_N, of_b = CUBLAS_OP_N;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void const* bias = nullptr;
+  void* aux = nullptr;
+  std::int64_t aux_leading = 0;
+
+  bool is(cublasLtEpilogue_t one) const { return epilogue == one; }
+  bool has_bias() const {
+    return is(CUBLASLT_EPILOGUE_BIAS) || is(CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  }
+  bool is_gelu() const {
+    return is(CUBLASLT_EPILOGUE_GELU_AUX) || is(CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  }
+  bool is_gelu_gradient() const { return is(CUBLASLT_EPILOGUE_DGELU); }
+  bool is_known() const {
+    return has_bias() || is_gelu() || is_gelu_gradient() || is(CUBLASLT_EPILOGUE_DEFAULT);
+  }
 };
+
+/// GELU by the tanh formula, and its derivative.
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double gelu_gradient(double x) {
+  double const scale = std::sqrt(2 / M_PI), t = std::tanh(scale * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+}
+
 struct preference {
   std::uint64_t workspace = 0;
   std::uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -80,6 +104,10 @@ struct product {
   matrix a, b, c, d;
   float alpha, beta;
 
+  matrix aux() const {
+    return {{d.of.type, d.of.rows, d.of.columns, what.aux_leading},
+            static_cast<unsigned char*>(what.aux)};
+  }
   void compute() const {
     std::int64_t const depth = a.turned ? a.of.rows : a.of.columns;
     matrix bias{{d.of.type, d.of.rows, 1, d.of.rows},
@@ -90,7 +118,12 @@ struct product {
         for (std::int64_t k = 0; k < depth; ++k) sum += a(i, k) * b(k, j);
         sum *= double(alpha);
         if (beta != 0) sum += double(beta) * c(i, j);
-        if (what.epilogue == CUBLASLT_EPILOGUE_BIAS) sum += bias(i, 0);
+        if (what.has_bias()) sum += bias(i, 0);
+        if (what.is_gelu()) {
+          aux().set(i, j, sum);
+          sum = gelu(sum);
+        }
+        if (what.is_gelu_gradient()) sum *= gelu_gradient(aux()(i, j));
         d.set(i, j, sum);
       }
   }
@@ -150,6 +183,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(of(d).of_b, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(of(d).epilogue, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(of(d).bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return take(of(d).aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return take(of(d).aux_leading, value, bytes);
     default: return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
@@ -189,8 +224,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// Rows that are not whole words are refused: a library may refuse what it likes, and a program
-/// must go on by itself.
+/// Rows that are not whole words are refused, and activations of rows that are not whole accesses:
+/// a library may refuse what it likes, and a program must go on by itself.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t to,
@@ -204,6 +239,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
       shape(of(a), o.of_a, true) != of(to).rows || shape(of(b), o.of_b, false) != of(to).columns)
     return CUBLAS_STATUS_INVALID_VALUE;
   *count = 0;
+  if (!o.is_known()) return CUBLAS_STATUS_INVALID_VALUE;
+  if (o.is_gelu() || o.is_gelu_gradient()) {
+    if (o.aux == nullptr || o.aux_leading < of(to).rows) return CUBLAS_STATUS_INVALID_VALUE;
+    if (of(to).type == CUDA_R_32F || o.aux_leading % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   algorithm chosen{of(p).workspace, {}};
   std::memcpy(chosen.alignment, of(p).alignment, sizeof chosen.alignment);
   for (std::uint32_t const alignment : chosen.alignment)
@@ -252,6 +292,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void con
   require(p->b, by.alignment[1], "B is not aligned as was promised, or lies in no allocation");
   require(p->c, by.alignment[2], "C is not aligned as was promised, or lies in no allocation");
   require(p->d, by.alignment[3], "D is not aligned as was promised, or lies in no allocation");
+  if (o.is_gelu() || o.is_gelu_gradient())
+    require(p->aux(), 16, "AUX is not aligned, or lies in no allocation");
   if (bytes < by.workspace || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
       !pipe_ptx_holds(workspace, bytes))
     fail("the workspace is too small, not aligned, or lies in no allocation");

@@ -70,18 +70,24 @@ struct chain {
   template <int I>
   static constexpr bool is_sealed = seals<I>();
   /// Whether what enters step I (I == length: what leaves the chain) is rounded. What came from
-  /// memory is, and a matmul's own bias is added to its sum. What leaves an epilogue is rounded
-  /// when it is stored.
+  /// memory is. A matmul's own bias is added to its sum, and an op that is one with the product
+  /// reads that sum. What leaves an epilogue is rounded when it is stored.
   template <int I>
   static constexpr bool rounds() {
     constexpr op_kind anchor = group_of<P, G>::value.anchor;
     if constexpr (sizeof(T) >= sizeof(float) || length == 0 || (I == length && IsEpilogue))
+      return false;
+    else if constexpr (I < length && joins<I>())
       return false;
     else if constexpr (I == 0)
       return IsEpilogue && anchor != op_kind::pointwise &&
              !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
     else
       return true;
+  }
+  template <int I>
+  static constexpr bool joins() {
+    return step_at<I>::value.is_joined;
   }
   template <int I>
   static constexpr bool is_rounded = rounds<I>();

@@ -40,10 +40,10 @@ void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaSt
   launch(Kernels::kernels(), Kernels::pack(a, slots));
 }
 /// cuda_group::launch by cuBLASLt. made: a cublaslt_product.
-template <class P, int G>
+template <class P, int G, bool TakesActivation>
 void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
                               cudaStream_t stream) {
-  using lowering = blas_lowering<P, G>;
+  using lowering = blas_lowering<P, G, TakesActivation>;
   arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
   launch_kernels(typename lowering::before{}, a, stream);
   static_cast<cublaslt_product const*>(made)->enqueue(a, stream);
@@ -111,27 +111,36 @@ class cuda_launches {
                   cuda::count_of(cuda::lowered<source, G>{})};
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
-      using lowering = cuda::blas_lowering<source, G>;
-      static_assert(cuda::fit_every_device(typename lowering::before{}));
-      static_assert(cuda::fit_every_device(typename lowering::after{}));
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
-      auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
-      // cuBLASLt is not installed, or has no such product: the kernels chosen above remain.
-      if (made == nullptr) return;
-      cuda::prepare_kernels(typename lowering::before{});
-      cuda::prepare_kernels(typename lowering::after{});
-      cuda_group const other{&cuda::launch_group_by_cublaslt<source, G>, made.get(),
-                             cuda::count_of(typename lowering::before{}) + 1 +
-                                 cuda::count_of(typename lowering::after{})};
-      if constexpr (policy == product_policy::timed) {
-        cuda::autotuner tuner(cuda::operand_bytes<source, G>(),
-                              cuda::workspace_of<source, G, P::products>());
-        if (!tuner.is_faster(other, groups_[G])) return;
-      }
-      groups_[G] = other;
-      made_.push_back(std::move(made));
-      ++by_cublaslt_;
+      if (use_cublaslt<G, true>()) return;
+      // The library has no such product, or is not installed: perhaps one without the activation.
+      if constexpr (cuda::blas_lowering<source, G>::product.activation !=
+                    cuda::blas_activation::none)
+        use_cublaslt<G, false>();
     }
+  }
+  /// Takes cuBLASLt for group G. False if it has no such product: then the launch remains as it is.
+  template <int G, bool TakesActivation>
+  bool use_cublaslt() {
+    using lowering = cuda::blas_lowering<source, G, TakesActivation>;
+    static_assert(cuda::fit_every_device(typename lowering::before{}));
+    static_assert(cuda::fit_every_device(typename lowering::after{}));
+    auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
+    if (made == nullptr) return false;
+    cuda::prepare_kernels(typename lowering::before{});
+    cuda::prepare_kernels(typename lowering::after{});
+    cuda_group const other{&cuda::launch_group_by_cublaslt<source, G, TakesActivation>, made.get(),
+                           cuda::count_of(typename lowering::before{}) + 1 +
+                               cuda::count_of(typename lowering::after{})};
+    if constexpr (cuda::policy_of<source, G, P::products>() == product_policy::timed) {
+      cuda::autotuner tuner(cuda::operand_bytes<source, G>(),
+                            cuda::workspace_of<source, G, P::products>());
+      if (!tuner.is_faster(other, groups_[G])) return true;
+    }
+    groups_[G] = other;
+    made_.push_back(std::move(made));
+    ++by_cublaslt_;
+    return true;
   }
 
   list<cuda_group, P::groups + chains> groups_;

@@ -19,10 +19,10 @@ namespace pp::cuda {
 inline constexpr long blas_bytes = long(32) << 20, blas_alignment = 256;
 
 /// A source of kernels whose one group is what a call leaves of P's group G.
-template <class P, int G>
+template <class P, int G, bool TakesActivation>
 struct rest_source : P {
   static constexpr detail::group group_at(int) {
-    return rest_of(group_of<P, G>::value, describe_blas_product<P, G>());
+    return rest_of(group_of<P, G>::value, describe_blas_product<P, G, TakesActivation>());
   }
 };
 
@@ -33,7 +33,7 @@ constexpr auto before_blas() {
   else
     return kernel_list<>{};
 }
-template <class P, int G>
+template <class P, int G, bool TakesActivation>
 constexpr auto after_blas() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
@@ -41,20 +41,28 @@ constexpr auto after_blas() {
     return kernel_list<
         column_sums_kernel<element_source<typename P::element, product::shape.inner,
                                           product::shape.columns, g.in[1], product::stored>>>{};
-  else if constexpr (describe_blas_product<P, G>().steps < int(g.epilogue.size()))
-    return kernel_list<pointwise_kernel<rest_source<P, G>, 0>>{};
+  else if constexpr (describe_blas_product<P, G, TakesActivation>().steps < int(g.epilogue.size()))
+    return kernel_list<pointwise_kernel<rest_source<P, G, TakesActivation>, 0>>{};
   else
     return kernel_list<>{};
 }
 
-/// The launches of group G around a library's call.
-template <class P, int G>
+/// The launches of group G around a library's call. TakesActivation: whether the call may compute
+/// an activation; where the library has no algorithm that does, another lowering leaves it to a
+/// kernel.
+template <class P, int G, bool TakesActivation = true>
 struct blas_lowering {
-  static constexpr blas_product product = describe_blas_product<P, G>();
+  static constexpr blas_product product = describe_blas_product<P, G, TakesActivation>();
   using before = decltype(before_blas<P, G>());
-  using after = decltype(after_blas<P, G>());
+  using after = decltype(after_blas<P, G, TakesActivation>());
+  /// Bytes of the sums before an activation that nothing reads: the library stores them all the
+  /// same, so that its algorithm does not depend on who reads them.
+  static constexpr long aux_bytes =
+      product.activation == blas_activation::gelu && product.aux < 0
+          ? detail::align_up(long(product.m * product.n) * bytes_of(product.format))
+          : 0;
   /// Where the call's own workspace may begin.
-  static constexpr long first_byte = contraction<P, G>::left_bytes;
+  static constexpr long first_byte = contraction<P, G>::left_bytes + aux_bytes;
   static constexpr long call_bytes = first_byte + blas_bytes + blas_alignment;
   static constexpr long after_bytes = workspace_of(after{});
   static constexpr long workspace_bytes = call_bytes > after_bytes ? call_bytes : after_bytes;

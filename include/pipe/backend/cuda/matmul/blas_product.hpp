@@ -8,22 +8,33 @@
 // = b^T a^T: so the library's A is our b, its B is our a, and neither is transposed but those that
 // we read transposed, too: the a of a weight's gradient, and a b that is a parameter's transpose.
 //
-// law: what is fused into the call rounds as what is not: a bias is added to the sum before both
-//      are rounded, once, as our own kernels do. So it changes no bit whether a value inside the
-//      group is read elsewhere, and must be stored.
+// law: a group's call is the same whatever the group stores. A bias is added to the sum before
+//      both are rounded, once, as our own kernels do; a residual, and the activations that
+//      libraries have, are taken where they are one with the product (passes/joined_ops.hpp). So
+//      no bit depends on whether a value inside the group is read elsewhere.
 // note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
 //       does, so that a step can be rejected.
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/nn/activation.hpp>
 
 namespace pp::cuda {
 
-/// D[m, n] = op(A)[m, k] op(B)[k, n] + beta D + bias[m], all in columns. Extents and leading
-/// dimensions count elements.
+/// What becomes of the sums of a product before they are rounded.
+enum class blas_activation : unsigned char {
+  none,
+  gelu,          ///< D = GELU(sum), by the tanh formula; aux[m, n] = the sum, rounded
+  gelu_gradient  ///< D = sum * GELU'(aux)
+};
+
+/// D[m, n] = activation(op(A)[m, k] op(B)[k, n] + beta D + C[m, n] + bias[m]), all in columns.
+/// Extents and leading dimensions count elements; C and aux are in memory like D.
 struct blas_product {
   extent m = 0, n = 0, k = 0;
   extent lda = 0, ldb = 0, ldd = 0;
@@ -35,13 +46,18 @@ struct blas_product {
   int a = -1, d = -1;        ///< slots of the group
   int b = -1;     ///< the same; -1: the rows that a prologue left at the start of the workspace
   int bias = -1;  ///< of m numbers, of the type of D; -1: none
+  int c = -1;     ///< a residual; -1: none
+  blas_activation activation = blas_activation::none;
+  int aux = -1;   ///< slot; -1: at the start of the workspace, if the activation is `gelu`
   int steps = 0;  ///< steps of the group's epilogue that the call takes
 };
 
+/// is_gelu(step): whether the step's formula is the tanh GELU's
 /// law: D is where readers outside the group find it, if there are any; else where the next result
 ///      is stored, by a pass that reads D first
+template <class IsGelu>
 constexpr blas_product blas_product_of(detail::group const& g, product_shape const& s,
-                                       product_format format, int left) {
+                                       product_format format, int left, IsGelu is_gelu) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
@@ -62,6 +78,18 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
     p.bias = g.epilogue.items[0].slot;
     p.steps = 1;
   }
+  if (p.steps < length && g.epilogue.items[p.steps].is_joined) {
+    detail::step const& joined = g.epilogue.items[p.steps];
+    if (joined.kind == op_kind::add) {
+      p.c = joined.slot;
+      ++p.steps;
+    } else if (is_gelu(joined)) {
+      bool const gradient = joined.kind == op_kind::map_gradient;
+      p.activation = gradient ? blas_activation::gelu_gradient : blas_activation::gelu;
+      p.aux = gradient ? int(joined.slot) : stored_before(p.steps);
+      ++p.steps;
+    }
+  }
   p.d = stored_before(p.steps);
   for (int i = p.steps; p.d < 0 && i < length; ++i) p.d = g.epilogue.items[i].store;
   return p;
@@ -81,13 +109,19 @@ constexpr detail::group rest_of(detail::group const& g, blas_product const& p) {
   return rest;
 }
 
-/// Of group G, which is a product.
-template <class P, int G>
+/// Of group G, which is a product. TakesActivation: whether the library may compute one.
+template <class P, int G, bool TakesActivation = true>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
+  constexpr auto leaves_gelu = []<class... L>(detail::layers<L...>) {
+    return detail::list<bool, sizeof...(L)>{{std::is_same_v<L, GELU>...}};
+  }(typename P::leaves{});
+  auto const is_gelu = [&](detail::step const& s) {
+    return TakesActivation && leaves_gelu[s.leaf];
+  };
   return blas_product_of(g, product::shape, product::format,
-                         product::makes_left ? product::stored : int(g.in[0]));
+                         product::makes_left ? product::stored : int(g.in[0]), is_gelu);
 }
 
 /// Bytes of each operand of a product's group, by slot.

@@ -123,13 +123,18 @@ class cublaslt_product {
   void enqueue(arguments const& a, cudaStream_t stream) const {
     if (p_.bias >= 0)
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
-    float const one = 1, beta = p_.accumulates && a.accumulate ? 1.0f : 0.0f;
+    bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
+    if (p_.activation != blas_activation::none)
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+          p_.aux >= 0 ? a.slot[p_.aux] : static_cast<void*>(a.workspace), "an activation");
+    float const one = 1, beta = adds ? 1.0f : 0.0f;
+    void const* const c = a.slot[p_.c >= 0 ? p_.c : p_.d];
     void const* const b = p_.b >= 0 ? a.slot[p_.b] : a.workspace;
-    lt_.check(lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b,
-                           layout_b_.get(), &beta, a.slot[p_.d], layout_d_.get(), a.slot[p_.d],
-                           layout_d_.get(), &algorithm_, workspace_of(a), std::size_t(blas_bytes),
-                           stream),
-              "a matrix product");
+    lt_.check(
+        lt_.multiply(handle_, operation_.get(), &one, a.slot[p_.a], layout_a_.get(), b,
+                     layout_b_.get(), &beta, c, layout_d_.get(), a.slot[p_.d], layout_d_.get(),
+                     &algorithm_, workspace_of(a), std::size_t(blas_bytes), stream),
+        "a matrix product");
   }
 
  private:
@@ -152,11 +157,15 @@ class cublaslt_product {
     operation_.reset(made);
     if (p.transposes_a) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T, "a transposed operand");
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
-    set_epilogue(p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), "an epilogue");
     // Not read before a product runs: here the library looks at its detail::alignment only.
+    auto const aligned = reinterpret_cast<void*>(std::size_t(detail::alignment));
     if (p.bias >= 0)
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-          reinterpret_cast<void const*>(std::size_t(detail::alignment)), "a bias");
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(aligned), "a bias");
+    if (p.activation != blas_activation::none) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned, "an activation");
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t(p.ldd), "an activation");
+    }
   }
 
   /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
@@ -201,8 +210,15 @@ class cublaslt_product {
            : p_.format == product_format::fp16 ? CUDA_R_16F
                                                : CUDA_R_32F;
   }
-  void set_epilogue(cublasLtEpilogue_t e) const {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, e, "an epilogue");
+  static cublasLtEpilogue_t epilogue_of(blas_product const& p) {
+    switch (p.activation) {
+      case blas_activation::none:
+        return p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+      case blas_activation::gelu:
+        return p.bias >= 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+      case blas_activation::gelu_gradient: break;
+    }
+    return CUBLASLT_EPILOGUE_DGELU;
   }
   layout layout_of(cudaDataType_t type, extent rows, extent columns, extent leading) const {
     cublasLtMatrixLayout_t made = nullptr;

@@ -18,8 +18,9 @@
 namespace pp::cuda {
 
 /// About how many clocks cuBLASLt takes on an H200, to be compared with `clocks` of our own plans.
-/// It is taken to choose among tiles and splits as we do. Half of a pass over c is counted: about
-/// one product in two is followed by steps that a call cannot take.
+/// It is taken to choose among tiles and splits as we do; tiles are some of those that cublasLt.h
+/// enumerates. A quarter of a pass over c is counted: of a Transformer's products that make values,
+/// one in four is followed by steps that a call cannot take, those of an activation.
 ///
 /// needs: the format is not fp32
 constexpr extent blas_clocks(product_shape const& s, product_format format, bool makes_weight) {
@@ -29,7 +30,9 @@ constexpr extent blas_clocks(product_shape const& s, product_format format, bool
     extent rows, columns, efficiency;
   };
   extent least = -1;
-  for (tile const t : {tile{128, 256, 100}, tile{128, 128, 90}, tile{64, 64, 45}}) {
+  for (tile const t : {tile{128, 256, 100}, tile{256, 128, 100}, tile{192, 192, 100},
+                       tile{128, 192, 97}, tile{192, 128, 97}, tile{128, 160, 94},
+                       tile{160, 128, 94}, tile{128, 128, 90}, tile{64, 64, 45}}) {
     extent const tiles = (s.rows + t.rows - 1) / t.rows * ((s.columns + t.columns - 1) / t.columns);
     for (extent splits = 1; splits <= 32 && (splits == 1 || s.inner / splits >= 128); splits *= 2) {
       extent const busiest = (tiles * splits + multiprocessors - 1) / multiprocessors;
@@ -41,7 +44,7 @@ constexpr extent blas_clocks(product_shape const& s, product_format format, bool
     }
   }
   if (makes_weight) return least;
-  return least + (launch + 2 * s.rows * s.columns * bytes_of(format) / bytes_per_clock) / 2;
+  return least + (launch + 2 * s.rows * s.columns * bytes_of(format) / bytes_per_clock) / 4;
 }
 
 /// Whether cuBLASLt is expected to be faster than our own kernels at a product, by an eighth, as
