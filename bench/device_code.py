@@ -77,10 +77,10 @@ def build(nvcc):
     return (BUILD / "gpt2.ptx").read_text(), report
 
 
-def execute(steps, blocks):
-    """The counts of `steps` training steps, and the program's output."""
-    file = BUILD / f"{steps}.tsv"
-    printed = run(BUILD / "gpt2", "library", steps,
+def execute(products, steps, blocks):
+    """The counts of `steps` training steps with products by the library or by own kernels, and the program's output."""
+    file = BUILD / f"{products}_{steps}.tsv"
+    printed = run(BUILD / "gpt2", products, steps,
                   env=os.environ | {"PIPE_PTX_COUNTS": str(file), "PIPE_PTX_BLOCKS": str(blocks),
                                     "LD_LIBRARY_PATH": str(BUILD / "library")})
     return cost_model.read_counts(file.read_text().splitlines()), [line.split() for line in printed.splitlines()]
@@ -119,8 +119,9 @@ def main():
     listing = sass.kernels(run(nvdisasm, "-c", BUILD / "gpt2.cubin")) if nvdisasm else None
     print(run(nvcc, "--version").splitlines()[-2], "| instructions of loops and generic stores are those of",
           "SASS" if listing else "PTX: there is no nvdisasm")
-    two, printed = execute(2, arguments.blocks)
-    rows = cost_model.per_step(two, execute(1, arguments.blocks)[0])
+    two, printed = execute("library", 2, arguments.blocks)
+    rows = cost_model.per_step(two, execute("library", 1, arguments.blocks)[0])
+    own = execute("own", 1, 4)[0]  # all products by own kernels: the plan may leave them none
 
     told = {line[0]: int(line[1]) for line in printed if line[0] in ("tokens", "micro_batches")}
     micro_batches = told["micro_batches"]
@@ -139,7 +140,7 @@ def main():
     attention = ("attention_key_gradients", "attention_query_gradients")
     figures = {
         "gpt2_launches_per_micro_batch": f"{launches / micro_batches:.0f}",
-        "contraction_hmma_share": f"{1 / per_product(listing, rows, ['contraction_tiles'], cost_model.issued):.3f}",
+        "contraction_hmma_share": f"{1 / per_product(listing, own, ['contraction_tiles'], cost_model.issued):.3f}",
         "attention_forward_instructions_per_hmma": f"{per_product(listing, rows, ['attention_forward'], cost_model.issued):.2f}",
         "attention_backward_instructions_per_hmma": f"{per_product(listing, rows, attention, cost_model.issued):.2f}",
         "cross_entropy_instructions_per_element": f"{32 * sum(cost_model.issued(row) for row in loss) / LOGITS / len(loss):.1f}",

@@ -28,6 +28,8 @@ FAMILIES = {
     "attention_query_gradients": [MULTIPLIES, COPIES],
     "norm_kernel": [LOADS, STORES],
     "norm_gradient_kernel": [LOADS, STORES],
+    "norm_gradients_kernel": [LOADS, STORES],
+    "norm_sums_kernel": [LOADS, STORES],
     "cross_entropy_kernel": [LOADS, STORES],
     "column_sums_kernel": [LOADS, STORES],
     "lookup_kernel": [LOADS, STORES],

@@ -8,7 +8,7 @@
 
 #include <pipe/backend/backend.hpp>
 #include <pipe/backend/cuda/matmul/matmul_option.hpp>
-#include <pipe/backend/cuda/narrow_mlp/chain_rule.hpp>
+#include <pipe/backend/cuda/chain_rules.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/layers.hpp>
@@ -118,12 +118,11 @@ struct Cuda {
       return std::type_identity<detail::nothing_wrong>{};
   }
 
-  /// Narrow layers run together; not where all products are to be cuBLASLt's, whose bits are its
-  /// own.
+  /// The gradients of a norm run together, and so do narrow layers; these not where all products
+  /// are to be cuBLASLt's, whose bits are its own.
   template <class Precision, class Products>
-  using chains =
-      std::conditional_t<detail::needs_cublaslt(Products::products), detail::no_chains,
-                         cuda::narrow_chains<typename Precision::value, Precision::product>>;
+  using chains = cuda::chains_of_launches<typename Precision::value, Precision::product,
+                                          !detail::needs_cublaslt(Products::products)>;
 
   /// A kernel is not shared out among threads of the host.
   static constexpr int parts_for(detail::group const&, int, int) { return 1; }

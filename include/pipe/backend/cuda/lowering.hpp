@@ -17,6 +17,7 @@
 #include <pipe/backend/cuda/rows/lookup.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
 #include <pipe/backend/cuda/narrow_mlp/narrow_mlp.hpp>
+#include <pipe/backend/cuda/rows/norm_gradients.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>
 #include <pipe/backend/cuda/rows/pool.hpp>
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
@@ -37,6 +38,18 @@ template <class P, int C>
 struct chain_of {
   static constexpr detail::chain_kernel value = P::chain_kernels()[C];
 };
+/// The kernels of a chain of launches: of a norm's gradients, or of narrow layers. Constant: a type
+/// with the chain_kernel as its `value`.
+template <class P, class Constant>
+constexpr auto lower_chain() {
+  constexpr detail::chain_kernel k = Constant::value;
+  if constexpr (group_of<P, k.groups[0]>::value.anchor == op_kind::norm_parameter_gradient)
+    return norm_gradients<P, k.groups[0], k.groups[1]>{};
+  else
+    return lowered_narrow_chain<P, Constant>{};
+}
+template <class P, class Constant>
+using lowered_chain = decltype(lower_chain<P, Constant>());
 /// The kernels of chain C of compiled pipeline P.
 template <class P, int C>
 using chain_kernels = lowered_chain<source_of<P>, chain_of<P, C>>;

@@ -67,7 +67,7 @@ constexpr auto narrow_mlp_of(std::integer_sequence<int, I...>) {
   return narrow_mlp<P, k.form, k.dropped, k.groups[I]...>{};
 }
 template <class P, class Constant>
-using lowered_chain =
+using lowered_narrow_chain =
     decltype(narrow_mlp_of<P, Constant>(std::make_integer_sequence<int, Constant::value.count>{}));
 
 }  // namespace pp::cuda

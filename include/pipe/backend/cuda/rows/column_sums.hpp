@@ -290,10 +290,4 @@ struct kernel_of<op_kind::row_bias_gradient> {
   using list = kernel_list<column_sums_kernel<row_bias_source<P, G>>>;
 };
 
-template <>
-struct kernel_of<op_kind::norm_parameter_gradient> {
-  template <class P, int G>
-  using list = kernel_list<column_sums_kernel<norm_parameter_source<P, G>>>;
-};
-
 }  // namespace pp::cuda

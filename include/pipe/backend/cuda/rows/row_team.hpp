@@ -11,6 +11,7 @@
 
 #include <pipe/backend/cuda/block/vectors.hpp>
 #include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/rows/row_division.hpp>
 
 namespace pp::cuda {
 
@@ -21,26 +22,17 @@ namespace pp::cuda {
 ///        access
 template <class T, int Columns, int Bytes>
 struct row_team {
-  static constexpr int each = access_width<T>(Columns), pieces = Columns / each;
-
+  static constexpr row_division division = row_division::of(Columns, int(sizeof(T)), Bytes);
+  static constexpr int each = division.each, pieces = division.pieces,
+                       piece_bytes = division.piece_bytes, most_threads = division.most_threads,
+                       most_bytes = division.most_bytes;
   PIPE_HD static constexpr int turns_of(int team) { return (pieces + team - 1) / team; }
-  /// Of a piece: a register has four.
-  static constexpr int piece_bytes = each * Bytes > 4 ? each* Bytes : 4;
-  /// Bytes that a thread of a team would have to keep, and may keep.
-  static constexpr int bytes_of_row(int team) { return turns_of(team) * piece_bytes; }
-  static constexpr int most_threads = 512, most_bytes = 128;
-  static constexpr int smallest() {
-    int team = 1;
-    while (team < warp_size && team < pieces) team *= 2;
-    while (team < most_threads && bytes_of_row(team) > most_bytes) team *= 2;
-    return team;
-  }
 
   /// Threads of a team.
-  static constexpr int size = smallest();
+  static constexpr int size = division.size;
   /// Whether the threads of a team can keep a row; if not, a thread keeps its first `kept` pieces,
   /// and has the others `spare` at a time.
-  static constexpr bool keeps = bytes_of_row(size) <= most_bytes;
+  static constexpr bool keeps = division.keeps();
   static constexpr int slots = keeps ? turns_of(size) : (most_bytes - 16) / piece_bytes;
   static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
 

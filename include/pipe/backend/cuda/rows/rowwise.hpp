@@ -181,6 +181,22 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
     }
   }
 
+  /// A scaled piece, added to the sums.
+  PIPE_HD PIPE_INLINE static void add(state& mine, int slot) {
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
+      mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
+    }
+  }
+  /// dx of a scaled piece, from the sums of its row.
+  PIPE_HD PIPE_INLINE static void finish_piece(state const& mine, int slot, float (&dx)[each]) {
+    float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i)
+      dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+  }
+
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int thread, state& mine) {
@@ -192,11 +208,7 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
           thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
           [&](int slot, int column) {
             scale(a, row, column, mine, slot);
-            PIPE_UNROLL
-            for (int i = 0; i < each; ++i) {
-              if constexpr (has_mean) mine.sum[0] += mine.g[slot][i];
-              mine.sum[1] += mine.g[slot][i] * mine.xhat[slot][i];
-            }
+            add(mine, slot);
           });
     });
     team::reduce(
@@ -205,15 +217,12 @@ struct norm_gradient_kernel : row_kernel<P, G, 2> {
     block.part([&](int thread, state& mine) {
       extent const row = team::row(block, thread);
       if (row >= rows) return;
-      float const mean_g = mine.sum[0] / float(columns), mean_gx = mine.sum[1] / float(columns);
       team::for_pieces(
           thread, [&](int slot, int column) { read(a, row, column, mine, slot); },
           [&](int slot, int column) {
             if (slot >= team::kept) scale(a, row, column, mine, slot);
             float dx[each];
-            PIPE_UNROLL
-            for (int i = 0; i < each; ++i)
-              dx[i] = (mine.g[slot][i] - mean_g - mine.xhat[slot][i] * mean_gx) * mine.rstd;
+            finish_piece(mine, slot, dx);
             finish<P, G, each>(a, row, column, dx);
           });
     });

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// All gradients of a norm in one pass: that of its input, row by row, and those of its scale and
+// shift, which are sums over all rows. A block has a chunk of rows and goes through them with its
+// teams, whose threads keep the sums of their columns in registers; the last blocks add the chunks.
+// Alone, the sums are made by the same code, so that it changes no bit whether a schedule runs them
+// together with the gradient of the input.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/rows/column_sums.hpp>
+#include <pipe/backend/cuda/rows/rowwise.hpp>
+
+namespace pp::cuda {
+
+/// a * b + c, rounded once: the compiler has no choice to make, which might differ between kernels.
+PIPE_HD PIPE_INLINE float multiply_add(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fmaf_rn(a, b, c);
+#else
+  return std::fma(a, b, c);
+#endif
+}
+
+/// The sums of columns that blocks hand on in two rounds: the last block of `near` neighbours adds
+/// what these leave, and the last of those adds the rest, each in order.
+///
+/// shape: parts (parts, Columns) in the workspace -> sums (Columns)
+/// law:   the order of the sum depends on the shape alone
+/// cost:  the last blocks read about 2 sqrt(parts) parts one after the other
+struct sum_tree {
+  extent parts, near, groups;
+  static constexpr sum_tree of(extent parts) {
+    extent near = 1;
+    while (near * near < parts) ++near;
+    return {parts, near, (parts + near - 1) / near};
+  }
+};
+
+/// The division of R rows among blocks: chunks of `turns` rows for each team.
+struct row_chunks {
+  extent turns, rows, count;
+  static constexpr row_chunks of(extent rows, int teams) {
+    constexpr extent most = 640, least_turns = 4;  // blocks enough for any GPU; rows for a block
+    row_chunks c{(rows + most * teams - 1) / (most * teams), 0, 0};
+    if (c.turns < least_turns) c.turns = least_turns;
+    c.rows = c.turns * teams;
+    c.count = (rows + c.rows - 1) / c.rows;
+    return c;
+  }
+};
+
+/// What a thread keeps of the gradient of a norm's input, of group G of P; nothing without it, -1.
+template <class P, int G>
+struct norm_input_gradient {
+  using kernel = norm_gradient_kernel<P, G>;
+  using seconds = typename chain<P, G, true>::template seconds<kernel::each>;
+  struct state : kernel::state {
+    seconds z[kernel::team::slots];
+  };
+};
+template <class P>
+struct norm_input_gradient<P, -1> {
+  struct state {};
+};
+
+/// dgamma += sum over rows of dy * xhat, dbeta += sum of dy, by group Sums of P; and, by group
+/// Input, dx as norm_gradient_kernel makes it, or nothing if Input is -1.
+///
+/// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C), either of which may be absent;
+///        parts (chunks, sums, C) in the workspace
+/// law:   a thread adds the rows of its team in order, then teams are added in order, then chunks
+///        as sum_tree says; accumulate adds the finished sum once
+/// work:  a block has a chunk of rows, a team a row at a time
+/// needs: a team keeps a row in registers, see divide_norm_row(); wider ones are column_sums
+/// cost:  every row is read once, which bounds the speed
+template <class P, int Sums, int Input>
+struct norm_rows {
+  using T = typename P::element;
+  static constexpr detail::group of_sums = group_of<P, Sums>::value;
+  static constexpr int gamma = of_sums.out[0], beta = of_sums.out[1];
+  static constexpr int sums = (gamma >= 0) + (beta >= 0);
+  static constexpr int columns = of_sums.columns;
+  static constexpr extent rows = extent(of_sums.rows) * P::samples;
+  static constexpr bool makes_input = Input >= 0;
+  using team = row_team<T, columns, 2 * int(sizeof(float))>;
+  static constexpr int threads = team::threads, each = team::each, slots = team::slots;
+  static constexpr row_chunks chunks = row_chunks::of(rows, team::teams);
+  static constexpr sum_tree tree = sum_tree::of(chunks.count);
+  static constexpr int width = sums * columns;  // floats of a part
+  static constexpr long workspace_bytes =
+      chunks.count == 1 ? 0 : long(chunks.count + tree.groups) * width * long(sizeof(float));
+  static_assert(tree.groups < most_tickets);
+
+  using input = norm_input_gradient<P, Input>;
+  struct state : input::state {
+    float total[sums][slots][each];
+  };
+  struct shared {
+    float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, by turns
+    float total[team::teams > 1 ? team::teams : 1][team::teams > 1 ? width : 1];
+    bool is_last;
+  };
+
+  /// s: the operands of group Sums; g: of group Input.
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& s, arguments const& g) {
+    block.part([&](int, state& mine) {
+      PIPE_UNROLL
+      for (int k = 0; k < sums; ++k) {
+        PIPE_UNROLL
+        for (int slot = 0; slot < slots; ++slot) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) mine.total[k][slot][i] = 0;
+        }
+      }
+    });
+    for (int turn = 0; turn < chunks.turns; ++turn) {
+      extent const first = block.index() * chunks.rows + extent(turn) * team::teams;
+      if (first >= rows) break;
+      if constexpr (makes_input)
+        both(block, g, first, turn % 2);
+      else
+        block.part([&](int thread, state& mine) {
+          extent const row = first + thread / team::size;
+          if (row < rows)
+            team::for_kept(thread, [&](int slot, int column) {
+              float dy[each], x[each], xhat[each];
+              load<each>(s.at<T const>(of_sums.in[0]) + row * columns + column, dy);
+              if constexpr (gamma >= 0) {
+                load<each>(s.at<T const>(of_sums.in[1]) + row * columns + column, x);
+                normalise(s, row, x, xhat);
+              }
+              add(mine, slot, dy, xhat);
+            });
+        });
+    }
+    leave_part(block, s);
+  }
+
+ private:
+  PIPE_HD PIPE_INLINE static void normalise(arguments const& s, extent row, float const (&x)[each],
+                                            float (&xhat)[each]) {
+    float statistics[2];
+    load<2>(s.at<float const>(of_sums.in[2]) + 2 * row, statistics);
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i) xhat[i] = (x[i] - statistics[0]) * statistics[1];
+  }
+  PIPE_HD PIPE_INLINE static void add(state& mine, int slot, float const (&dy)[each],
+                                      float const (&xhat)[each]) {
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if constexpr (gamma >= 0)
+        mine.total[0][slot][i] = multiply_add(dy[i], xhat[i], mine.total[0][slot][i]);
+      if constexpr (beta >= 0) mine.total[sums - 1][slot][i] += dy[i];
+    }
+  }
+
+  /// A row for each team: into the sums, and its dx.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void both(Block& block, arguments const& g, extent first, int room) {
+    using kernel = typename input::kernel;
+    using after = chain<P, Input, true>;
+    block.part([&](int thread, state& mine) {
+      extent const row = first + thread / team::size;
+      mine.sum[0] = mine.sum[1] = 0;
+      if (row >= rows) return;
+      team::for_kept(thread, [&](int slot, int column) {
+        kernel::read(g, row, column, mine, slot);
+        after::template fetch<each>(g, row, column, mine.z[slot]);
+      });
+      team::for_kept(thread, [&](int slot, int column) {
+        float dy[each];
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) dy[i] = mine.g[slot][i];
+        kernel::scale(g, row, column, mine, slot);
+        add(mine, slot, dy, mine.xhat[slot]);
+        kernel::add(mine, slot);
+      });
+    });
+    team::reduce(
+        block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
+        block.shared().rooms[room]);
+    block.part([&](int thread, state& mine) {
+      extent const row = first + thread / team::size;
+      if (row >= rows) return;
+      team::for_kept(thread, [&](int slot, int column) {
+        float dx[each];
+        kernel::finish_piece(mine, slot, dx);
+        finish<P, Input, each>(g, row, column, dx, mine.z[slot]);
+      });
+    });
+  }
+
+  PIPE_HD PIPE_INLINE static float* part_at(arguments const& s, extent part) {
+    return static_cast<float*>(s.workspace) + part * width;
+  }
+  /// The sums of the block's teams, to its part of the workspace or to where they belong; then
+  /// those of other blocks, if it is the last.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void leave_part(Block& block, arguments const& s) {
+    auto const take = [&](int k, int column, float(&v)[each]) {
+      if constexpr (chunks.count > 1)
+        save<each>(part_at(s, block.index()) + k * columns + column, v);
+      else
+        keep(s, k, column, v);
+    };
+    if constexpr (team::teams == 1) {
+      block.part([&](int thread, state& mine) {
+        for_totals(thread,
+                   [&](int k, int slot, int column) { take(k, column, mine.total[k][slot]); });
+      });
+    } else {
+      block.phase([&](int thread, state& mine) {
+        for_totals(thread, [&](int k, int slot, int column) {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i)
+            block.shared().total[thread / team::size][k * columns + column + i] =
+                mine.total[k][slot][i];
+        });
+      });
+      block.part([&](int thread, state&) {
+        for (int at = thread * each; at < width; at += threads * each) {
+          float v[each];
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) v[i] = block.shared().total[0][at + i];
+          for (int t = 1; t < team::teams; ++t) {
+            PIPE_UNROLL
+            for (int i = 0; i < each; ++i) v[i] += block.shared().total[t][at + i];
+          }
+          take(at / columns, at % columns, v);
+        }
+      });
+    }
+    if constexpr (chunks.count > 1) {
+      extent const group = block.index() / tree.near, begin = group * tree.near,
+                   end = begin + tree.near < tree.parts ? begin + tree.near : extent(tree.parts);
+      if (!is_last_block(block, s.tickets + group, unsigned(end - begin), block.shared().is_last))
+        return;
+      add_parts(block, s, begin, end, [&](int at, float(&v)[each]) {
+        save<each>(part_at(s, tree.parts + group) + at, v);
+      });
+      if (!is_last_block(block, s.tickets + tree.groups, unsigned(tree.groups),
+                         block.shared().is_last))
+        return;
+      add_parts(block, s, tree.parts, tree.parts + tree.groups,
+                [&](int at, float(&v)[each]) { keep(s, at / columns, at % columns, v); });
+    }
+  }
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_totals(int thread, F f) {
+    team::for_kept(thread, [&](int slot, int column) {
+      PIPE_UNROLL
+      for (int k = 0; k < sums; ++k) f(k, slot, column);
+    });
+  }
+  /// f(place, sum) of parts [begin, end), added in order; several are on their way at once.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void add_parts(Block& block, arguments const& s, extent begin,
+                                            extent end, F f) {
+    block.part([&](int thread, state&) {
+      constexpr int together = 8;
+      for (int at = thread * each; at < width; at += threads * each) {
+        float v[each];
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) v[i] = 0;
+        extent part = begin;
+        for (; part + together <= end; part += together) {
+          float of[together][each];
+          PIPE_UNROLL
+          for (int k = 0; k < together; ++k) load<each>(part_at(s, part + k) + at, of[k]);
+          PIPE_UNROLL
+          for (int k = 0; k < together; ++k) {
+            PIPE_UNROLL
+            for (int i = 0; i < each; ++i) v[i] += of[k][i];
+          }
+        }
+        for (; part < end; ++part) {
+          float of[each];
+          load<each>(part_at(s, part) + at, of);
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) v[i] += of[i];
+        }
+        f(at, v);
+      }
+    });
+  }
+  /// A finished piece of sum k.
+  PIPE_HD PIPE_INLINE static void keep(arguments const& s, int k, int column, float (&v)[each]) {
+    float* const to = s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column;
+    if (s.accumulate) {
+      float before[each];
+      load<each>(to, before);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) v[i] = before[i] + v[i];
+    }
+    save<each>(to, v);
+  }
+};
+
+/// The sums alone.
+template <class P, int G>
+struct norm_sums_kernel : norm_rows<P, G, -1> {
+  using base = norm_rows<P, G, -1>;
+  static constexpr extent blocks = base::chunks.count;
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    base::run(block, a, a);
+  }
+};
+
+/// The operands of both groups of a norm's gradients.
+struct norm_arguments {
+  arguments sums, input;
+};
+/// The sums and the gradient of the input, as one launch.
+template <class P, int Sums, int Input>
+struct norm_gradients_kernel : norm_rows<P, Sums, Input> {
+  using base = norm_rows<P, Sums, Input>;
+  using arguments = norm_arguments;
+  static constexpr extent blocks(arguments const&) { return base::chunks.count; }
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    base::run(block, a.sums, a.input);
+  }
+};
+
+template <class P, int G>
+constexpr auto lower_norm_sums() {
+  if constexpr (divide_norm_row(group_of<P, G>::value.columns, int(sizeof(typename P::element)))
+                    .keeps())
+    return kernel_list<norm_sums_kernel<P, G>>{};
+  else
+    return kernel_list<column_sums_kernel<norm_parameter_source<P, G>>>{};
+}
+template <>
+struct kernel_of<op_kind::norm_parameter_gradient> {
+  template <class P, int G>
+  using list = decltype(lower_norm_sums<P, G>());
+};
+
+/// A chain of the two launches of a norm's gradients.
+template <class P, int Sums, int Input>
+struct norm_gradients {
+  static constexpr int launches = 2;
+  using kernel = norm_gradients_kernel<P, Sums, Input>;
+  using arguments = norm_arguments;
+  static constexpr auto kernels() { return kernel_list<kernel>{}; }
+  static constexpr long workspace_bytes = kernel::workspace_bytes;
+
+  /// The arguments of the kernel: `each` with the operands of both launches, one after the other.
+  static arguments pack(cuda::arguments const& each, void* const* slot) {
+    arguments a{each, each};
+    for (int i = 0; i < group_of<P, Sums>::value.slots; ++i) a.sums.slot[i] = *slot++;
+    for (int i = 0; i < group_of<P, Input>::value.slots; ++i) a.input.slot[i] = *slot++;
+    return a;
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How many threads share a row whose elements they keep in registers.
+#pragma once
+
+#include <pipe/backend/cuda/block/block.hpp>
+
+namespace pp::cuda {
+
+/// The division of a row among threads: accesses of `each` elements, `pieces` of them, for a team
+/// of `size` threads, each of which keeps `bytes` bytes of an element in registers.
+struct row_division {
+  static constexpr int most_threads = 512, most_bytes = 128;
+  int each, pieces, piece_bytes, size;
+
+  PIPE_HD constexpr int turns_of(int team) const { return (pieces + team - 1) / team; }
+  /// Whether the threads of the team can keep a row.
+  constexpr bool keeps() const { return turns_of(size) * piece_bytes <= most_bytes; }
+
+  /// element_bytes: of an element in memory, where an access has up to 16
+  static constexpr row_division of(int columns, int element_bytes, int bytes) {
+    int each = 16 / element_bytes;
+    while (columns % each != 0) each /= 2;
+    // A register has four bytes.
+    row_division d{each, columns / each, each * bytes > 4 ? each * bytes : 4, 1};
+    while (d.size < warp_size && d.size < d.pieces) d.size *= 2;
+    while (d.size < most_threads && !d.keeps()) d.size *= 2;
+    return d;
+  }
+};
+
+/// Of a row of a norm's gradients: g and xhat are kept.
+constexpr row_division divide_norm_row(int columns, int element_bytes) {
+  return row_division::of(columns, element_bytes, 2 * int(sizeof(float)));
+}
+
+}  // namespace pp::cuda
