@@ -27,8 +27,9 @@ struct product {
       g.out[0] = 2;
     } else {
       g.epilogue.push_back({op_kind::bias, 0, 3, -1});
-      g.epilogue.push_back(After == after::bias_and_gelu ? detail::step{op_kind::map, 0, -1, 2}
-                                                         : detail::step{op_kind::add, 0, 4, 2});
+      g.epilogue.push_back(After == after::bias_and_gelu
+                               ? detail::step{op_kind::map, 0, -1, 2, false}
+                               : detail::step{op_kind::add, 0, 4, 2, false});
     }
     return g;
   }

@@ -37,7 +37,7 @@ struct builder {
     return *this;
   }
   constexpr builder& bias_gradient() {
-    g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, take()});
+    g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, take(), false});
     return *this;
   }
   /// The second operand is the transpose of a parameter.
@@ -55,7 +55,7 @@ struct builder {
     return *this;
   }
   constexpr detail::step make(op_kind kind, int leaf, bool stored) {
-    detail::step s{kind, short(leaf), -1, -1};
+    detail::step s{kind, short(leaf), -1, -1, false};
     if (kind != op_kind::map) s.slot = take();
     if (stored) s.store = take();
     return s;

@@ -40,10 +40,10 @@ struct one_product {
     g.in[0] = 0, g.in[1] = 1;
     if (IsWeight) {
       g.out[0] = 2;
-      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3});
+      g.prologue.push_back(detail::step{op_kind::bias_gradient, 0, -1, 3, false});
     } else {
-      g.epilogue.push_back(detail::step{op_kind::bias, 0, 2, -1});
-      g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3});
+      g.epilogue.push_back(detail::step{op_kind::bias, 0, 2, -1, false});
+      g.epilogue.push_back(detail::step{op_kind::map, 0, -1, 3, false});
     }
     g.slots = 4;
     return g;

@@ -16,10 +16,12 @@ namespace pp::detail {
 /// launch's operand list.
 struct step {
   op_kind kind;
-  short leaf;              // of a map: the layer type with its formula
-  signed char slot;        // second operand, or -1
-  signed char store;       // the slot to which v is stored after this step, or -1
-  bool is_joined = false;  // one with the product before it: see joined_ops.hpp
+  short leaf;         // of a map: the layer type with its formula
+  signed char slot;   // second operand, or -1
+  signed char store;  // the slot to which v is stored after this step, or -1
+  bool is_joined;     // one with the product before it: see joined_ops.hpp
+  // No default initialisers: nvcc's front end takes elements of an array with them for
+  // uninitialised.
   friend constexpr bool operator==(step const&, step const&) = default;
 };
 
