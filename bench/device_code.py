@@ -125,7 +125,7 @@ def main():
 
     told = {line[0]: int(line[1]) for line in printed if line[0] in ("tokens", "micro_batches")}
     micro_batches = told["micro_batches"]
-    products = [(int(line[2]) * micro_batches, int(line[7])) for line in printed if line[0] == "product" and line[6] == "library"]
+    products = [(int(line[2]) * micro_batches, int(line[7]), int(line[8])) for line in printed if line[0] == "product" and line[6] == "library"]
     parts = cost_model.expected(rows, products, families.family_of)
     total = sum(part.microseconds for part in parts.values())
     print(f"a step of {told['tokens']} tokens in {micro_batches} micro-batches, as the cost model expects it on an H200:")

@@ -3,7 +3,7 @@
 
 A kernel takes as long as the resource that it uses longest: issue slots, tensor cores, shared memory, the level-2 cache (kernels that
 multiply tiles, which read each operand many times) or device memory (all others). The busiest multiprocessor decides; to each launch its
-start is added. A matrix product of cuBLASLt takes the clocks that the plan of the program expects. No GPU has run this: the constants are
+start is added. A matrix product of cuBLASLt takes the clocks that the plan of the program expects, or what its operands take of memory. No GPU has run this: the constants are
 published or typical figures, named in one table, to be fitted once.
 """
 import csv
@@ -99,13 +99,15 @@ class Part:
 
 
 def expected(rows, library_products, family_of, gpu=Gpu()):
-    """{family: Part} of a step. rows: of per_step; library_products: [(launches of a step, clocks of each)]."""
+    """{family: Part} of a step. rows: of per_step; library_products: [(launches of a step, clocks, bytes of each)]."""
     parts = {}
     for row in rows:
         times = microseconds_of(row, gpu)
         limit = max(times, key=times.get)
         family = family_of(row["kernel"]) or "other"
         parts.setdefault(family, Part()).add(row["launches"], times[limit] + gpu.start_us, limit)
-    for launches, clocks in library_products:
-        parts.setdefault("cuBLASLt", Part()).add(launches, clocks / gpu.clocks_per_us + gpu.start_us, "its plan")
+    for launches, clocks, moved in library_products:
+        planned, memory = clocks / gpu.clocks_per_us, moved / gpu.memory_bytes
+        limit = "its plan" if planned > memory else "memory"
+        parts.setdefault("cuBLASLt", Part()).add(launches, max(planned, memory) + gpu.start_us, limit)
     return parts

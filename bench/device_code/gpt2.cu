@@ -10,17 +10,29 @@
 
 namespace {
 
-/// `product GROUP LAUNCHES ROWS COLUMNS INNER library|own CLOCKS`: launches of a micro-batch;
-/// clocks that the plan expects of cuBLASLt.
+/// Bytes that cuBLASLt reads and writes for group G.
+template <class Source, int G>
+constexpr long bytes_of_call() {
+  constexpr pp::cuda::blas_product p = pp::cuda::describe_blas_product<Source, G>();
+  constexpr auto bytes = pp::cuda::operand_bytes<Source, G>();
+  long all = p.accumulates ? bytes[p.d] : 0;
+  for (int const slot : {p.a, p.b, p.c, p.d, p.bias, p.aux})
+    if (slot >= 0) all += bytes[slot];
+  return all;
+}
+
+/// `product GROUP LAUNCHES ROWS COLUMNS INNER library|own CLOCKS BYTES`: launches of a micro-batch;
+/// clocks that the plan expects of cuBLASLt, and bytes that it moves.
 template <class Source, int G>
 void print_product(int launches) {
   if constexpr (pp::detail::is_contraction(pp::cuda::group_of<Source, G>::value.anchor)) {
     using product = pp::cuda::contraction<Source, G>;
     bool const library =
         pp::cuda::is_for_cublaslt(product::shape, product::format, product::makes_weight);
-    std::printf("product %d %d %td %td %td %s %td\n", G, launches, product::shape.rows,
+    std::printf("product %d %d %td %td %td %s %td %ld\n", G, launches, product::shape.rows,
                 product::shape.columns, product::shape.inner, library ? "library" : "own",
-                pp::cuda::blas_clocks(product::shape, product::format, true));
+                pp::cuda::blas_clocks(product::shape, product::format, true),
+                bytes_of_call<Source, G>());
   }
 }
 

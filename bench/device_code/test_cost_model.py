@@ -48,12 +48,13 @@ class CostModel(unittest.TestCase):
 
     def test_parts_add_up(self):
         rows = [row("a", launches=2, load_sectors=10**6), row("b", launches=1, floating=10**8)]
-        parts = cost_model.expected(rows, [(3, 17550)], lambda kernel: "rows" if kernel == "a" else "")
+        parts = cost_model.expected(rows, [(3, 17550, 1000), (1, 1755, 38 * 10**6)], lambda kernel: "rows" if kernel == "a" else "")
         self.assertEqual(set(parts), {"rows", "other", "cuBLASLt"})
         self.assertEqual((parts["rows"].launches, parts["rows"].limit), (2, "memory"))
         self.assertEqual(parts["other"].limit, "issue")
         self.assertAlmostEqual(parts["rows"].microseconds, 2 * (32e6 / GPU.memory_bytes + GPU.start_us))
-        self.assertAlmostEqual(parts["cuBLASLt"].microseconds, 3 * (10 + GPU.start_us))
+        # The second one is bound by the bytes that it moves.
+        self.assertAlmostEqual(parts["cuBLASLt"].microseconds, 4 * (10 + GPU.start_us))
 
     def test_a_file_of_counts_is_read(self):
         self.assertEqual(cost_model.read_counts(["kernel\tgrid\tlaunches\n", "k\t12\t3\n"]), [{"kernel": "k", "grid": 12, "launches": 3}])

@@ -50,13 +50,14 @@ using passes = Pipeline<Mlp, PortableHost, RecomputeAll, MicroBatchSize<4>>::com
 
 /// The chains of a list, found by the program.
 template <class Rule>
-std::vector<detail::launch_chain> found(Rule const& rule, detail::unplaced_program const& p) {
+std::vector<detail::launch_chain> found(Rule const& rule, detail::unplaced_program const& p,
+                                        bool* alone) {
   std::vector<detail::launch_chain> all(static_cast<std::size_t>(p.size()));
   detail::sink<detail::launch_chain> to{all.data()};
   std::array<bool, passes::groups> may_join{};
   for (int g = 0; g < passes::groups; ++g)
     may_join[std::size_t(g)] = rule.may_join(passes::shapes[g], passes::samples);
-  detail::find_chains(rule, may_join.data(), p, to);
+  detail::find_chains(rule, may_join.data(), p, to, alone);
   all.resize(std::size_t(to.count));
   return all;
 }
@@ -66,7 +67,8 @@ void holds() {
   using with = passes::programs<0, Drops, Chains>;
   using without = passes::programs<0, Drops>;
   detail::unplaced_program const p = with::template unplaced<Which>;
-  std::vector<detail::launch_chain> const chains = found(Chains::rule, p);
+  std::array<bool, passes::groups> alone{};
+  std::vector<detail::launch_chain> const chains = found(Chains::rule, p, alone.data());
   REQUIRE(int(chains.size()) == with::template chains<Which>.count);
   int end = 0, joined = 0;
   for (std::size_t c = 0; c < chains.size(); ++c) {
@@ -87,6 +89,16 @@ void holds() {
     CHECK(l.first == operands);
     operands += l.count;
     numbered += l.group >= 1000;
+    // Every group that is launched by itself is known, and no other.
+    if (l.group < passes::groups) {
+      CHECK(alone[std::size_t(l.group)]);
+      CHECK(with::chain_list.alone[l.group]);
+    }
+  }
+  for (int g = 0; g < passes::groups; ++g) {
+    bool is_launched = false;
+    for (launch const& l : few.items) is_launched = is_launched || l.group == g;
+    CHECK(alone[std::size_t(g)] == is_launched);
   }
   CHECK(operands == few.operands.size());
   CHECK(numbered == int(chains.size()));

@@ -64,17 +64,19 @@ struct no_chains {
 /// Finds the chains of a program: from left to right, the longest chain at each launch.
 ///
 /// may_join: by number of the group, what the rule says of it
+/// alone:    by number of the group, set where a launch of it is in no chain
 /// law:      chains do not overlap and are in the order of the program
 template <class Rule>
 constexpr void find_chains(Rule const& rule, bool const* may_join, unplaced_program const& p,
-                           sink<launch_chain>& chains) {
+                           sink<launch_chain>& chains, bool* alone) {
   for (int i = 0; i < p.size();) {
-    if (!may_join[p.group_of(i)]) {
-      ++i;
-      continue;
-    }
-    launch_chain const c = rule.longest(p, i);
-    if (c.count > 1) chains.push_back(c);
+    int const group = p.group_of(i);
+    launch_chain c{i, 1, 0};
+    if (may_join[group]) c = rule.longest(p, i);
+    if (c.count > 1)
+      chains.push_back(c);
+    else
+      alone[group] = true;
     i += c.count;
   }
 }

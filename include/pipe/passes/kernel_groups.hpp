@@ -15,7 +15,7 @@ namespace pp::detail {
 struct kernel_lists {
   ops_by_list ops;
   /// The counts that the list was fused by: describe() must see the same, or stores would differ.
-  per_op_list<int const*> uses;     // by value
+  per_op_list<int const*> uses;  // by value
   per_op_list<fused_view> fused;
   bool const* read_once = nullptr;  // by value, see joins_product()
 

@@ -70,6 +70,7 @@ struct stage_programs {
   template <int Most>
   struct chain_memory {
     list<launch_chain, Most> items;
+    list<bool, Chains::any ? C::groups : 0> alone;  // by group, whether a launch is in no chain
     int first[program_count]{}, count[program_count]{};
     int all = 0;
   };
@@ -88,7 +89,7 @@ struct stage_programs {
       for (int i = 0; i < run.count; ++i) {
         int const p = int(run[i]);
         found.first[p] = to.count;
-        find_chains(Chains::rule, may_join.items, unplaced_of(run[i]), to);
+        find_chains(Chains::rule, may_join.items, unplaced_of(run[i]), to, found.alone.items);
         found.count[p] = to.count - found.first[p];
       }
       found.all = to.count;

@@ -61,7 +61,7 @@ class cuda_launches {
  public:
   explicit cuda_launches([[maybe_unused]] cudaDeviceProp const& device) {
     [&]<int... G>(std::integer_sequence<int, G...>) {
-      (decide<G>(), ...);
+      (decide<G, P::is_launched_alone(G)>(), ...);
     }(std::make_integer_sequence<int, P::groups>{});
     [&]<int... C>(std::integer_sequence<int, C...>) {
       (prepare_chain<C>(device), ...);
@@ -101,15 +101,20 @@ class cuda_launches {
   }
 
   /// Chooses the launch of group G. cuBLASLt is used if the option asks for it, it is installed, it
-  /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are.
-  template <int G>
+  /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are. A
+  /// group that only chains run has none.
+  template <int G, bool IsLaunched>
   void decide() {
+    products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
+    if constexpr (IsLaunched) prepare_group<G>();
+  }
+  template <int G>
+  void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
     cuda::prepare_kernels(cuda::lowered<source, G>{});
     groups_[G] = {&cuda::launch_group<source, G>, nullptr,
                   cuda::count_of(cuda::lowered<source, G>{})};
-    products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (policy != product_policy::own) {
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
       if (use_cublaslt<G, true>()) return;

@@ -21,15 +21,21 @@ constexpr int position_of(chain_kernel const& x, view<chain_kernel> items) {
 /// The distinct chain kernels of Work, a pipeline_schedule, in order of first use.
 template <class Work>
 class chain_table {
+  /// Calls visit.operator()<Programs>() for every stage, twice if micro-batches differ in what they
+  /// keep.
+  template <class Visit>
+  static constexpr void each_stage(Visit visit) {
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      if constexpr (Work::some_keep)
+        (visit.template operator()<typename Work::template programs<S, false>>(), ...);
+      if constexpr (Work::some_drop)
+        (visit.template operator()<typename Work::template programs<S, true>>(), ...);
+    }(std::make_integer_sequence<int, Work::stages>{});
+  }
   /// Calls visit.operator()<Programs, P>() for every program of every stage.
   template <class Visit>
   static constexpr void each_program(Visit visit) {
-    [&]<int... S>(std::integer_sequence<int, S...>) {
-      if constexpr (Work::some_keep)
-        (each_of<typename Work::template programs<S, false>>(visit), ...);
-      if constexpr (Work::some_drop)
-        (each_of<typename Work::template programs<S, true>>(visit), ...);
-    }(std::make_integer_sequence<int, Work::stages>{});
+    each_stage([&]<class Programs>() { each_of<Programs>(visit); });
   }
   /// Calls visit for the programs of one stage: forward, backward and, if backward is split, W.
   template <class Programs, class Visit>
@@ -65,6 +71,15 @@ class chain_table {
 
  public:
   static constexpr view<chain_kernel> kernels{distinct.items.items, distinct.count};
+  /// By kernel group, whether some launch of it is in no chain: only these need kernels of their
+  /// own.
+  static constexpr auto alone = [](auto...) {
+    list<bool, Work::passes::groups> is;
+    each_stage([&]<class Programs>() {
+      for (int g = 0; g < is.size(); ++g) is[g] = is[g] || Programs::chain_list.alone[g];
+    });
+    return is;
+  }();
 };
 
 /// A backend's chain rule with launch numbers, for the programs of Work.

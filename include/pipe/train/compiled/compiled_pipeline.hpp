@@ -61,6 +61,8 @@ struct compiled_pipeline {
   static constexpr int group_count() { return groups; }
   /// The kernels of chains; their launch numbers follow those of the groups.
   static constexpr view<chain_kernel> chain_kernels() { return work::chain_kernels(); }
+  /// Whether group g needs kernels of its own: not if all of its launches are in chains.
+  static constexpr bool is_launched_alone(int g) { return work::is_launched_alone(g); }
   static constexpr group group_at(int g) { return passes::group_at(g); }
 
   template <int S>

@@ -82,6 +82,14 @@ struct pipeline_schedule {
       return {};
   }
 
+  /// Whether some launch of group g is in no chain.
+  static constexpr bool is_launched_alone([[maybe_unused]] int g) {
+    if constexpr (chain_rule::any)
+      return chain_table<pipeline_schedule>::alone[g];
+    else
+      return true;
+  }
+
   static constexpr view<unit_cost> costs() {
     return view<unit_cost>{passes::costs.items, passes::units};
   }
