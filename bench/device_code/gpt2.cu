@@ -42,7 +42,8 @@ void train(int steps) {
   using Trainer = pp::Pipeline<bench::Gpt2, pp::MicroBatches<2>, pp::MicroBatchSize<8>, pp::AdamW,
                                pp::BF16, Products, pp::Cuda>;
   using compiled = typename Trainer::compiled;
-  std::vector<int> launches(compiled::groups);
+  // The launches of chains have numbers above those of the groups.
+  std::vector<int> launches(std::size_t(compiled::groups + compiled::chain_kernels().count));
   for (pp::detail::program_view const& p : compiled::description().chunk[0].keeping.programs)
     for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   [&]<int... G>(std::integer_sequence<int, G...>) {
