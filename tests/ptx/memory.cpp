@@ -47,9 +47,15 @@ void shared_memory::require(std::size_t at, std::size_t bytes) const {
 
 /// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one
 /// when the warp came together between.
-bool shared_memory::clashes(int one, moment then, int thread, moment when) {
+bool shared_memory::clashes(int one, knowledge::stamp then, int thread, moment when) {
   if (one == nobody || one == thread || then.barriers != when.barriers) return false;
-  return warp_of(one) != warp_of(thread) || then.meetings == when.meetings;
+  if (one == several_warps) {
+    for (int w = 0; w < tma; ++w)
+      if (w != warp_of(thread) && when.seen[w] < then.time) return true;
+    return false;
+  }
+  if (warp_of(one) == warp_of(thread)) return then.meetings == when.meetings;
+  return when.seen[warp_of(one)] < then.time;
 }
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
