@@ -222,6 +222,13 @@ void copy_box(warp& w, instruction const& i, lanes active) {
     for (std::size_t k = c.to; k < c.to + c.bytes(); ++k)
       if (w.in->shared.is_multiplied(k))
         throw error("shared byte " + std::to_string(k) + " is copied to and still multiplied");
+    for (auto const& [what, time] : w.in->work.multiplied) {
+      auto const& [from, to] = what.second;
+      if (from < c.to + c.bytes() && c.to < to && w.seen[std::size_t(what.first)] < time)
+        throw error("shared bytes from " + std::to_string(from) +
+                    " are copied to without a barrier behind their products, of warp " +
+                    std::to_string(what.first));
+    }
     require_fenced(w, c.to, c.bytes(), "copied to");
     w.in->shared.begin_copy(c.to, c.bytes(), w.first_thread + l, w.now());
     ++w.in->work.time;
@@ -338,7 +345,7 @@ void multiply_later(warp& w, instruction const& i, lanes active) {
     if (!w.in->shared.is_written(at, 16))
       throw error("an operand at " + std::to_string(at) + " that nobody wrote");
     require_fenced(w, at, 16, "multiplied");
-    w.in->shared.read(at, 16, w.first_thread, w.now());
+    w.in->shared.check_read(at, 16, w.first_thread, w.now());
     w.in->shared.multiply_later(at, 16, 1);
   });
   for (operand const& o : i.many) {
@@ -383,11 +390,18 @@ void await_products(warp& w, instruction const& i, lanes active) {
         if (w.known[std::size_t(o.index)] != 0)
           throw error("a sum is written while it is added to");
       if (!p.is_done) run_product(w, p);
+      product::range of_a{~std::uint64_t(0), 0}, of_b = of_a;
+      int pieces = 0;
       each_operand_piece(w, p, columns_of(p), [&](matrix const&, std::uint64_t at, int, int) {
         w.in->shared.multiply_later(at, 16, -1);
+        auto& [from, to] = pieces++ < 32 ? of_a : of_b;
+        from = std::min(from, at), to = std::max(to, at + 16);
       });
+      for (product::range const& r : {of_a, of_b})
+        w.in->work.multiplied[{w.number(), r}] = w.in->work.time;
       done.push_back(p);
     }
+  ++w.in->work.time;
   w.products.erase(w.products.begin(), w.products.begin() + std::ptrdiff_t(done.size()));
   for (product const& p : done)
     for (operand const& o : p.of->many)
@@ -469,7 +483,7 @@ bool release_named_barriers(block& b, std::vector<warp>& all) {
       }
     ++b.work.time, ++b.work.progress;
     for (warp& w : all)
-      if (is_here(w)) w.seen = met, w.waits = false, some = true;
+      if (is_here(w)) w.seen = met, ++w.meetings, w.waits = false, some = true;
   }
   return some;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "program.hpp"
@@ -59,6 +60,8 @@ struct tensor_copy {
 
 /// A warp's part of a wgmma: 16 rows.
 struct product {
+  /// The bytes of an operand: from, and to.
+  using range = std::pair<std::uint64_t, std::uint64_t>;
   instruction const* of = nullptr;
   std::uint64_t a = 0, b = 0;
   bool adds = false, is_done = false;
@@ -71,6 +74,8 @@ struct async_work {
   std::uint64_t progress = 0;  // grows when something happens that another warp may wait for
   std::map<std::uint32_t, mbarrier> barriers;
   std::vector<tensor_copy> copies;
+  /// When a warp has waited for its last products of these bytes.
+  std::map<std::pair<int, product::range>, std::uint32_t> multiplied;
   clock fenced{};                           // of each warp: its last fence between proxies
   std::array<int, 32> registers_asked{};    // setmaxnreg, by warp
 };

@@ -64,8 +64,7 @@ bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
   return true;
 }
 
-unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread,
-                                         moment when) {
+void shared_memory::check_read(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
   each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k))
@@ -74,6 +73,13 @@ unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int 
       throw error("shared byte " + std::to_string(i) + " is read by thread " +
                   std::to_string(thread) + " without a barrier after thread " +
                   std::to_string(k.writer) + " wrote it");
+  });
+}
+
+unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread,
+                                         moment when) {
+  check_read(at, bytes, thread, when);
+  each_byte(at, bytes, [&](knowledge& k, std::size_t) {
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
     k.reader = std::int16_t(fresh || k.reader == thread            ? thread
                             : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))

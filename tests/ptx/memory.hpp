@@ -60,6 +60,8 @@ class shared_memory {
   /// Throws error for a byte outside, written by another thread since the last barrier, or under
   /// way.
   unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
+  /// The same, of what is read in no thread's order.
+  void check_read(std::size_t at, std::size_t bytes, int thread, moment when);
   /// Throws error for a byte outside, read or written by another thread since the last barrier, or
   /// under way.
   unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);
@@ -72,7 +74,8 @@ class shared_memory {
   /// When a byte was stored by a thread, and by which warp; false if it was not.
   bool is_stored(std::size_t at, int& warp, std::uint32_t& time) const {
     knowledge const& k = known_[at];
-    if (k.writer == nobody || k.writer >= tma_thread || k.written.barriers < begun_) return false;
+    if (k.writer == nobody || k.writer >= tma_thread || k.written.barriers < begun_ || k.is_copy)
+      return false;
     warp = warp_of(k.writer), time = k.written.time;
     return true;
   }

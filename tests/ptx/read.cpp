@@ -92,7 +92,7 @@ std::vector<statement> split(char const* text) {
       end();
     } else if (*p == ';') {
       end();
-    } else if (*p == ':') {
+    } else if (*p == ':' && p[1] != ':' && (p == text || p[-1] != ':')) {
       end(true, ':');
     } else {
       now += *p;
