@@ -9,6 +9,7 @@
 
 #include "cuda/host_roles.hpp"
 #include "cuda/ring_product.hpp"
+#include "golden/cute_layouts.hpp"
 
 using namespace pp;
 using Catch::Matchers::Contains;
@@ -26,10 +27,8 @@ double difference_of(lateness when, unsigned seed, rule_broken broken = rule_bro
   auto const a = [](int m, int k) { return (3 * m + 5 * k + m * k % 11) % 9 - 4; };
   auto const b = [](int k, int n) { return (7 * n + k + n * k % 13) % 7 - 3; };
   for (int k = 0; k < K; ++k) {
-    for (int m = 0; m < M; ++m)
-      left[A == major::k ? m * K + k : k * M + m] = T(float(a(m, k)));
-    for (int n = 0; n < N; ++n)
-      right[B == major::k ? n * K + k : k * N + n] = T(float(b(k, n)));
+    for (int m = 0; m < M; ++m) left[A == major::k ? m * K + k : k * M + m] = T(float(a(m, k)));
+    for (int n = 0; n < N; ++n) right[B == major::k ? n * K + k : k * N + n] = T(float(b(k, n)));
   }
   std::vector<float> out(std::size_t(M * N), NAN);
   hopper::arguments const args{left, right, out.data(), broken};
@@ -49,8 +48,7 @@ double difference_of(lateness when, unsigned seed, rule_broken broken = rule_bro
 void fails(rule_broken broken, lateness when, char const* with, char const* or_with = "no such") {
   INFO("rule " << int(broken) << ", lateness " << int(when));
   for (unsigned seed : {1u, 2u, 3u})
-    CHECK_THROWS_WITH(
-        (difference_of<bf16, 64, 2, 5, major::k, major::mn>(when, seed, broken)),
+    CHECK_THROWS_WITH((difference_of<bf16, 64, 2, 5, major::k, major::mn>(when, seed, broken)),
                       Contains(with) || Contains(or_with));
 }
 
@@ -82,8 +80,8 @@ TEST_CASE("a broken rule of TMA, mbarrier or wgmma is an error on the CPU", "[cu
   fails(rule_broken::unknown_barriers, lateness::at_once, "which it does not see");
   fails(rule_broken::stored_unfenced, lateness::at_once, "stored without a fence");
   for (unsigned seed : {1u, 2u})
-    CHECK((difference_of<bf16, 64, 1, 3, major::k, major::k>(
-              lateness::at_once, seed, rule_broken::other_descriptor)) != 0);
+    CHECK((difference_of<bf16, 64, 1, 3, major::k, major::k>(lateness::at_once, seed,
+                                                             rule_broken::other_descriptor)) != 0);
 }
 
 TEST_CASE("TMA pads a box beyond the matrix with zeros, and refuses wrong maps", "[cuda]") {
@@ -122,9 +120,31 @@ TEST_CASE("TMA pads a box beyond the matrix with zeros, and refuses wrong maps",
     for (int c = 0; c < 64; ++c) {
       unsigned const at = cuda::swizzled(swizzle::bytes_128, unsigned(r * 64 + c) * 2) / 2;
       bool const inside = 16 + r < 40 && 8 + c < 24;
-      float const expected =
-          inside ? float(matrix[std::size_t((16 + r) * 24 + 8 + c)]) : 0.0f;
+      float const expected = inside ? float(matrix[std::size_t((16 + r) * 24 + 8 + c)]) : 0.0f;
       is_right = is_right && float(shared.box[at]) == expected;
     }
   CHECK(is_right);
+}
+
+TEST_CASE("operands and sums of wgmma lie where CUTLASS puts them", "[cuda]") {
+  int checked = 0;
+  for (golden::cute_operand const& g : golden::cute_operands) {
+    INFO(g.pattern_bytes << " bytes, along " << (g.is_along_k ? "k" : "mn") << ", " << g.extent);
+    cuda::wgmma_operand const o = cuda::decode(g.descriptor);
+    CHECK(cuda::encode(o) == g.descriptor);
+    CHECK(cuda::span_of(o.pattern) == g.pattern_bytes);
+    CHECK(o.start == 0);
+    int const* place = g.places;
+    for (int const k : golden::cute_k)
+      for (int const mn : golden::cute_mn) {
+        CHECK(int(cuda::place_of(o, g.is_along_k ? major::k : major::mn, mn, k)) == *place++);
+        ++checked;
+      }
+  }
+  CHECK(checked == 16 * 35);
+  for (golden::cute_sum const& s : golden::cute_sums) {
+    cuda::tile_place const p = cuda::place_in_wgmma(s.thread, s.i);
+    CHECK(p.row == s.row);
+    CHECK(p.column == s.column);
+  }
 }

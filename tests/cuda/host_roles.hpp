@@ -5,7 +5,8 @@
 // waits for them. All that a correct body does not depend on is chosen by a seed, and what hardware
 // would not forgive is an error that says what and where:
 //
-//   * a copy into bytes that a multiplication may still read, or that another copy is on its way to;
+//   * a copy into bytes that a multiplication may still read, or that another copy is on its way
+//   to;
 //   * a multiplication of bytes that a copy is on its way to, or that threads have stored without a
 //     fence between the proxies;
 //   * a batch of multiplications that is not begun by one, or sums that are touched under way;
@@ -211,10 +212,9 @@ class role_machine {
         bool const is_inside =
             row >= 0 && row < c.map.rows && column >= 0 && column < c.map.columns;
         if (is_inside)
-          std::memcpy(shared_ + to,
-                      static_cast<unsigned char const*>(c.map.base) + row * c.map.pitch +
-                          column * 2,
-                      2);
+          std::memcpy(
+              shared_ + to,
+              static_cast<unsigned char const*>(c.map.base) + row * c.map.pitch + column * 2, 2);
         else
           std::memset(shared_ + to, 0, 2);
       }
@@ -245,8 +245,8 @@ class role_machine {
           failure_ = std::make_exception_ptr(role_error("a block ends before its copies"));
         return;
       }
-      bool const lands = !failure_ && !copies_.empty() &&
-                         (able.empty() || (is_random() && random_() % 4 == 0));
+      bool const lands =
+          !failure_ && !copies_.empty() && (able.empty() || (is_random() && random_() % 4 == 0));
       if (lands) {
         land(random_() % copies_.size());
         continue;

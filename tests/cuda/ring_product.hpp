@@ -22,12 +22,12 @@ enum class rule_broken {
   more_bytes,           ///< more bytes are announced than come
   no_release,           ///< a stage is never given back
   release_twice,
-  no_batch,      ///< multiplications that no fence orders behind writes of registers
-  no_commit,     ///< a wait that waits for nothing
-  touched_sums,  ///< registers are written while sums are added to them
-  unknown_barriers,     ///< copies do not see the barriers
-  stored_unfenced,      ///< threads store what is multiplied, without a fence between proxies
-  other_descriptor      ///< the pieces of an operand are read in another order
+  no_batch,          ///< multiplications that no fence orders behind writes of registers
+  no_commit,         ///< a wait that waits for nothing
+  touched_sums,      ///< registers are written while sums are added to them
+  unknown_barriers,  ///< copies do not see the barriers
+  stored_unfenced,   ///< threads store what is multiplied, without a fence between proxies
+  other_descriptor   ///< the pieces of an operand are read in another order
 };
 
 struct arguments {
@@ -43,8 +43,8 @@ struct ring_product {
   using roles = void;
   static constexpr int consumers = Consumers, threads = pp::cuda::threads_of_roles(Consumers),
                        stages = 2, rows = 64 * Consumers, inner = 64 * Slabs;
-  static constexpr auto format = std::is_same_v<T, pp::bf16> ? pp::cuda::product_format::bf16
-                                                             : pp::cuda::product_format::fp16;
+  static constexpr auto format =
+      std::is_same_v<T, pp::bf16> ? pp::cuda::product_format::bf16 : pp::cuda::product_format::fp16;
   static constexpr auto operands = pp::cuda::operands_of(format);
   using left_slab = pp::cuda::wgmma_slab<rows, A>;
   using right_slab = pp::cuda::wgmma_slab<N, B>;
@@ -115,8 +115,10 @@ struct ring_product {
         });
       if (a.broken != rule_broken::no_batch) pp::cuda::begin_multiplications(consumer);
       std::uint64_t const left = s.left[at.stage].descriptor(consumer, consumer.number() * 64),
-                          right = s.right[at.stage].descriptor(consumer, 0) ^
-                                  (a.broken == rule_broken::other_descriptor ? std::uint64_t(3) << 62 : 0);
+                          right =
+                              s.right[at.stage].descriptor(consumer, 0) ^
+                              (a.broken == rule_broken::other_descriptor ? std::uint64_t(3) << 62
+                                                                         : 0);
       PIPE_UNROLL
       for (int k = 0; k < 4; ++k)
         pp::cuda::multiply_async<operands, A, B, N / 2>(

@@ -15,9 +15,7 @@ namespace {
 
 constexpr int rows = 64, columns = 8, depth = 32;
 
-std::uint16_t bf16_of(int x) {
-  return std::uint16_t(std::bit_cast<std::uint32_t>(float(x)) >> 16);
-}
+std::uint16_t bf16_of(int x) { return std::uint16_t(std::bit_cast<std::uint32_t>(float(x)) >> 16); }
 int a(int m, int k) { return (3 * m + 5 * k + m * k % 11) % 9 - 4; }
 int b(int k, int n) { return (7 * n + k + n * k % 13) % 7 - 3; }
 
@@ -129,16 +127,17 @@ TEST_CASE("ptx: a broken rule of mbarrier, TMA or wgmma is an error") {
   fails("@!%p3 bra wait_empty;\n", "", "an arrival too many");
   fails("_, [%r20], 2304", "_, [%r20], 2305", "1 bytes are missing");
   fails("_, [%r20], 2304", "_, [%r20], 2303", "-1 bytes are missing");
-  fails("mbarrier.arrive.shared::cta.b64 _, [%r21];\n", "", "4 of 4 arrivals and 0 bytes are missing");
+  fails("mbarrier.arrive.shared::cta.b64 _, [%r21];\n", "",
+        "4 of 4 arrivals and 0 bytes are missing");
   fails("[%r21], 4;", "[%r21], 5;", "1 of 5 arrivals and 0 bytes are missing");
   fails("[%r21], 4;", "[%r21], 3;", "without a barrier behind their products");
   fails("wgmma.fence.sync.aligned;\n", "", "without wgmma.fence");
   fails("wgmma.commit_group.sync.aligned;\n", "", "still multiplied");
   fails("wgmma.wait_group.sync.aligned 0;\n", "", "still multiplied");
-  fails("wgmma.wait_group.sync.aligned 0;\n", "mov.u32 %r33, 1;\nwgmma.wait_group.sync.aligned 0;\n",
-        "written while it is added to");
-  fails("wgmma.wait_group.sync.aligned 0;\n", "add.u32 %r36, %r33, 1;\nst.shared.b32 [%r3], %r36;\n",
-        "nothing wrote it");
+  fails("wgmma.wait_group.sync.aligned 0;\n",
+        "mov.u32 %r33, 1;\nwgmma.wait_group.sync.aligned 0;\n", "written while it is added to");
+  fails("wgmma.wait_group.sync.aligned 0;\n",
+        "add.u32 %r36, %r33, 1;\nst.shared.b32 [%r3], %r36;\n", "nothing wrote it");
   fails("%p5, 1, 1, 0, 0", "%p1, 1, 1, 0, 0", "%r32 is read, and nothing wrote it");
   fails("wgmma.fence.sync.aligned;\n",
         "shl.b32 %r17, %r0, 1;\nadd.u32 %r17, %r17, %r3;\nst.shared.b16 [%r17], 0;\n"

@@ -99,8 +99,7 @@ void arrive(warp& w, instruction const& i, lanes active) {
   each(active, [&](int l) {
     std::uint64_t const at = address(w, i.of[1], i.number, l);
     mbarrier& b = barrier_at(w, at);
-    if (b.missing == 0)
-      throw error("an arrival too many at " + name(std::uint32_t(at)));
+    if (b.missing == 0) throw error("an arrival too many at " + name(std::uint32_t(at)));
     if (Expects) b.bytes += bytes[l];
     --b.missing;
     w.seen[std::size_t(w.number())] = work.time++;
@@ -180,8 +179,7 @@ void land(block& b, std::size_t which) {
       std::int64_t const x = c.at[0] + std::int64_t(k / m.element_bytes);
       bool const is_there = is_inside && x >= 0 && std::uint64_t(x) < m.extents[0];
       std::uint64_t const of = from + std::uint64_t(x) * m.element_bytes + k % m.element_bytes;
-      if (is_there && !b.global.holds(of, 1))
-        throw error("a map's element is in no allocation");
+      if (is_there && !b.global.holds(of, 1)) throw error("a map's element is in no allocation");
       first[at - c.to] = is_there ? *reinterpret_cast<unsigned char const*>(of) : 0;
     }
   }
@@ -247,7 +245,10 @@ struct matrix {
   bool is_k_major;
   matrix(std::uint64_t d, bool k_major)
       : start((d & 0x3fff) << 4), leading((d >> 16 & 0x3fff) << 4), stride((d >> 32 & 0x3fff) << 4),
-        type(unsigned(d >> 62)), width(type == 1 ? 128 : type == 2 ? 64 : type == 3 ? 32 : 16),
+        type(unsigned(d >> 62)), width(type == 1   ? 128
+                                       : type == 2 ? 64
+                                       : type == 3 ? 32
+                                                   : 16),
         bits(type == 0 ? 0 : 4 - type), is_k_major(k_major) {
     if ((d >> 49 & 7) != 0) throw error("a descriptor with a base offset is not executed");
   }
@@ -333,8 +334,11 @@ void multiply_later(warp& w, instruction const& i, lanes active) {
   w.require_all(active, "wgmma");
   if (!w.has_batch) throw error("wgmma.mma_async without wgmma.fence since the last wait");
   if (int(i.many.size()) != Columns / 2) throw error("another number of sums");
-  product p{&i, uniform<std::uint64_t>(w, i.of[1], active, "a descriptor"),
-            uniform<std::uint64_t>(w, i.of[2], active, "a descriptor"), false, false,
+  product p{&i,
+            uniform<std::uint64_t>(w, i.of[1], active, "a descriptor"),
+            uniform<std::uint64_t>(w, i.of[2], active, "a descriptor"),
+            false,
+            false,
             w.product_groups};
   lanes const adds = w.holds(i.of[3], active);
   if (adds != 0 && adds != active) throw error("scale-d differs between lanes");
@@ -350,8 +354,7 @@ void multiply_later(warp& w, instruction const& i, lanes active) {
   });
   for (operand const& o : i.many) {
     if (is_under_way(w, o)) {
-      if (w.known[std::size_t(o.index)] != 0)
-        throw error("a sum is written while it is added to");
+      if (w.known[std::size_t(o.index)] != 0) throw error("a sum is written while it is added to");
     } else if (p.adds) {
       w.read<float>(o, active);
     }

@@ -69,15 +69,15 @@ struct product {
 };
 
 struct async_work {
-  int order = 0;               // 0: all as late as can be, 1: at once, else as the seed says
+  int order = 0;  // 0: all as late as can be, 1: at once, else as the seed says
   std::uint32_t time = 1;
   std::uint64_t progress = 0;  // grows when something happens that another warp may wait for
   std::map<std::uint32_t, mbarrier> barriers;
   std::vector<tensor_copy> copies;
   /// When a warp has waited for its last products of these bytes.
   std::map<std::pair<int, product::range>, std::uint32_t> multiplied;
-  clock fenced{};                           // of each warp: its last fence between proxies
-  std::array<int, 32> registers_asked{};    // setmaxnreg, by warp
+  clock fenced{};                         // of each warp: its last fence between proxies
+  std::array<int, 32> registers_asked{};  // setmaxnreg, by warp
 };
 
 /// Lets warps go on whose named barriers are complete.

@@ -100,7 +100,7 @@ class shared_memory {
   static constexpr int warp_of(int who) { return who >= 0 ? who / warp_size : -2 - who; }
   struct knowledge {
     std::int16_t writer = nobody, reader = nobody;
-    bool is_copy = false;  // under way, if this block began it
+    bool is_copy = false;        // under way, if this block began it
     std::uint16_t products = 0;  // under way, if this block began them
     std::uint32_t read_by = 0;
     struct stamp {

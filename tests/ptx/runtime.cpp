@@ -276,7 +276,8 @@ static int encode_tiled(void* to, int type, std::uint32_t rank, void* base,
                         std::uint32_t const* box, std::uint32_t const* element_strides,
                         int interleave, int swizzle, int, int fill) {
   constexpr int half = 6, bfloat16 = 9, invalid = 1;
-  if ((type != half && type != bfloat16) || rank > 5 || interleave != 0 || fill != 0) return invalid;
+  if ((type != half && type != bfloat16) || rank > 5 || interleave != 0 || fill != 0)
+    return invalid;
   ptx::tensor_map m;
   m.magic = ptx::tensor_map::valid;
   m.base = reinterpret_cast<std::uint64_t>(base);

@@ -20,9 +20,9 @@ void barrier(warp& w, instruction const& i, lanes active) {
   int const first = __builtin_ctz(active);
   w.barrier = int(w.read<std::uint32_t>(i.of[0], active)[first]);
   w.barrier_threads = i.count > 1 ? int(w.read<std::uint32_t>(i.of[1], active)[first]) : 0;
-  if (w.barrier > 15 || (w.barrier == 0) != (w.barrier_threads == 0))
-    throw error("bar.sync of barrier " + std::to_string(w.barrier) + " for " +
-                std::to_string(w.barrier_threads) + " threads");
+  if (w.barrier > 15) throw error("there are 16 barriers");
+  if ((w.barrier == 0) != (w.barrier_threads == 0))
+    throw error("bar.sync of another barrier than 0 and its number of threads go together");
   if (w.barrier_threads % warp_size != 0) throw error("bar.sync of a part of a warp");
   w.require_all(active, "a barrier");
   w.waits = true;

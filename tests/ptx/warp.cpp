@@ -177,9 +177,8 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
       for (int const w : turn)
         if (warp& one = all[std::size_t(w)]; one.alive != 0 && !one.waits) one.run();
       if (release_named_barriers(b, all)) continue;
-      if (std::all_of(all.begin(), all.end(), [](warp const& w) {
-            return w.alive == 0 || (w.waits && w.barrier == 0);
-          })) {
+      if (std::all_of(all.begin(), all.end(),
+                      [](warp const& w) { return w.alive == 0 || (w.waits && w.barrier == 0); })) {
         some = wait_at_one_barrier(all);
         b.barriers = ++barriers;
         meet_all(b, all);

@@ -60,13 +60,13 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                        // the one that runs is the last
-  bool waits = false;                             // at a barrier of the block
-  int barrier = 0, barrier_threads = 0;           // which one; threads that it waits for, or 0: all
-  bool polls = false;                             // has found a phase of an mbarrier unfinished
+  std::vector<path> paths;               // the one that runs is the last
+  bool waits = false;                    // at a barrier of the block
+  int barrier = 0, barrier_threads = 0;  // which one; threads that it waits for, or 0: all
+  bool polls = false;                    // has found a phase of an mbarrier unfinished
   polled_phase polled = {};
-  clock seen{};                                   // see async.hpp
-  std::vector<product> products;                  // wgmma that were not waited for
+  clock seen{};                   // see async.hpp
+  std::vector<product> products;  // wgmma that were not waited for
   std::uint32_t product_groups = 0;
   bool has_batch = false;                         // wgmma.fence since the last wait
   bool has_followed = false;                      // griddepcontrol.wait has been executed

@@ -49,10 +49,9 @@ inline encoded_map encode(tensor_map const& m) {
   std::uint32_t const box[] = {std::uint32_t(m.box_columns), std::uint32_t(m.box_rows)},
                       one[] = {1, 1};
   encoded_map to{};
-  int const status =
-      encode_tiled(&to, m.format == product_format::fp16 ? half : bfloat16, 2,
-                   const_cast<void*>(m.base), extents, strides, box, one, 0, int(m.pattern),
-                   promotion_to_128_bytes, 0);
+  int const status = encode_tiled(&to, m.format == product_format::fp16 ? half : bfloat16, 2,
+                                  const_cast<void*>(m.base), extents, strides, box, one, 0,
+                                  int(m.pattern), promotion_to_128_bytes, 0);
   if (status != 0)
     pp::detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: refuses a matrix"});
   return to;

@@ -22,7 +22,7 @@ struct mapped_arguments {
 /// needs: code for sm_90a; wgmma and setmaxnreg are of this architecture alone
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, 1)
-    run_roles(const __grid_constant__ mapped_arguments<Body> a) {
+    run_roles(__grid_constant__ const mapped_arguments<Body> a) {
   require_ieee_arithmetic();
   follow();
   extern __shared__ __align__(1024) unsigned char memory_of_roles[];

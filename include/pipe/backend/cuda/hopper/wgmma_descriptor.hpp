@@ -42,8 +42,8 @@ PIPE_HD constexpr std::uint64_t encode(wgmma_operand const& o) {
 }
 PIPE_HD constexpr wgmma_operand decode(std::uint64_t d) {
   auto const bytes = [&](int bit) { return unsigned(d >> bit & 0x3fff) << 4; };
-  return {bytes(0), int(bytes(16)), int(bytes(32)),
-          swizzle((4 - unsigned(d >> 62)) & 3), int(d >> 49 & 7)};
+  return {bytes(0), int(bytes(16)), int(bytes(32)), swizzle((4 - unsigned(d >> 62)) & 3),
+          int(d >> 49 & 7)};
 }
 
 /// The descriptor of the same operand `bytes` further on, a multiple of 16, within 2^18.
