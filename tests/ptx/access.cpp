@@ -261,6 +261,7 @@ void add_memory(opcode_table& t) {
   t["cvta.global.u64"] = {to_generic<0>, "88"};
   t["cvta.shared.u64"] = {to_generic<shared_window>, "88"};
   t["cvta.local.u64"] = {to_generic<local_window>, "88"};
+  t["cvta.param.u64"] = {to_generic<parameter_window>, "88"};
   t["cvta.to.global.u64"] = {from_generic<0>, "88"};
   t["cvta.to.shared.u64"] = {from_generic<shared_window>, "88"};
   t["cvta.to.local.u64"] = {from_generic<local_window>, "88"};

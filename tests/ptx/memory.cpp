@@ -47,9 +47,15 @@ void shared_memory::require(std::size_t at, std::size_t bytes) const {
 
 /// Whether two accesses of one byte, of which one writes, have no order: threads of a warp have one
 /// when the warp came together between.
-bool shared_memory::clashes(int one, moment then, int thread, moment when) {
+bool shared_memory::clashes(int one, knowledge::stamp then, int thread, moment when) {
   if (one == nobody || one == thread || then.barriers != when.barriers) return false;
-  return warp_of(one) != warp_of(thread) || then.meetings == when.meetings;
+  if (one == several_warps) {
+    for (int w = 0; w < tma; ++w)
+      if (w != warp_of(thread) && when.seen[w] < then.time) return true;
+    return false;
+  }
+  if (warp_of(one) == warp_of(thread)) return then.meetings == when.meetings;
+  return when.seen[warp_of(one)] < then.time;
 }
 
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
@@ -58,8 +64,7 @@ bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
   return true;
 }
 
-unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread,
-                                         moment when) {
+void shared_memory::check_read(std::size_t at, std::size_t bytes, int thread, moment when) {
   require(at, bytes);
   each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k))
@@ -68,6 +73,13 @@ unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int 
       throw error("shared byte " + std::to_string(i) + " is read by thread " +
                   std::to_string(thread) + " without a barrier after thread " +
                   std::to_string(k.writer) + " wrote it");
+  });
+}
+
+unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int thread,
+                                         moment when) {
+  check_read(at, bytes, thread, when);
+  each_byte(at, bytes, [&](knowledge& k, std::size_t) {
     bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
     k.reader = std::int16_t(fresh || k.reader == thread            ? thread
                             : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))

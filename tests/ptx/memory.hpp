@@ -15,7 +15,8 @@ namespace ptx {
 
 /// Generic addresses of a block's shared memory and of a thread's local memory begin here; all
 /// others are global.
-inline constexpr std::uint64_t shared_window = std::uint64_t(1) << 60,
+inline constexpr std::uint64_t parameter_window = std::uint64_t(1) << 59,
+                               shared_window = std::uint64_t(1) << 60,
                                local_window = std::uint64_t(1) << 61;
 
 class global_memory {
@@ -40,7 +41,11 @@ class global_memory {
 /// thread's warp passed.
 struct moment {
   std::uint32_t barriers = 0, meetings = 0;
+  std::uint32_t time = 0;               // see async.hpp
+  std::uint32_t const* seen = nullptr;  // of each warp: until when its accesses come before this
 };
+/// TMA, among those that write shared memory.
+inline constexpr int tma_thread = 1024, tma = tma_thread / warp_size;
 
 /// Shared memory, of one block after the other. Of each byte: whether the block ever wrote it,
 /// whether a copy to it is under way, its last writer and its last reader. Barriers are counted on
@@ -55,12 +60,38 @@ class shared_memory {
   /// Throws error for a byte outside, written by another thread since the last barrier, or under
   /// way.
   unsigned char const* read(std::size_t at, std::size_t bytes, int thread, moment when);
+  /// The same, of what is read in no thread's order.
+  void check_read(std::size_t at, std::size_t bytes, int thread, moment when);
   /// Throws error for a byte outside, read or written by another thread since the last barrier, or
   /// under way.
   unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);
   /// The bytes belong to a copy until it lands.
   void begin_copy(std::size_t at, std::size_t bytes, int thread, moment when);
   unsigned char* end_copy(std::size_t at, std::size_t bytes, int thread, moment when);
+
+  // ---- what is not an instruction of a thread: see async.hpp ----
+
+  /// When a byte was stored by a thread, and by which warp; false if it was not.
+  bool is_stored(std::size_t at, int& warp, std::uint32_t& time) const {
+    knowledge const& k = known_[at];
+    if (k.writer == nobody || k.writer >= tma_thread || k.written.barriers < begun_ || k.is_copy)
+      return false;
+    warp = warp_of(k.writer), time = k.written.time;
+    return true;
+  }
+  /// Products under way, one more or less, may still read these bytes.
+  void multiply_later(std::size_t at, std::size_t bytes, int by) {
+    require(at, bytes);
+    each_byte(at, bytes, [&](knowledge& k, std::size_t) {
+      k.products = std::uint16_t((k.read_by >= begun_ ? k.products : 0) + by);
+      k.read_by = begun_;
+    });
+  }
+  bool is_multiplied(std::size_t at) const {
+    return known_[at].read_by >= begun_ && known_[at].products != 0;
+  }
+  /// As they are now.
+  unsigned char const* bytes_at(std::size_t at) const { return bytes_.data() + at; }
 
  private:
   static constexpr int nobody = -1, several_warps = -1000;
@@ -69,8 +100,14 @@ class shared_memory {
   static constexpr int warp_of(int who) { return who >= 0 ? who / warp_size : -2 - who; }
   struct knowledge {
     std::int16_t writer = nobody, reader = nobody;
-    bool is_copy = false;  // under way, if this block began it
-    moment written, read;
+    bool is_copy = false;        // under way, if this block began it
+    std::uint16_t products = 0;  // under way, if this block began them
+    std::uint32_t read_by = 0;
+    struct stamp {
+      std::uint32_t barriers = 0, meetings = 0, time = 0;
+      stamp() = default;
+      stamp(moment const& m) : barriers(m.barriers), meetings(m.meetings), time(m.time) {}
+    } written, read;
   };
   bool is_under_way(knowledge const& k) const { return k.is_copy && k.written.barriers >= begun_; }
   template <class F>
@@ -78,7 +115,7 @@ class shared_memory {
     for (std::size_t i = at; i < at + bytes; ++i) f(known_[i], i);
   }
   void require(std::size_t at, std::size_t bytes) const;
-  static bool clashes(int one, moment then, int thread, moment when);
+  static bool clashes(int one, knowledge::stamp then, int thread, moment when);
   std::size_t size_ = 0;
   std::uint32_t begun_ = 0;
   std::vector<unsigned char> bytes_;

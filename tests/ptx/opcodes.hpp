@@ -14,7 +14,7 @@ namespace ptx {
 struct opcode {
   function run = nullptr;
   /// A letter for each operand, those in braces one by one: 2, 4, 8 bytes of a lane's value, p a
-  /// predicate, a an address, l a label.
+  /// predicate, a an address, l a label, m a list in braces of any number of registers.
   std::string operands;
   int least = 0;  ///< operands that are there, where some may be missing; 0: all
 };
@@ -29,5 +29,6 @@ void add_floats(opcode_table& t);
 void add_conversions(opcode_table& t);
 void add_memory(opcode_table& t);
 void add_warp(opcode_table& t);
+void add_hopper(opcode_table& t);
 
 }  // namespace ptx

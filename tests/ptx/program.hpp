@@ -43,6 +43,7 @@ struct instruction {
   bool guard_is_negated = false;
   int count = 0;  ///< operands in use
   std::array<operand, 20> of{};
+  std::vector<operand> many;  ///< registers of one operand in braces, of any number
   std::int64_t number = 0;    ///< target of a branch, or offset of an address; of the first of two
   std::int64_t number_2 = 0;  ///< of the second address
   int opcode = 0;             ///< index into opcode_names()

@@ -23,6 +23,7 @@ std::map<std::string, opcode> const& opcodes() {
     add_conversions(t);
     add_memory(t);
     add_warp(t);
+    add_hopper(t);
     return t;
   }();
   return table;
@@ -91,7 +92,7 @@ std::vector<statement> split(char const* text) {
       end();
     } else if (*p == ';') {
       end();
-    } else if (*p == ':') {
+    } else if (*p == ':' && p[1] != ':' && (p == text || p[-1] != ':')) {
       end(true, ':');
     } else {
       now += *p;
@@ -298,8 +299,13 @@ class reader {
     i.run = found->second.run;
     i.opcode = number_of(name);
     std::string const& shape = found->second.operands;
+    if (name.starts_with("cp.async.bulk.tensor")) separate_coordinates(given);
     for (std::string const& g : given) {
-      if (g[0] == '{') {
+      if (g[0] == '{' && shape[std::size_t(i.count)] == 'm') {
+        ++i.count;
+        for (std::string const& part : split_operands(g.substr(1, g.size() - 2)))
+          i.many.push_back(register_of(part));
+      } else if (g[0] == '{') {
         for (std::string const& part : split_operands(g.substr(1, g.size() - 2)))
           add_operand(i, shape, part);
       } else if (std::size_t const bar = g.find('|'); bar != std::string::npos) {
@@ -315,6 +321,21 @@ class reader {
     k_->code.push_back(i);
     k_->text.push_back(whole);
   }
+  /// `[%rd1, {%r1, %r2}]`, of a map and coordinates, to three operands.
+  static void separate_coordinates(std::vector<std::string>& given) {
+    std::vector<std::string> all;
+    for (std::string const& g : given) {
+      std::size_t const brace = g.find('{');
+      if (brace == std::string::npos) {
+        all.push_back(g);
+        continue;
+      }
+      all.push_back(trimmed(g.substr(0, g.rfind(',', brace))) + "]");
+      for (std::string const& c : split_operands(g.substr(brace + 1, g.find('}') - brace - 1)))
+        all.push_back(c);
+    }
+    given = all;
+  }
   static int number_of(std::string const& name) {
     auto const at = std::find(names().begin(), names().end(), name) - names().begin();
     if (at == long(names().size())) names().push_back(name);
@@ -325,6 +346,7 @@ class reader {
       throw error("more operands than expected");
     char const letter = shape[std::size_t(i.count)];
     operand& o = i.of[std::size_t(i.count++)];
+    if (text == "_") return;  // a result that nobody wants
     if (letter == 'l') {
       branches_.emplace_back(k_->code.size(), text);
     } else if (letter == 'a') {

@@ -270,6 +270,40 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, void const*) {
   return cudaSuccess;
 }
 
+/// cuTensorMapEncodeTiled, which checks what the driver's does.
+static int encode_tiled(void* to, int type, std::uint32_t rank, void* base,
+                        std::uint64_t const* extents, std::uint64_t const* strides,
+                        std::uint32_t const* box, std::uint32_t const* element_strides,
+                        int interleave, int swizzle, int, int fill) {
+  constexpr int half = 6, bfloat16 = 9, invalid = 1;
+  if ((type != half && type != bfloat16) || rank > 5 || interleave != 0 || fill != 0)
+    return invalid;
+  ptx::tensor_map m;
+  m.magic = ptx::tensor_map::valid;
+  m.base = reinterpret_cast<std::uint64_t>(base);
+  m.rank = std::uint8_t(rank), m.element_bytes = 2, m.swizzle = std::uint8_t(swizzle);
+  for (std::uint32_t d = 0; d < rank; ++d) {
+    if (element_strides[d] != 1) return invalid;
+    m.extents[d] = extents[d], m.box[d] = std::uint16_t(box[d]);
+    if (d + 1 < rank) m.strides[d] = strides[d];
+  }
+  if (reinterpret_cast<std::uint64_t>(to) % 64 != 0) return invalid;
+  if (char const* const what = ptx::fault_of(m); what != nullptr) {
+    std::fprintf(stderr, "cuTensorMapEncodeTiled: %s\n", what);
+    return invalid;
+  }
+  std::memcpy(to, &m, sizeof m);
+  return 0;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(char const* symbol, void** f, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  bool const is_known = std::string(symbol) == "cuTensorMapEncodeTiled";
+  *f = is_known ? reinterpret_cast<void*>(encode_tiled) : nullptr;
+  *result = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}
+
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
   *p = here().memory.allocate(bytes, !here().counts.samples());

@@ -15,9 +15,15 @@ namespace {
 
 void branch(warp& w, instruction const& i, lanes active) { w.jump(int(i.number), i.join, active); }
 void leave(warp& w, instruction const&, lanes active) { w.leave(active); }
+/// bar.sync: the barrier, and the threads that it waits for, where those are not all of the block.
 void barrier(warp& w, instruction const& i, lanes active) {
-  if (w.read<std::uint32_t>(i.of[0], active)[__builtin_ctz(active)] != 0)
-    throw error("bar.sync of another barrier than 0");
+  int const first = __builtin_ctz(active);
+  w.barrier = int(w.read<std::uint32_t>(i.of[0], active)[first]);
+  w.barrier_threads = i.count > 1 ? int(w.read<std::uint32_t>(i.of[1], active)[first]) : 0;
+  if (w.barrier > 15) throw error("there are 16 barriers");
+  if ((w.barrier == 0) != (w.barrier_threads == 0))
+    throw error("bar.sync of another barrier than 0 and its number of threads go together");
+  if (w.barrier_threads % warp_size != 0) throw error("bar.sync of a part of a warp");
   w.require_all(active, "a barrier");
   w.waits = true;
 }
@@ -210,7 +216,7 @@ struct half {
 void add_warp(opcode_table& t) {
   t["bra"] = t["bra.uni"] = {branch, "l"};
   t["ret"] = t["exit"] = {leave, ""};
-  t["bar.sync"] = {barrier, "4"};
+  t["bar.sync"] = {barrier, "44", 1};
   t["bar.warp.sync"] = {meet, "4"};
   t["griddepcontrol.wait"] = {follow, ""};
   t["griddepcontrol.launch_dependents"] = {let_follow, ""};

@@ -38,8 +38,10 @@ void warp::begin(block& b, int first) {
   in = &b;
   first_thread = first;
   paths.clear();
-  waits = has_followed = false;
-  meetings = 0;
+  waits = has_followed = polls = has_batch = false;
+  meetings = product_groups = 0;
+  seen.fill(0);
+  products.clear();
   registers.resize(b.of.register_bytes);
   known.assign(b.of.registers.size(), 0);
   local.assign(b.of.local_bytes * warp_size, 0xff);
@@ -84,14 +86,15 @@ void warp::jump(int target, int join, lanes active) {
 void warp::leave(lanes active) {
   if (in->is_early && !has_followed)
     throw error("a kernel that was launched early ends without griddepcontrol.wait");
+  if (!products.empty()) throw error("a warp ends before its products, which it must wait for");
   alive &= ~active;
   for (path& p : paths) p.active &= ~active;
 }
 
 void warp::run() {
   kernel const& k = in->of;
-  waits = false;
-  while (alive != 0 && !waits) {
+  waits = polls = false;
+  while (alive != 0 && !waits && !polls) {
     while (paths.back().is_done()) paths.pop_back();
     path& p = paths.back();
     if (p.at >= int(k.code.size())) throw error(k.name + ": its end is reached without ret");
@@ -167,13 +170,25 @@ void launch(kernel const& k, global_memory const& global, dimensions grid, dimen
     if (s.into != nullptr) ++s.into->counted_blocks;
     shared.begin(k.shared_bytes + shared_bytes, b.barriers);
     for (int w = 0; w < warps; ++w) all[std::size_t(w)].begin(b, w * warp_size);
+    b.work.order = order;
     for (bool some = true; some;) {
       if (order > 1) std::shuffle(turn.begin(), turn.end(), random);
+      std::uint64_t const before = b.work.progress;
       for (int const w : turn)
-        if (all[std::size_t(w)].alive != 0) all[std::size_t(w)].run();
-      some = wait_at_one_barrier(all);
-      b.barriers = ++barriers;
+        if (warp& one = all[std::size_t(w)]; one.alive != 0 && !one.waits) one.run();
+      if (release_named_barriers(b, all)) continue;
+      if (std::all_of(all.begin(), all.end(),
+                      [](warp const& w) { return w.alive == 0 || (w.waits && w.barrier == 0); })) {
+        some = wait_at_one_barrier(all);
+        b.barriers = ++barriers;
+        meet_all(b, all);
+        for (warp& w : all) w.waits = false;
+      } else {
+        bool const is_stuck = b.work.progress == before;
+        if (!land_some(b, is_stuck) && is_stuck) throw error(deadlock_of(b, all));
+      }
     }
+    end_async_work(b);
   };
   std::uint64_t const blocks = std::uint64_t(grid.x) * grid.y * grid.z;
   if (std::set<std::uint64_t> const chosen = blocks_of(blocks, s.blocks); !chosen.empty())

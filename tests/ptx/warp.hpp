@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "async.hpp"
 #include "memory.hpp"
 #include "program.hpp"
 
@@ -35,6 +36,7 @@ struct block {
   /// Whether kernels that this one follows may still run when it begins.
   bool is_early = false;
   handing_on handed_on = {};
+  async_work work = {};
 };
 
 /// A copy from global to shared memory that a lane asked for.
@@ -58,8 +60,15 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                        // the one that runs is the last
-  bool waits = false;                             // at a barrier of the block
+  std::vector<path> paths;               // the one that runs is the last
+  bool waits = false;                    // at a barrier of the block
+  int barrier = 0, barrier_threads = 0;  // which one; threads that it waits for, or 0: all
+  bool polls = false;                    // has found a phase of an mbarrier unfinished
+  polled_phase polled = {};
+  clock seen{};                   // see async.hpp
+  std::vector<product> products;  // wgmma that were not waited for
+  std::uint32_t product_groups = 0;
+  bool has_batch = false;                         // wgmma.fence since the last wait
   bool has_followed = false;                      // griddepcontrol.wait has been executed
   std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;           // as the kernel places them
@@ -71,7 +80,7 @@ struct warp {
   /// At the start of a block: its threads from `first` on.
   void begin(block& b, int first);
 
-  /// Executes until all lanes have left or the warp waits at a barrier.
+  /// Executes until all lanes have left, or the warp waits at a barrier or polls one in vain.
   void run();
 
   // What functions of instructions do. A value that nobody wrote may be moved and computed with, as
@@ -114,7 +123,8 @@ struct warp {
   void require_all(lanes active, char const* what);
   /// Of the instruction executed last.
   int line() const { return in->of.code[std::size_t(paths.back().at - 1)].line; }
-  moment now() const { return {in->barriers, meetings}; }
+  moment now() const { return {in->barriers, meetings, in->work.time, seen.data()}; }
+  int number() const { return first_thread / warp_size; }
 
  private:
   [[noreturn]] void fail_unknown(operand const& o) const;

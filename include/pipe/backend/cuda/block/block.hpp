@@ -63,6 +63,7 @@ inline constexpr long shared_bytes =
 template <class Body>
 class device_block {
  public:
+  using body = Body;
   using state = typename Body::state;
   using shared_type = typename Body::shared;
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernel bodies with roles on the device: their launch encodes the maps of the matrices that they
+// copy, which travel as a parameter.
+#pragma once
+
+#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/hopper/encode_map.cuh>
+#include <pipe/backend/cuda/hopper/roles.hpp>
+
+namespace pp::cuda {
+
+/// What such a kernel is launched with.
+template <class Body>
+struct mapped_arguments {
+  typename Body::arguments arguments;
+  operand_maps<encoded_map> maps;
+};
+
+/// The entry point of a body with roles.
+///
+/// needs: code for sm_90a; wgmma and setmaxnreg are of this architecture alone
+template <class Body>
+static __global__ void __launch_bounds__(Body::threads, 1)
+    run_roles(__grid_constant__ const mapped_arguments<Body> a) {
+  require_ieee_arithmetic();
+  follow();
+  extern __shared__ __align__(1024) unsigned char memory_of_roles[];
+  device_block<Body> block(*reinterpret_cast<typename Body::shared*>(memory_of_roles));
+  Body::run(block, a.arguments, a.maps);
+}
+
+/// Loads the kernel, as prepare_body does.
+///
+/// throws: pp::error if the device has no code for it or too little shared memory
+template <class Body>
+void prepare_roles() {
+  cudaFuncAttributes code{};
+  check(cudaFuncGetAttributes(&code, run_roles<Body>), "code of a kernel with roles");
+  starts_early<Body> = true;
+  check(cudaFuncSetAttribute(run_roles<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             int(shared_bytes<Body>)),
+        "shared memory of a kernel");
+}
+
+/// throws: pp::error if a map is refused or the launch fails
+template <class Body>
+  requires requires { typename Body::roles; }
+void launch_roles(typename Body::arguments const& a, cudaStream_t stream) {
+  operand_maps<tensor_map> const maps = Body::maps(a);
+  mapped_arguments<Body> const all{a, {encode(maps.left), encode(maps.right)}};
+  launch_kernel(reinterpret_cast<void const*>(run_roles<Body>), &all, Body::blocks(a),
+                Body::threads, shared_bytes<Body>, starts_early<Body>, stream);
+}
+
+}  // namespace pp::cuda

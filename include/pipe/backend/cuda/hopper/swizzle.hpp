@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// How TMA and wgmma permute the 16-byte pieces of a tile in shared memory, so that neither rows nor
+// columns of it meet in a bank. The permutation is one of byte addresses: it does not know where a
+// tile begins.
+#pragma once
+
+#include <pipe/base/config.hpp>
+
+namespace pp::cuda {
+
+/// Named by the bytes of a row of a tile, within which pieces change their places.
+enum class swizzle : unsigned char { none, bytes_32, bytes_64, bytes_128 };
+
+/// Bytes of a row.
+PIPE_HD constexpr int span_of(swizzle s) { return 16 << int(s); }
+/// The alignment of what is permuted: eight rows.
+PIPE_HD constexpr int alignment_of(swizzle s) { return 8 * span_of(s); }
+
+/// Where the byte of address `at` lies.
+///
+/// law:    its own inverse; of 128 bytes: address bits 4 to 6 ^= bits 7 to 9
+/// source: CUTLASS, Swizzle<B, 4, 3> on bytes
+PIPE_HD constexpr unsigned swizzled(swizzle s, unsigned at) {
+  return at ^ (at >> 3 & ((1u << int(s)) - 1) << 4);
+}
+
+}  // namespace pp::cuda

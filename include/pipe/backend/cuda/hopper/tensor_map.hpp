@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A matrix in global memory as TMA reads it: box by box, each into shared memory with its 16-byte
+// pieces permuted; beyond the matrix there are zeros. A plain value: the driver encodes it for a
+// device (tensor_map.cuh), tests copy by it.
+#pragma once
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/hopper/mbarrier.hpp>
+#include <pipe/backend/cuda/hopper/swizzle.hpp>
+#include <pipe/backend/cuda/matmul/contraction_plan.hpp>
+
+namespace pp::cuda {
+
+/// Matrix (rows, columns) of 16-bit numbers in rows `pitch` bytes apart, in boxes of box_rows x
+/// box_columns.
+struct tensor_map {
+  void const* base = nullptr;
+  product_format format = product_format::bf16;
+  extent rows = 0, columns = 0, pitch = 0;
+  int box_rows = 0, box_columns = 0;
+  swizzle pattern = swizzle::bytes_128;
+  constexpr int box_bytes() const { return box_rows * box_columns * 2; }
+};
+
+enum class map_fault : unsigned char { none, format, extents, pitch, box, span };
+
+/// What TMA refuses, but for the address of the base.
+///
+/// source: CUDA driver API, cuTensorMapEncodeTiled
+constexpr map_fault fault_of(tensor_map const& m) {
+  constexpr extent most = extent(1) << 32;
+  if (m.format != product_format::bf16 && m.format != product_format::fp16)
+    return map_fault::format;
+  if (m.rows < 1 || m.rows > most || m.columns < 1 || m.columns > most) return map_fault::extents;
+  if (m.pitch % 16 != 0 || m.pitch < 2 * m.columns || m.pitch >= extent(1) << 40)
+    return map_fault::pitch;
+  if (m.box_rows < 1 || m.box_rows > 256 || m.box_columns < 1 || m.box_columns > 256)
+    return map_fault::box;
+  int const bytes = 2 * m.box_columns;
+  if (bytes % 16 != 0 || (m.pattern != swizzle::none && bytes > span_of(m.pattern)))
+    return map_fault::span;
+  return map_fault::none;
+}
+/// Of its base: a multiple of 16.
+inline bool is_aligned(tensor_map const& m) {
+  return reinterpret_cast<std::uintptr_t>(m.base) % 16 == 0;
+}
+
+/// What a device reads: 128 bytes that the driver has written.
+struct alignas(64) encoded_map {
+  unsigned char bytes[128];
+};
+
+/// The maps of the operands of a product, before they are encoded and after.
+template <class Map>
+struct operand_maps {
+  Map left, right;
+};
+
+/// Starts to copy the box at (row, column), also beyond the matrix, and later arrives with its
+/// bytes. By one thread.
+///
+/// needs: `to` is aligned to 128 bytes, and where wgmma reads it to alignment_of(pattern); the
+///        phase of `done` expects box_bytes
+template <class Role, class Map>
+PIPE_HD PIPE_INLINE void copy_box([[maybe_unused]] Role& role, void* to, Map const& map, int row,
+                                  int column, mbarrier* done) {
+#ifdef __CUDA_ARCH__
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], [%4];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(column), "r"(row), "r"(shared_address(done))
+      : "memory");
+#else
+  role.copy_box(to, map, row, column, done);
+#endif
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// TMA, mbarrier and wgmma as nvcc compiles them, on a Hopper GPU or from PTX: a small product in
+// every layout of its operands. Sums of small integers are exact, whatever order tensor cores add
+// in.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <vector>
+
+#include <pipe/backend/cuda/hopper/launch_roles.cuh>
+
+#include "cuda/ring_product.hpp"
+
+using namespace pp;
+using cuda::major;
+
+namespace {
+
+bool is_hopper() {
+  cudaDeviceProp p{};
+  cuda::check(cudaGetDeviceProperties(&p, 0), "properties");
+  return p.major == 9;
+}
+
+template <class T>
+class device_array {
+ public:
+  explicit device_array(std::size_t n) {
+    void* p = nullptr;
+    cuda::check(cudaMalloc(&p, n * sizeof(T)), "memory");
+    at_ = static_cast<T*>(p);
+  }
+  device_array(device_array const&) = delete;
+  device_array& operator=(device_array const&) = delete;
+  ~device_array() { cudaFree(at_); }
+  T* at() const { return at_; }
+
+ private:
+  T* at_ = nullptr;
+};
+
+template <class T, int N, int Consumers, int Slabs, major A, major B>
+void is_exact() {
+  using body = hopper::ring_product<T, N, Consumers, Slabs, A, B>;
+  constexpr int M = body::rows, K = body::inner;
+  std::vector<T> left(std::size_t(M * K)), right(std::size_t(N * K));
+  auto const a = [](int m, int k) { return (3 * m + 5 * k + m * k % 11) % 9 - 4; };
+  auto const b = [](int k, int n) { return (7 * n + k + n * k % 13) % 7 - 3; };
+  for (int k = 0; k < K; ++k) {
+    for (int m = 0; m < M; ++m)
+      left[std::size_t(A == major::k ? m * K + k : k * M + m)] = T(float(a(m, k)));
+    for (int n = 0; n < N; ++n)
+      right[std::size_t(B == major::k ? n * K + k : k * N + n)] = T(float(b(k, n)));
+  }
+  device_array<T> const x(left.size()), y(right.size());
+  device_array<float> const z(std::size_t(M * N));
+  std::vector<float> out(std::size_t(M * N), NAN);
+  auto const copy = [](void* to, void const* from, std::size_t bytes, cudaMemcpyKind kind) {
+    cuda::check(cudaMemcpy(to, from, bytes, kind), "copy");
+  };
+  copy(x.at(), left.data(), left.size() * sizeof(T), cudaMemcpyHostToDevice);
+  copy(y.at(), right.data(), right.size() * sizeof(T), cudaMemcpyHostToDevice);
+  copy(z.at(), out.data(), out.size() * sizeof(float), cudaMemcpyHostToDevice);
+  cuda::prepare_roles<body>();
+  cuda::launch_roles<body>({x.at(), y.at(), z.at()}, nullptr);
+  cuda::check(cudaDeviceSynchronize(), "run of a product");
+  copy(out.data(), z.at(), out.size() * sizeof(float), cudaMemcpyDeviceToHost);
+  int wrong = 0;
+  for (int m = 0; m < M; ++m)
+    for (int n = 0; n < N; ++n) {
+      int expected = 0;
+      for (int k = 0; k < K; ++k) expected += a(m, k) * b(k, n);
+      wrong += out[std::size_t(m * N + n)] != float(expected);
+    }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+
+TEST_CASE("hopper: a product by TMA, mbarrier and wgmma is exact", "[gpu]") {
+  if (!is_hopper()) {
+    WARN("no GPU of compute capability 9.0");
+    return;
+  }
+  is_exact<bf16, 64, 1, 3, major::k, major::k>();
+  is_exact<fp16, 128, 2, 3, major::k, major::mn>();
+  is_exact<bf16, 64, 2, 5, major::mn, major::mn>();
+  is_exact<fp16, 256, 1, 2, major::mn, major::k>();
+}
