@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "laws/bit_law.hpp"
+#include "laws/own_optimizer.hpp"
 #include "laws/worse.hpp"
 
 using namespace pp;
@@ -109,4 +110,8 @@ TEST_CASE("an optimizer of one's own may look at whole tensors", "[optim]") {
   moves_by<Normalised>([](double g, double norm) { return g / norm; });
   static_assert(Trainer<Normalised>::plan.stages[0].optimizer_bytes == 0);
   laws::same_as_one_stage<Trainer<Normalised>, Trainer<Normalised, Stages<4>>>();
+}
+TEST_CASE("an optimizer of two passes of one's own", "[optim]") {
+  moves_by<laws::Normed>([](double g, double norm) { return g / norm; });
+  laws::same_as_one_stage<Trainer<laws::Normed>, Trainer<laws::Normed, Stages<4>>>();
 }

@@ -26,31 +26,89 @@ struct LAMB {
   /// throws: as adam_formula::check()
   void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   static constexpr bool takes(tensor_kind) { return true; }
-  /// Two moments per element.
-  static constexpr long state_elements(tensor_shape const& s) { return 2 * s.elements(); }
+  static constexpr int moments = 2, sums = 2;
+  static constexpr long state_elements(tensor_shape const& s) {
+    return moments_elements(moments, s);
+  }
   template <class Backend, class T>
   static constexpr long workspace_elements(tensor_shape const& s) {
     return s.elements();
   }
 
-  /// Element i: updates the moments m and v, and writes the direction u before it is scaled by |w|
-  /// / |u|.
+  // ---- one element ----
+
+  /// `first`, `second`: bias corrections 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step)
+  template <class T>
+  struct tensor_coefficients {
+    T scale, beta1, rest1, beta2, rest2, first, second, epsilon, decay;
+    double rate;
+  };
+  template <class T>
+  tensor_coefficients<T> prepare_tensor(update_context const& c) const {
+    double const step = double(c.step);
+    return {T(c.gradient_scale),
+            T(beta1),
+            T(1 - beta1),
+            T(beta2),
+            T(1 - beta2),
+            T(1 / (1 - libm::pow(beta1, step))),
+            T(1 / libm::sqrt(1 - libm::pow(beta2, step))),
+            T(epsilon),
+            T(weight_decay * c.decay_scale),
+            c.learning_rate};
+  }
+  /// Updates the moments.
+  template <class T>
+  PIPE_HD static PIPE_INLINE void average(tensor_coefficients<T> const& k, T g, T& m, T& v) {
+    T const x = g * k.scale;
+    m = k.beta1 * m + k.rest1 * x;
+    v = k.beta2 * v + k.rest2 * (x * x);
+  }
+  /// u, before it is scaled by |w| / |u|.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T direction(tensor_coefficients<T> const& k, T w, T m, T v) {
+    return k.first * m / (math::sqrt(v) * k.second + k.epsilon) + k.decay * w;
+  }
+
+  // ---- two passes: see two_pass_optimizer ----
+
+  template <class T>
+  PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
+                                         double (&squares)[sums], T& m, T& v) {
+    average(k, g, m, v);
+    double const u = double(direction(k, w, m, v));
+    squares[0] += double(w) * double(w);
+    squares[1] += u * u;
+  }
+  /// rate * |w| / |u|.
+  template <class T>
+  PIPE_HD static double factor(tensor_coefficients<T> const& k, double const (&squares)[sums],
+                               long) {
+    double const w = squares[0], u = squares[1];
+    return k.rate * (w > 0 && u > 0 ? libm::sqrt(w / u) : 1);
+  }
+  /// The direction once more: it is cheaper to compute than to keep.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T move(tensor_coefficients<T> const& k, T factor, T w, T, T m, T v) {
+    return w - factor * direction(k, w, m, v);
+  }
+
+  // ---- a tensor on the host ----
+
+  /// Element i: updates the moments m and v, and writes u.
   template <class T>
   struct make_direction {
     T const *w, *g;
     T *m, *v, *u;
-    /// `first`, `second`: bias corrections 1 / (1 - beta1^step), 1 / sqrt(1 - beta2^step)
-    T scale, beta1, rest1, beta2, rest2, first, second, epsilon, decay;
+    tensor_coefficients<T> with;
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      T const x = g[i] * scale;
-      m[i] = beta1 * m[i] + rest1 * x;
-      v[i] = beta2 * v[i] + rest2 * (x * x);
-      u[i] = first * m[i] / (math::sqrt(v[i]) * second + epsilon) + decay * w[i];
+      average(with, g[i], m[i], v[i]);
+      u[i] = direction(with, w[i], m[i], v[i]);
     }
   };
   /// w[i] -= rate * u[i].
   template <class T>
-  struct move {
+  struct move_along {
     T* w;
     T const* u;
     T rate;
@@ -59,21 +117,17 @@ struct LAMB {
 
   /// One step on one tensor.
   ///
-  /// shape: t.state: m, then v, of n elements each; t.workspace: u (n)
+  /// shape: t.state: m, then v, a detail::moment_stride later; t.workspace: u (n)
   /// cost:  two passes over the tensor and two norms: the norms must be known before the first
   ///        element moves
   template <class Kernels, class T>
   PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const n = t.shape.elements();
-    double const step = double(c.step);
-    k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + n, t.workspace,
-                                T(c.gradient_scale), T(beta1), T(1 - beta1), T(beta2), T(1 - beta2),
-                                T(1 / (1 - libm::pow(beta1, step))),
-                                T(1 / libm::sqrt(1 - libm::pow(beta2, step))), T(epsilon),
-                                T(weight_decay * c.decay_scale)});
-    double const w = k.sum_of_squares(n, t.values), u = k.sum_of_squares(n, t.workspace);
-    double const ratio = w > 0 && u > 0 ? libm::sqrt(w / u) : 1;
-    k.each(n, move<T>{t.values, t.workspace, T(c.learning_rate * ratio)});
+    tensor_coefficients<T> const with = prepare_tensor<T>(c);
+    k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + detail::moment_stride(n),
+                                t.workspace, with});
+    double const squares[sums] = {k.sum_of_squares(n, t.values), k.sum_of_squares(n, t.workspace)};
+    k.each(n, move_along<T>{t.values, t.workspace, T(factor(with, squares, n))});
   }
 };
 

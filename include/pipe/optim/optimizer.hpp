@@ -9,6 +9,7 @@
 
 #include <concepts>
 
+#include <pipe/base/bytes.hpp>
 #include <pipe/base/constant.hpp>
 #include <pipe/graph/op.hpp>
 
@@ -73,6 +74,67 @@ concept tensor_optimizer = requires(tensor_shape const& shape) {
   { O::takes(tensor_kind::matrix) } -> std::same_as<bool>;
   { O::state_elements(shape) } -> std::same_as<long>;
 };
+
+/// An optimizer by tensor whose update is two passes over a tensor, with sums between them. This is
+/// what a GPU has kernels for:
+///
+///     static constexpr int moments, sums;   // at most 2 and 4
+///     tensor_coefficients<T> prepare_tensor<T>(context) const;   // once per step, by the host
+///     static void gather(coefficients, w, g, double (&sums)[], moments &...);
+///     static double factor(coefficients, double const (&sums)[], elements);
+///     static T move(coefficients, T factor, w, g, moments...);   // returns the new parameter
+///
+/// `gather` renews an element's moments and adds its terms to the sums; `factor` makes of these
+/// what `move` of every element gets. Its state is moments_elements(moments, shape) numbers.
+template <class O>
+concept two_pass_optimizer = tensor_optimizer<O> && requires(O const& o, update_context const& c) {
+  { O::moments } -> std::convertible_to<int>;
+  { O::sums } -> std::convertible_to<int>;
+  {
+    o.template prepare_tensor<float>(c)
+  } -> std::same_as<typename O::template tensor_coefficients<float>>;
+};
+
+namespace detail {
+
+/// From one moment of a tensor to the next: each begins where wide accesses may.
+constexpr long moment_stride(long elements) { return padded<float>(elements); }
+
+}  // namespace detail
+
+/// The numbers of state of some moments.
+constexpr long moments_elements(int moments, tensor_shape const& shape) {
+  long const n = shape.elements();
+  return moments == 0 ? 0 : (moments - 1) * detail::moment_stride(n) + n;
+}
+
+/// One step of such an optimizer on one tensor, on the host: its `update`, if a plain loop is fast
+/// enough.
+template <class O, class T>
+void update_in_two_passes(O const& o, update_context const& c, tensor_update<T> const& t) {
+  static_assert(O::moments >= 0 && O::moments <= 2);
+  auto const with = o.template prepare_tensor<T>(c);
+  long const n = t.shape.elements();
+  T *const m = t.state, *const v = t.state + (O::moments > 1 ? detail::moment_stride(n) : 0);
+  double sums[O::sums]{};
+  for (long i = 0; i < n; ++i) {
+    if constexpr (O::moments == 0)
+      O::gather(with, t.values[i], t.gradients[i], sums);
+    else if constexpr (O::moments == 1)
+      O::gather(with, t.values[i], t.gradients[i], sums, m[i]);
+    else
+      O::gather(with, t.values[i], t.gradients[i], sums, m[i], v[i]);
+  }
+  T const factor = T(O::factor(with, sums, n));
+  for (long i = 0; i < n; ++i) {
+    if constexpr (O::moments == 0)
+      t.values[i] = O::move(with, factor, t.values[i], t.gradients[i]);
+    else if constexpr (O::moments == 1)
+      t.values[i] = O::move(with, factor, t.values[i], t.gradients[i], m[i]);
+    else
+      t.values[i] = O::move(with, factor, t.values[i], t.gradients[i], m[i], v[i]);
+  }
+}
 
 namespace detail {
 

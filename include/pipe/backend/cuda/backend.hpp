@@ -43,7 +43,7 @@ struct cuda_is_compiled_by_nvcc;
 template <class... What>
 struct cuda_needs_a_target_from_sm_80;
 template <class... What>
-struct cuda_updates_single_elements;
+struct optimizer_has_no_passes_for_cuda;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
@@ -67,8 +67,9 @@ struct Cuda {
     else if constexpr (!computes_in<typename Chosen::precision>)
       return detail::diagnosis_of<wrong::backend_has_no_such_precision, Cuda,
                                   typename Chosen::precision>();
-    else if constexpr (tensor_optimizer<typename Chosen::optimizer>)
-      return detail::diagnosis_of<wrong::cuda_updates_single_elements, Cuda,
+    else if constexpr (tensor_optimizer<typename Chosen::optimizer> &&
+                       !two_pass_optimizer<typename Chosen::optimizer>)
+      return detail::diagnosis_of<wrong::optimizer_has_no_passes_for_cuda, Cuda,
                                   typename Chosen::optimizer>();
     else if constexpr (Chosen::transport::transport::copies)
       return detail::diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,

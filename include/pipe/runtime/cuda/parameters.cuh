@@ -14,11 +14,12 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/whole_updates.cuh>
 #include <pipe/runtime/step_end.hpp>
 
 namespace pp::detail {
 
-/// The end-of-step operations of compiled pipeline P, whose optimizer is element-wise.
+/// The end-of-step operations of compiled pipeline P.
 ///
 /// law:   work is enqueued only; outcome() and renew_copies() wait for it
 /// needs: the executor and the optimizer outlive this object
@@ -33,8 +34,9 @@ class cuda_parameters {
       : executor_(executor), d_(executor.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
-        read_(long(sizeof(cuda::step_outcome))) {
+        read_(long(sizeof(cuda::step_outcome))), whole_(executor, outcome_) {
     cuda::prepare_kernels(kernels{});
+    cuda::prepare_kernels(typename whole_updates::kernels{});
     long ranges = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(lists_of(d_.chunk[c]));
@@ -46,13 +48,16 @@ class cuda_parameters {
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
     if (j.what != job::kind::train || !j.updates) return;
-    auto* to = executor_.coefficients_to_send<coefficients>();
+    long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
-      for (int i = 0; i < d_.chunk[c].update_count; ++i) {
+      for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
         update_range const& u = d_.chunk[c].updates[i];
         // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        *to++ = optimizer_.template prepare<float>(
-            update_context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale});
+        update_context const context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale};
+        if constexpr (two_pass_optimizer<optimizer>)
+          if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
+        if constexpr (element_optimizer<optimizer>)
+          if (!u.whole) send(number, optimizer_.template prepare<float>(context));
       }
   }
 
@@ -92,7 +97,8 @@ class cuda_parameters {
   }
 
  private:
-  using coefficients = typename optimizer::template coefficients<float>;
+  using whole_updates = cuda_whole_updates<P>;
+  /// Where the optimizer has a formula for single elements.
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
   template <class F>
@@ -101,17 +107,20 @@ class cuda_parameters {
   using always =
       cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel, cuda::add_up_kernel,
                         over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
-                        over_flat<cuda::approach_elements>, over_flat<step_type>>;
-  /// The kernels that pipeline P launches here: those of every pipeline, and what buffers and
-  /// 16-bit copies need.
+                        over_flat<cuda::approach_elements>>;
+  /// The kernels that pipeline P launches here: those of every pipeline, and what its optimizer,
+  /// buffers and 16-bit copies need. Those of whole tensors are in whole_updates.
   static constexpr auto all_kernels() {
     constexpr auto with_buffers =
         cuda::maybe_before<P::has_buffers, over_flat<cuda::commit_elements>>(always{});
-    return cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
-        with_buffers);
+    constexpr auto with_copies =
+        cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
+            with_buffers);
+    return cuda::maybe_before<element_optimizer<optimizer>, over_flat<step_type>>(with_copies);
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
+  static_assert(cuda::fit_every_device(typename whole_updates::kernels{}));
 
   /// The work lists of a chunk's launches, in device memory.
   ///
@@ -133,6 +142,12 @@ class cuda_parameters {
   template <class T>
   T* kept(int rank, long count) {
     return executor_.kept<T>(rank, nullptr, count);
+  }
+  /// Writes the coefficients of range `number` of all chunks where they are uploaded from.
+  template <class Set>
+  void send(long number, Set const& set) {
+    cuda::coefficients_at<optimizer, Set>(executor_.coefficients_to_send<unsigned char>(), number) =
+        set;
   }
   /// Bytes as a number of floats, the type of parameters.
   static long element(long bytes) { return bytes / long(sizeof(float)); }
@@ -247,14 +262,21 @@ class cuda_parameters {
 
   /// Optimizer step on a chunk's parameters, if the step is sound.
   void update(int chunk) {
+    if constexpr (element_optimizer<optimizer>) update_elements(chunk);
+    whole_.update(chunk);
+  }
+  /// Its ranges of single elements.
+  void update_elements(int chunk) {
+    using coefficients = typename optimizer::template coefficients<float>;
     chunk_description const& c = d_.chunk[chunk];
     cudaStream_t const on = streams_.of(c.rank);
     float* const memory = floats(c.rank);
     for (int i = 0; i < c.update_count; ++i) {
       update_range const& u = c.updates[i];
+      if (u.whole) continue;
       step_type step;
-      step.of_group =
-          executor_.coefficients<coefficients>() + lists_[std::size_t(chunk)].first_update + i;
+      step.of_group = &cuda::coefficients_at<optimizer, coefficients const>(
+          executor_.coefficients<unsigned char>(), lists_[std::size_t(chunk)].first_update + i);
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       // Its states, one after the other; the second is read only if the optimizer has two.
@@ -330,6 +352,7 @@ class cuda_parameters {
   double *squares_, *clamped_;   // by parameter, in device memory
   cuda::step_outcome* outcome_;  // in device memory
   cuda::pinned_buffer read_;
+  whole_updates whole_;
 };
 
 }  // namespace pp::detail

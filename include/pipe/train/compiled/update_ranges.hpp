@@ -51,14 +51,16 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   return state;
 }
 
-/// Elements of workspace that an optimizer needs for the most demanding of these ranges.
+/// Elements of workspace that an optimizer needs for the most demanding of these ranges. On a
+/// device, which updates all of them at once, that is part of the executor's bookkeeping.
 template <class Optimizer, class Backend, class Element>
-constexpr long most_workspace_elements(view<update_range> ranges) {
+constexpr long most_workspace_elements([[maybe_unused]] view<update_range> ranges) {
   long most = 0;
-  for (update_range const& each : ranges) {
-    long const needed = workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
-    if (needed > most) most = needed;
-  }
+  if constexpr (!Backend::has_own_memory)
+    for (update_range const& each : ranges) {
+      long const needed = workspace_elements<Optimizer, Backend, Element>(each.whole, each.shape);
+      if (needed > most) most = needed;
+    }
   return most;
 }
 

@@ -7,9 +7,11 @@
 
 #include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/backend/cuda/run_state.hpp>
+#include <pipe/backend/cuda/update/coefficients.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
+#include <pipe/backend/cuda/update/whole_tensors.hpp>
 #include <pipe/base/bytes.hpp>
 
 namespace pp::cuda {
@@ -42,11 +44,21 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
          bytes_for<double>(ranges) + bytes_for<flat_range>(buffer_ranges) +
          bytes_for<detail::commit_rule>(buffers);
 }
-/// Of the coefficients of one range of parameters.
-template <class Optimizer>
-constexpr long coefficient_bytes() {
-  if constexpr (requires { sizeof(typename Optimizer::template coefficients<float>); })
-    return long(sizeof(typename Optimizer::template coefficients<float>));
+/// Of the lists of the tensors that are updated whole: themselves, their ranges, their sums,
+/// factors and tickets.
+template <class Optimizer, class Chunk>
+constexpr long whole_update_bytes(Chunk const& c) {
+  if constexpr (two_pass_optimizer<Optimizer>) {
+    long ranges = 0, tensors = 0;
+    for (int i = 0; i < c.update_count; ++i)
+      if (c.updates[i].whole) {
+        ++tensors;
+        ranges += flat_ranges::count_of(c.updates[i].shape.elements());
+      }
+    return bytes_for<updated_tensor>(tensors) + bytes_for<flat_range>(ranges) +
+           bytes_for<double>(ranges * Optimizer::sums) + bytes_for<double>(tensors) +
+           bytes_for<unsigned>(tensors);
+  }
   return 0;
 }
 /// Of a run_state, and of the coefficients of all chunks behind it.
@@ -73,7 +85,8 @@ constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank,
     bytes += shared_bookkeeping_bytes(parameters, streams) +
              bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
   for (int c = 0; c < chunk_count; ++c)
-    if (chunks[c].rank == rank) bytes += chunk_bookkeeping_bytes(chunks[c]);
+    if (chunks[c].rank == rank)
+      bytes += chunk_bookkeeping_bytes(chunks[c]) + whole_update_bytes<Optimizer>(chunks[c]);
   return bytes;
 }
 

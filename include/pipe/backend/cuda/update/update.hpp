@@ -2,9 +2,8 @@
 //
 // The update of parameters, in one kernel over all of a rank's memory: an optimizer's formula for
 // single elements, the host's functor, with what the outcome of the step says about the gradients
-// read from the device's memory; and the small kernels around it. Optimizers of whole tensors
-// (Adafactor, LAMB, Muon) are not here yet: they compute with norms and products of one tensor at a
-// time.
+// read from the device's memory; and the small kernels around it. Optimizers of whole tensors are
+// in whole_tensors.hpp.
 //
 // Each is a functor for flat_kernel: bytes bound all of them, 28 per parameter for AdamW and 2
 // more for a 16-bit copy.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The sets of coefficients that the host prepares for a step: one for each range of parameters, of
+// single elements or of a whole tensor, whichever the range is updated as. All sets of an optimizer
+// have the same size, so that a range's number is enough to find its own.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/optim/optimizer.hpp>
+
+namespace pp::cuda {
+
+/// Bytes of a set of coefficients, a multiple of its alignment.
+template <class Optimizer>
+constexpr long coefficient_bytes() {
+  long bytes = 0, alignment = 1;
+  [[maybe_unused]] auto const add = [&](long size, long aligned) {
+    bytes = size > bytes ? size : bytes;
+    alignment = aligned > alignment ? aligned : alignment;
+  };
+  if constexpr (element_optimizer<Optimizer>) {
+    using of_element = typename Optimizer::template coefficients<float>;
+    add(long(sizeof(of_element)), long(alignof(of_element)));
+  }
+  if constexpr (two_pass_optimizer<Optimizer>) {
+    using of_tensor = typename Optimizer::template tensor_coefficients<float>;
+    add(long(sizeof(of_tensor)), long(alignof(of_tensor)));
+  }
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+template <class Optimizer>
+inline constexpr long set_bytes = coefficient_bytes<Optimizer>();
+
+/// Set number `i` of those that begin at `first`.
+template <class Optimizer, class Coefficients, class Byte>
+PIPE_HD PIPE_INLINE Coefficients& coefficients_at(Byte* first, long i) {
+  return *reinterpret_cast<Coefficients*>(first + i * set_bytes<Optimizer>);
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Updates of whole tensors by optimizers of two passes (LAMB, and any two_pass_optimizer): two
+// launches for all tensors of a stage. The first goes over their elements, and the last block of
+// each tensor makes a factor of the tensor's sums; the second moves the parameters.
+//
+// Nothing is kept between the two passes but one number per tensor: what an element needs again is
+// computed again, from its moments, for as many bytes as reading it would take.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/update/coefficients.hpp>
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
+
+namespace pp::cuda {
+
+/// A tensor among those of a stage that are updated whole. Ranges of its elements have its number
+/// in this list as their group.
+///
+/// units: elements
+struct updated_tensor {
+  extent begin = 0;  ///< in the regions of parameters and gradients
+  extent state = 0;  ///< in the region of optimizer state
+  extent rows = 0, columns = 0;
+  extent moment = 0;                   ///< from one moment to the next
+  extent first_range = 0, ranges = 0;  ///< among those of the launch
+  int coefficients = 0;                ///< number of its set
+  PIPE_HD extent elements() const { return rows * columns; }
+};
+
+/// The memory of a stage's whole tensors, as both passes see it.
+template <class Optimizer>
+struct tensor_memory {
+  using coefficients = typename Optimizer::template tensor_coefficients<float>;
+  static constexpr int moments = Optimizer::moments;
+  static_assert(moments >= 0 && moments <= 2 && Optimizer::sums >= 1 && Optimizer::sums <= 4);
+
+  updated_tensor const* tensors = nullptr;
+  unsigned char const* sets = nullptr;  ///< coefficients, prepared with a gradient scale of 1
+  float* weights = nullptr;
+  float const* gradients = nullptr;
+  float* states = nullptr;
+  double* factors = nullptr;             ///< by tensor: from the first pass to the second
+  step_outcome const* judged = nullptr;  ///< null: sound, factor 1
+
+  PIPE_HD PIPE_INLINE coefficients with(updated_tensor const& t) const {
+    return coefficients_at<Optimizer, coefficients const>(sets, t.coefficients);
+  }
+  /// Moment k of a tensor's element `at` of the regions.
+  PIPE_HD PIPE_INLINE float* moment(updated_tensor const& t, int k, extent at) const {
+    return states + t.state + k * t.moment + (at - t.begin);
+  }
+
+  /// f(parameter, scaled gradient, moments...) for Count elements from `at` on. Keeps: moments are
+  /// written back.
+  template <bool Keeps, int Count, class F>
+  PIPE_HD PIPE_INLINE void visit(updated_tensor const& t, extent at, float (&w)[Count],
+                                 F const& f) const {
+    float g[Count], m[Count], v[Count];
+    float const scale = factor_of(judged);
+    load<Count>(weights + at, w);
+    load<Count>(gradients + at, g);
+    if constexpr (moments > 0) load<Count>(moment(t, 0, at), m);
+    if constexpr (moments > 1) load<Count>(moment(t, 1, at), v);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      float const scaled = g[i] * scale;
+      if constexpr (moments == 0)
+        f(w[i], scaled);
+      else if constexpr (moments == 1)
+        f(w[i], scaled, m[i]);
+      else
+        f(w[i], scaled, m[i], v[i]);
+    }
+    if constexpr (Keeps && moments > 0) save<Count>(moment(t, 0, at), m);
+    if constexpr (Keeps && moments > 1) save<Count>(moment(t, 1, at), v);
+  }
+};
+
+/// The first pass: renews moments, and makes the factor of each tensor.
+///
+/// shape: parameters, gradients, moments, in ranges of up to 4096 elements -> moments, one factor
+///        per tensor, by way of sums (ranges, Optimizer::sums)
+/// law:   a range's sums are in double and do not depend on other ranges; ranges are added by the
+///        last block of a tensor, threads every 256th, then as add_threads: so cuts change no bit.
+///        An outcome that is not sound leaves everything as it is.
+/// cost:  for LAMB 24 bytes per parameter, which bound it
+template <class Optimizer>
+struct gather_tensors_kernel {
+  static constexpr int sums = Optimizer::sums;
+  struct arguments {
+    flat_ranges where;
+    tensor_memory<Optimizer> of;
+    double* sums = nullptr;       ///< by range
+    unsigned* tickets = nullptr;  ///< by tensor
+  };
+  static constexpr int threads = 256, each = 4;
+  static extent blocks(arguments const& a) { return a.where.count(); }
+  struct state {
+    double sum[sums];
+  };
+  struct shared {
+    double of_warp[threads / warp_size];
+    double total[sums];
+    bool is_last;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (!is_sound(a.of.judged)) return;
+    flat_range const p = a.where.at(block.index());
+    updated_tensor const t = a.of.tensors[p.group];
+    auto const with = a.of.with(t);
+    block.part([&](int thread, state& mine) {
+      clear(mine);
+      for (int i = thread * each; i + each <= p.count; i += threads * each)
+        gather<each>(a, t, with, p.begin + i, mine);
+      int const rest = p.count % each;
+      if (thread < rest) gather<1>(a, t, with, p.begin + p.count - rest + thread, mine);
+    });
+    add_all(block, [&](int s, double total) { a.sums[block.index() * sums + s] = total; });
+    if (!is_last_block(block, a.tickets + p.group, unsigned(t.ranges), block.shared().is_last))
+      return;
+    block.part([&](int thread, state& mine) {
+      clear(mine);
+      for (extent i = thread; i < t.ranges; i += threads) {
+        PIPE_UNROLL
+        for (int s = 0; s < sums; ++s) mine.sum[s] += a.sums[(t.first_range + i) * sums + s];
+      }
+    });
+    add_all(block, [&](int s, double total) { block.shared().total[s] = total; });
+    block.part([&](int thread, state&) {
+      if (thread == 0)
+        a.of.factors[p.group] = Optimizer::factor(with, block.shared().total, t.elements());
+    });
+  }
+
+ private:
+  PIPE_HD PIPE_INLINE static void clear(state& mine) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s) mine.sum[s] = 0;
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void gather(
+      arguments const& a, updated_tensor const& t,
+      typename tensor_memory<Optimizer>::coefficients const& with, extent at, state& mine) {
+    float w[Count];
+    a.of.template visit<true>(t, at, w, [&](float x, float g, auto&... moments) {
+      Optimizer::gather(with, x, g, mine.sum, moments...);
+    });
+  }
+  /// keep(s, total) in one thread, for each of the sums.
+  template <class Block, class Keep>
+  PIPE_HD PIPE_INLINE static void add_all(Block& block, Keep keep) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s)
+      add_threads(
+          block, block.shared().of_warp, [s](state& x) -> double& { return x.sum[s]; },
+          [&](double total) { keep(s, total); });
+  }
+};
+
+/// The second pass, for flat_kernel: moves the parameters, and renews their 16-bit copies, of type
+/// Copy if there are any.
+template <class Optimizer, class Copy = void>
+struct move_tensors {
+  tensor_memory<Optimizer> of;
+  Copy* copy = nullptr;
+
+  PIPE_HD bool is_wanted() const { return is_sound(of.judged); }
+
+  /// The move of a tensor's elements.
+  struct move_tensor {
+    move_tensors const& all;
+    updated_tensor of;
+    typename tensor_memory<Optimizer>::coefficients with;
+    float factor;
+
+    template <int Count>
+    PIPE_HD PIPE_INLINE void run(extent at, int) const {
+      float w[Count];
+      all.of.template visit<false>(of, at, w, [&](float& x, float g, auto... moments) {
+        x = Optimizer::move(with, factor, x, g, moments...);
+      });
+      save<Count>(all.of.weights + at, w);
+      if constexpr (!std::is_void_v<Copy>) save<Count>(all.copy + at, w);
+    }
+  };
+  PIPE_HD PIPE_INLINE move_tensor for_group(int group) const {
+    updated_tensor const t = of.tensors[group];
+    return {*this, t, of.with(t), float(of.factors[group])};
+  }
+};
+
+/// append(flat_range) for the elements of a tensor that is number `index` of the list.
+template <class Append>
+void cut_tensor(updated_tensor& t, int index, extent ranges_before, Append append) {
+  t.moment = detail::moment_stride(t.elements());
+  t.first_range = ranges_before;
+  t.ranges = flat_ranges::count_of(t.elements());
+  cut_into_ranges(t.begin, t.elements(), index, append);
+}
+
+}  // namespace pp::cuda

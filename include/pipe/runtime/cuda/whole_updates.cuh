@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The updates of whole tensors on a GPU: the lists that the launches of each stage go through, made
+// once, and the launches.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/update/whole_tensors.hpp>
+#include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/description.hpp>
+
+namespace pp::detail {
+
+/// The updates of whole tensors in compiled pipeline P; nothing where its optimizer has none.
+///
+/// law:   work is enqueued only; as many bytes of bookkeeping are taken as whole_update_bytes says
+/// needs: the executor outlives this object
+template <class P, bool = two_pass_optimizer<typename P::optimizer>>
+class cuda_whole_updates {
+ public:
+  using kernels = cuda::kernel_list<>;
+  cuda_whole_updates(cuda_executor&, cuda::step_outcome const*) {}
+  void update(int) const {}
+};
+
+template <class P>
+class cuda_whole_updates<P, true> {
+  using optimizer = typename P::optimizer;
+  using value = typename P::value;
+  using gather = cuda::gather_tensors_kernel<optimizer>;
+  using move =
+      cuda::move_tensors<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+
+ public:
+  using kernels = cuda::kernel_list<gather, cuda::flat_kernel<move>>;
+
+  cuda_whole_updates(cuda_executor& executor, cuda::step_outcome const* judged)
+      : executor_(executor), d_(executor.description()) {
+    int coefficients = 0;
+    for (int c = 0; c < d_.chunks; ++c) {
+      lists_.push_back(lists_of(d_.chunk[c], coefficients));
+      lists_.back().of.judged = judged;
+      coefficients += d_.chunk[c].update_count;
+    }
+  }
+
+  /// Enqueues the step on a chunk's whole tensors.
+  void update(int chunk) const {
+    chunk_description const& c = d_.chunk[chunk];
+    lists const& l = lists_[std::size_t(chunk)];
+    cudaStream_t const on = executor_.stream_of(c.rank);
+    cuda::launch_body<gather>({l.ranges, l.of, l.sums, l.tickets}, on);
+    move moves{l.of};
+    if constexpr (P::passes::has_copies)
+      moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+    cuda::launch_body<cuda::flat_kernel<move>>({l.ranges, moves}, on);
+  }
+
+ private:
+  /// Of a chunk, in device memory.
+  struct lists {
+    cuda::flat_ranges ranges;
+    cuda::tensor_memory<optimizer> of;
+    double* sums = nullptr;
+    unsigned* tickets = nullptr;
+  };
+
+  float* floats(chunk_description const& c, long region) const {
+    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
+  }
+  lists lists_of(chunk_description const& c, int coefficients) {
+    std::vector<cuda::updated_tensor> tensors;
+    std::vector<cuda::flat_range> ranges;
+    for (int i = 0; i < c.update_count; ++i) {
+      update_range const& u = c.updates[i];
+      if (!u.whole) continue;
+      cuda::updated_tensor t{u.begin, u.state, u.shape.rows, u.shape.columns};
+      t.coefficients = coefficients + i;
+      cuda::cut_tensor(t, int(tensors.size()), cuda::extent(ranges.size()),
+                       [&](cuda::flat_range const& x) { ranges.push_back(x); });
+      tensors.push_back(t);
+    }
+    long const count = long(tensors.size()), range_count = long(ranges.size());
+    lists l;
+    l.of.tensors = executor_.kept(c.rank, tensors.data(), count);
+    cuda::flat_range const* const list = executor_.kept(c.rank, ranges.data(), range_count);
+    l.ranges = {list, range_count, 0};
+    l.sums = executor_.kept<double>(c.rank, nullptr, range_count * optimizer::sums);
+    l.of.factors = executor_.kept<double>(c.rank, nullptr, count);
+    l.tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
+    l.of.sets = executor_.coefficients<unsigned char>();
+    l.of.weights = floats(c, c.values);
+    l.of.gradients = floats(c, c.gradients);
+    l.of.states = floats(c, c.state);
+    return l;
+  }
+
+  cuda_executor& executor_;
+  pipeline_description const& d_;
+  std::vector<lists> lists_;  // by chunk
+};
+
+}  // namespace pp::detail
