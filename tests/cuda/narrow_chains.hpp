@@ -90,10 +90,19 @@ class memory {
     }
     return true;
   }
+  /// Whether one operand is the same.
+  bool equals(memory const& other, pp::detail::operand const& x) const {
+    std::size_t const bytes = bytes_.at(name(x));
+    return std::memcmp(&at_.at(name(x))[0], &other.at_.at(name(x))[0], bytes) == 0;
+  }
 
  private:
   using key = std::pair<pp::detail::space, int>;
-  static key name(pp::detail::operand const& x) { return {x.where, x.index}; }
+  /// A weight and its transpose are one piece of memory, as on a GPU.
+  static key name(pp::detail::operand const& x) {
+    using pp::detail::space;
+    return {x.where == space::parameter_transposed ? space::parameter : x.where, x.index};
+  }
   std::map<key, std::size_t> bytes_;
   std::map<key, on_host::buffer<unsigned char>> at_;
 };
@@ -153,11 +162,14 @@ void is_its_launches(bool accumulate) {
   using mlp = pp::cuda::lowered_chain<P, constant>;
   has_room_for_all<P, Programs, Which, I>();
 
+  // what has no place
   std::vector<pp::detail::operand> dropped;
   for (int k = 0; k < chain.count; ++k)
-    if (constant::value.dropped >> k & 1) {
-      pp::detail::group const& g = list.shape(chain.first + k);
-      dropped.push_back(list.operand_of(chain.first + k, pp::cuda::narrow_chain_rule{}.handed(g)));
+    for (int slot = 0; slot < list.shape(chain.first + k).slots; ++slot) {
+      pp::detail::operand const x = list.operand_of(chain.first + k, slot);
+      if (x.where == pp::detail::space::value &&
+          Programs::template resolve<Which>(x).where == pp::detail::region::none)
+        dropped.push_back(x);
     }
   pp::cuda::arguments shared;
   shared.accumulate = accumulate;
@@ -209,6 +221,50 @@ void is_its_launches(bool accumulate) {
       (pp::cuda::run_on_host<Body>(a, order), ...);
     }(mlp::kernels());
     CHECK(found.equals(expected, dropped));
+  }
+}
+
+/// Forward's chain I stores what only backward reads in training, and not in evaluation.
+template <class P, class Programs, int I>
+void stores_for_training() {
+  using pp::detail::program;
+  constexpr pp::detail::launch_chain chain = Programs::template chains<program::forward>[I];
+  constexpr pp::detail::unplaced_program list = Programs::template unplaced<program::forward>;
+  using constant = kernel_constant<Programs, program::forward, I>;
+  using mlp = pp::cuda::lowered_chain<P, constant>;
+  std::vector<pp::detail::operand> operands, hidden;
+  for (int i = chain.first; i < chain.first + chain.count; ++i)
+    for (int slot = 0; slot < list.shape(i).slots; ++slot) {
+      pp::detail::operand const x = list.operand_of(i, slot);
+      operands.push_back(x);
+      if (pp::cuda::narrow_chain_rule{}.is_optional(list.shape(i), slot) &&
+          Programs::template resolve<program::forward>(x).where == pp::detail::region::record)
+        hidden.push_back(x);
+    }
+  REQUIRE(int(hidden.size()) >= chain.count - 1);
+  auto const state = std::make_unique<pp::cuda::run_state>();
+  pp::cuda::arguments shared;
+  shared.run = state.get();
+  auto const filled = [&] {
+    memory<typename P::element> m;
+    for (int i = chain.first; i < chain.first + chain.count; ++i)
+      for (int slot = 0; slot < list.shape(i).slots; ++slot)
+        m.has(list.operand_of(i, slot), bytes_of_slot<P>(list.shape(i), slot));
+    m.fill();
+    return m;
+  };
+  for (bool const training : {true, false}) {
+    auto const before = filled();
+    auto after = filled();
+    std::vector<void*> slots;
+    for (pp::detail::operand const& x : operands) slots.push_back(after.find(x));
+    shared.training = training;
+    auto const a = mlp::pack(shared, slots.data());
+    [&]<class... Body>(pp::cuda::kernel_list<Body...>) {
+      (pp::cuda::run_on_host<Body>(a), ...);
+    }(mlp::kernels());
+    for (pp::detail::operand const& x : hidden) CHECK(after.equals(before, x) == !training);
+    CHECK_FALSE(after.equals(before, hidden));  // the last layer's result
   }
 }
 

@@ -50,8 +50,9 @@ TEST_CASE("which launches run as one kernel", "[cuda]") {
   using five = Trained<Five, 1000>;
   STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, detail::program::forward>, {0, 5, 64}));
   STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, detail::program::forward>, {0, 5, 128}));
-  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, detail::program::backward>, {0, 9, 128}));
-  STATIC_REQUIRE(is_one_chain(chains<float, fp32, five, detail::program::backward>, {0, 9, 64}));
+  STATIC_REQUIRE(is_one_chain(chains<bf16, bf, five, detail::program::backward>, {0, 13, 128, 4}));
+  STATIC_REQUIRE(
+      is_one_chain(chains<float, fp32, five, detail::program::backward>, {0, 13, 32, 4}));
 
   // one weight of 128 x 128 in fp32 leaves no room for another
   STATIC_REQUIRE(chains<float, fp32, Trained<Wide, 1000>, detail::program::forward>.count == 0);
@@ -116,7 +117,8 @@ double error_of_three_layers() {
         for (std::size_t k = 0; k < width[i]; ++k)
           y[n] += x[k] * weights[i].value(k * width[i + 1] + n);
         if (i < 2) y[n] = std::tanh(y[n]);
-        most = laws::worse(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
+        if (i == 2)  // the others have no place in memory
+          most = laws::worse(most, std::fabs(y[n] - values[i + 1].value(r * width[i + 1] + n)));
       }
       x = y;
     }

@@ -22,6 +22,13 @@ struct in_a_row {
     constexpr int handed(detail::group const& g) const {
       return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
     }
+    constexpr bool is_optional(detail::group const& g, int slot) const { return slot == handed(g); }
+    constexpr detail::recomputed_launches recomputed(detail::unplaced_program const&,
+                                                     detail::view<detail::launch_chain>,
+                                                     detail::unplaced_program const&,
+                                                     detail::launch_chain const&) const {
+      return {};
+    }
     constexpr bool may_join(detail::group const& g, int) const {
       return g.anchor != op_kind::squared_error;
     }
@@ -92,7 +99,7 @@ void holds() {
     // Every group that is launched by itself is known, and no other.
     if (l.group < passes::groups) {
       CHECK(alone[std::size_t(l.group)]);
-      CHECK(with::chain_list.alone[l.group]);
+      CHECK(with::plain_chains.alone[l.group]);
     }
   }
   for (int g = 0; g < passes::groups; ++g) {

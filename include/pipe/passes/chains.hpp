@@ -9,19 +9,29 @@
 namespace pp::detail {
 
 /// Launches [first, first + count) of a program as one launch. `form`: an index of the backend, the
-/// way in which it runs the chain.
+/// way in which it runs the chain. `recomputed`: how many of its first launches are forward ones,
+/// whose results the chain computes for itself.
 struct launch_chain {
-  int first = 0, count = 1, form = 0;
+  int first = 0, count = 1, form = 0, recomputed = 0;
   friend constexpr bool operator==(launch_chain const&, launch_chain const&) = default;
+};
+
+/// Launches [first, first + count) of the forward program that a chain of backward recomputes
+/// before its own; `form`: the chain's with them.
+struct recomputed_launches {
+  int first = 0, count = 0, form = 0;
 };
 
 /// The kernel of a chain: the groups of its launches, and the launches whose result is not in
 /// memory (bit k: launch k).
 struct chain_kernel {
   static constexpr int most = 16;
-  /// `form` as in launch_chain; a chain has at most `most` launches.
-  int count = 0, form = 0;
+  /// `form` and `recomputed` as in launch_chain; a chain has at most `most` launches.
+  int count = 0, form = 0, recomputed = 0;
   unsigned dropped = 0;
+  /// What only backward reads, so that evaluation need not store it. Bit k: what launch k hands on,
+  /// bit most + k: all its other results.
+  unsigned for_backward = 0;
   int groups[most]{};
   friend constexpr bool operator==(chain_kernel const&, chain_kernel const&) = default;
 };
@@ -57,6 +67,13 @@ struct unplaced_program {
 ///       launch_chain longest(unplaced_program const&, int first) const;  // count 1: no chain
 ///       int taken(group const&) const;   // the slot that reads the result of the launch before
 ///       int handed(group const&) const;  // the slot whose value the next launch reads, or -1
+///       // Whether the chain's kernel stores a slot only where it has a place.
+///       bool is_optional(group const&, int slot) const;
+///       // What a chain of backward recomputes; count 0: it reads what forward has stored.
+///       recomputed_launches recomputed(unplaced_program const& forward,
+///                                      view<launch_chain> chains_of_forward,
+///                                      unplaced_program const& backward,
+///                                      launch_chain const&) const;
 struct no_chains {
   static constexpr bool any = false;
 };
@@ -81,6 +98,31 @@ constexpr void find_chains(Rule const& rule, bool const* may_join, unplaced_prog
   }
 }
 
+/// A program with the launches of forward that its chains recompute, in front of each chain's own.
+///
+/// shape: added[chains], plain[n] -> chains[chains], order[n + recomputed launches]
+constexpr void insert_recomputed(view<scheduled_segment> forward, view<recomputed_launches> added,
+                                 view<scheduled_segment> plain, launch_chain* chains,
+                                 scheduled_segment* order) {
+  int n = 0, next = 0;
+  auto const take_until = [&](int end) {
+    for (; next < end; ++next) order[n++] = plain[next];
+  };
+  for (int c = 0; c < added.count; ++c) {
+    launch_chain& chain = chains[c];
+    take_until(chain.first);
+    int const first = n, end = chain.first + chain.count;
+    for (int i = 0; i < added[c].count; ++i) order[n++] = forward[added[c].first + i];
+    take_until(end);
+    chain.first = first;
+    if (added[c].count == 0) continue;
+    chain.count += added[c].count;
+    chain.form = added[c].form;
+    chain.recomputed = added[c].count;
+  }
+  take_until(plain.count);
+}
+
 /// A walk over the launches of a program that knows the chain of each.
 struct chain_walk {
   view<launch_chain> chains{};
@@ -95,8 +137,18 @@ struct chain_walk {
   }
 };
 
+/// Whether a launch that a chain recomputes makes operand x.
+template <class Rule>
+constexpr bool recomputes(Rule const& rule, unplaced_program const& p, launch_chain const& c,
+                          operand const& x) {
+  for (int i = c.first; i < c.first + c.recomputed; ++i)
+    for (int slot = 0; slot < p.segment_of(i).operands; ++slot)
+      if (p.operand_of(i, slot) == x && rule.is_optional(p.shape(i), slot)) return true;
+  return false;
+}
+
 /// Marks the values that a program needs in memory: those that some launch reads or writes other
-/// than from one launch of a chain to the next.
+/// than within a chain: from one launch to the next, or after it was recomputed.
 ///
 /// shape: -> in_memory[values of the stage], initially false
 template <class Rule>
@@ -105,31 +157,45 @@ constexpr void note_in_memory(Rule const& rule, unplaced_program const& p,
   chain_walk walk{chains};
   for (int i = 0; i < p.size(); ++i) {
     bool const joined = walk.meets(i);
-    // The first launch of a chain reads from memory, the others what the launch before hands them.
-    int const taken = joined && i > chains[walk.next].first ? rule.taken(p.shape(i)) : -1,
-              handed = joined ? rule.handed(p.shape(i)) : -1;
+    launch_chain const c = joined ? chains[walk.next] : launch_chain{};
+    // The first launch of a chain, and the first that is not recomputed, read from memory, the
+    // others what the launch before hands them.
+    int const own = c.first + c.recomputed;
+    int const taken = joined && i > c.first && i != own ? rule.taken(p.shape(i)) : -1;
     int const count = p.segment_of(i).operands;
     for (int slot = 0; slot < count; ++slot) {
       operand const x = p.operand_of(i, slot);
-      if (x.where != space::value || slot == taken || slot == handed) continue;
+      if (x.where != space::value || slot == taken) continue;
+      if (joined && rule.is_optional(p.shape(i), slot)) continue;
+      if (joined && i >= own && recomputes(rule, p, c, x)) continue;
       if (int const v = r.local(x.index); v >= 0) in_memory[v] = true;
     }
   }
 }
 
-/// The kernel of a chain. has_place(operand): whether the operand has an address.
+/// The kernel of a chain. has_place(operand): whether the operand has an address;
+/// is_for_backward(operand): whether only backward reads it there.
 ///
 /// needs: c.count <= chain_kernel::most
-template <class Rule, class HasPlace>
+template <class Rule, class HasPlace, class IsForBackward>
 constexpr chain_kernel kernel_of(Rule const& rule, unplaced_program const& p, launch_chain const& c,
-                                 HasPlace has_place) {
+                                 HasPlace has_place, IsForBackward is_for_backward) {
   chain_kernel k;
   k.count = c.count;
   k.form = c.form;
+  k.recomputed = c.recomputed;
   for (int i = 0; i < c.count; ++i) {
     k.groups[i] = p.group_of(c.first + i);
-    int const handed = rule.handed(p.shape(c.first + i));
-    if (handed >= 0 && !has_place(p.operand_of(c.first + i, handed))) k.dropped |= 1u << i;
+    int const at = c.first + i, handed = rule.handed(p.shape(at));
+    if (handed >= 0 && !has_place(p.operand_of(at, handed))) k.dropped |= 1u << i;
+    if (handed >= 0 && is_for_backward(p.operand_of(at, handed))) k.for_backward |= 1u << i;
+    bool some = false, all = true;
+    for (int slot = 0; slot < p.segment_of(at).operands; ++slot) {
+      if (slot == handed || !rule.is_optional(p.shape(at), slot)) continue;
+      some = true;
+      all = all && is_for_backward(p.operand_of(at, slot));
+    }
+    if (some && all) k.for_backward |= 1u << (chain_kernel::most + i);
   }
   return k;
 }

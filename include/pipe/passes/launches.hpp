@@ -86,19 +86,21 @@ constexpr int count_launches(view<scheduled_segment> order, view<launch_chain> c
 }
 
 /// The launches of a program with each chain joined into one launch, which has the operands of its
-/// launches in order and the number of the chain.
+/// launches in order, the number of the chain, and the layer of its first that is not recomputed.
 ///
 /// shape: single[n], numbers[chains] -> launches[count_launches()]
 [[gnu::cold]] constexpr void join_launches(view<launch> single, view<launch_chain> chains,
                                            int const* numbers, launch* launches) {
   chain_walk walk{chains};
   for (int i = 0, n = 0; i < single.count; ++n) {
-    launches[n] = single[i];
     bool const joined = walk.meets(i);
-    int const count = joined ? chains[walk.next].count : 1;
+    launch_chain const c = joined ? chains[walk.next] : launch_chain{i};
+    launches[n] = single[i + c.recomputed];
+    launches[n].first = single[i].first;
     if (joined) launches[n].group = numbers[walk.next];
-    for (int k = 1; k < count; ++k) launches[n].count += single[i + k].count;
-    i += count;
+    for (int k = 0; k < c.count; ++k)
+      if (k != c.recomputed) launches[n].count += single[i + k].count;
+    i += c.count;
   }
 }
 

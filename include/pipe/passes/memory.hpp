@@ -217,7 +217,7 @@ class value_layout {
       bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;
       bool const for_backward = in_backward[at].first >= 0 || for_weights || gradient_of_loss ||
                                 (at == logits && keeps_loss);
-      bool const kept = for_backward && (!drops_ || !m_.dropped[v]);
+      bool const kept = for_backward && (!drops_ || !m_.dropped[v]) && is_in_memory(at);
       address place = out.values[at];
       if (place.where != region::none)
         totals.rereads_result = totals.rereads_result || kept;
@@ -283,10 +283,14 @@ class value_layout {
     end += size;
     return a;
   }
+  /// Whether number `at` among the values of the stage does not only exist inside a chain.
+  constexpr bool is_in_memory(int at) const {
+    return scratch_.in_memory == nullptr || scratch_.in_memory[at];
+  }
   /// The address of number `at` among the values of the stage; none for a value that no program
   /// touches, or that only exists inside a chain.
   constexpr address scratch(scratch_allocator& allocator, occurrence o, int at, long size) const {
-    if (!o.any() || (scratch_.in_memory != nullptr && !scratch_.in_memory[at])) return address{};
+    if (!o.any() || !is_in_memory(at)) return address{};
     return address{region::scratch, allocator.allocate(size, o.first, o.last)};
   }
   /// Lists the values and gradients that leave the stage without being computed at their slot.

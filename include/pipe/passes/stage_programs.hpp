@@ -44,27 +44,23 @@ struct stage_programs {
   }
   static constexpr int segments = segments_before(program{program_count});
 
-  /// The segments of the programs, one program after the other.
-  static constexpr auto orders = [](auto...) {
+  /// The segments of the programs, one program after the other, without those that chains
+  /// recompute.
+  static constexpr auto plain_orders = [](auto...) {
     list<scheduled_segment, segments> o;
     for (int i = 0; i < run.count; ++i)
       order_program(C::fused_lists, range, run[i], Drops, o.items + segments_before(run[i]));
     return o;
   }();
-  static constexpr view<scheduled_segment> order_of(program p) {
-    return {orders.items + segments_before(p), length_of(p, range, Drops)};
+  static constexpr view<scheduled_segment> plain_order_of(program p) {
+    return {plain_orders.items + segments_before(p), length_of(p, range, Drops)};
   }
-  /// needs: the schedule runs P
-  template <program P>
-  static constexpr view<scheduled_segment> order = order_of(P);
 
   // ---- chains ----
 
-  static constexpr unplaced_program unplaced_of(program p) {
-    return unplaced_program{C::fused_lists, C::numbers, C::shapes.items, C::samples, order_of(p)};
+  static constexpr unplaced_program unplaced_of(view<scheduled_segment> order) {
+    return unplaced_program{C::fused_lists, C::numbers, C::shapes.items, C::samples, order};
   }
-  template <program P>
-  static constexpr unplaced_program unplaced = unplaced_of(P);
   /// The chains of the programs, one program after the other; those of program p are
   /// [first[p], first[p] + count[p]).
   template <int Most>
@@ -81,7 +77,7 @@ struct stage_programs {
       for (int g = 0; g < C::groups; ++g) may[g] = Chains::rule.may_join(C::shapes[g], C::samples);
     return may;
   }();
-  static constexpr auto chain_list = [](auto...) {
+  static constexpr auto plain_chains = [](auto...) {
     // A chain has two launches or more.
     chain_memory<(Chains::any ? segments / 2 : 0)> found;
     if constexpr (Chains::any) {
@@ -89,20 +85,82 @@ struct stage_programs {
       for (int i = 0; i < run.count; ++i) {
         int const p = int(run[i]);
         found.first[p] = to.count;
-        find_chains(Chains::rule, may_join.items, unplaced_of(run[i]), to, found.alone.items);
+        find_chains(Chains::rule, may_join.items, unplaced_of(plain_order_of(run[i])), to,
+                    found.alone.items);
         found.count[p] = to.count - found.first[p];
       }
       found.all = to.count;
     }
     return found;
   }();
-  static constexpr view<launch_chain> chains_of(program p) {
-    return {chain_list.items.items + chain_list.first[int(p)], chain_list.count[int(p)]};
+  static constexpr view<launch_chain> plain_chains_of(program p) {
+    return {plain_chains.items.items + plain_chains.first[int(p)], plain_chains.count[int(p)]};
   }
+
+  /// What the chains of backward recompute, where it is not split and the recompute policy does not
+  /// do so: how many launches of forward, with how many operands.
+  struct recomputed_memory {
+    list<recomputed_launches,
+         Chains::any && !splits_backward && !Drops ? plain_chains.count[int(program::backward)] : 0>
+        items;
+    int launches = 0, operands = 0;
+  };
+  static constexpr auto recomputed = [](auto...) {
+    recomputed_memory all;
+    if constexpr (all.items.size() > 0) {
+      unplaced_program const forward = unplaced_of(plain_order_of(program::forward)),
+                             backward = unplaced_of(plain_order_of(program::backward));
+      for (int c = 0; c < all.items.size(); ++c) {
+        recomputed_launches const r =
+            Chains::rule.recomputed(forward, plain_chains_of(program::forward), backward,
+                                    plain_chains_of(program::backward)[c]);
+        all.items[c] = r;
+        all.launches += r.count;
+        for (int i = 0; i < r.count; ++i) all.operands += forward.segment_of(r.first + i).operands;
+      }
+    }
+    return all;
+  }();
+  static constexpr bool chains_recompute = recomputed.launches > 0;
+
+  /// The backward program and its chains with what they recompute.
+  struct backward_memory {
+    list<scheduled_segment,
+         chains_recompute ? length_of(program::backward, range, Drops) + recomputed.launches : 0>
+        order;
+    list<launch_chain, chains_recompute ? recomputed.items.size() : 0> chains;
+  };
+  static constexpr auto recomputing = [](auto...) {
+    backward_memory made;
+    if constexpr (chains_recompute) {
+      for (int c = 0; c < made.chains.size(); ++c)
+        made.chains[c] = plain_chains_of(program::backward)[c];
+      insert_recomputed(plain_order_of(program::forward),
+                        {recomputed.items.items, recomputed.items.size()},
+                        plain_order_of(program::backward), made.chains.items, made.order.items);
+    }
+    return made;
+  }();
+
+  static constexpr view<scheduled_segment> order_of(program p) {
+    if (chains_recompute && p == program::backward)
+      return {recomputing.order.items, recomputing.order.size()};
+    return plain_order_of(p);
+  }
+  static constexpr view<launch_chain> chains_of(program p) {
+    if (chains_recompute && p == program::backward)
+      return {recomputing.chains.items, recomputing.chains.size()};
+    return plain_chains_of(p);
+  }
+  /// needs: the schedule runs P
+  template <program P>
+  static constexpr view<scheduled_segment> order = order_of(P);
+  template <program P>
+  static constexpr unplaced_program unplaced = unplaced_of(order_of(P));
   template <program P>
   static constexpr view<launch_chain> chains = chains_of(P);
   /// Whether a program of the stage has chains: otherwise all values are in memory.
-  static constexpr bool has_chains = chain_list.all > 0;
+  static constexpr bool has_chains = plain_chains.all > 0;
 
   // ---- memory ----
 
@@ -130,7 +188,7 @@ struct stage_programs {
       view<launch_chain> const joined = chains_of(run[i]);
       pass.note(run[i], order_of(run[i]), joined);
       if constexpr (has_chains)
-        note_in_memory(Chains::rule, unplaced_of(run[i]), joined, range, in_memory.items);
+        note_in_memory(Chains::rule, unplaced_of(order_of(run[i])), joined, range, in_memory.items);
     }
     pass.run(out, l);
     l.passed_value_count = out.passed_values.count;
@@ -164,10 +222,19 @@ struct stage_programs {
   template <program P>
   static constexpr auto chain_kernels = [](auto...) {
     list<chain_kernel, chains<P>.count> all;
-    if constexpr (Chains::any)
+    if constexpr (all.size() > 0) {
+      list<bool, range.local_values()> read;  // by forward
+      if constexpr (P == program::forward)
+        note_in_memory(Chains::rule, unplaced<P>, chains<P>, range, read.items);
       for (int c = 0; c < all.size(); ++c)
-        all[c] = kernel_of(Chains::rule, unplaced<P>, chains<P>[c],
-                           [](operand x) { return resolve<P>(x).where != region::none; });
+        all[c] = kernel_of(
+            Chains::rule, unplaced<P>, chains<P>[c],
+            [](operand x) { return resolve<P>(x).where != region::none; },
+            [&](operand x) {
+              return P == program::forward && x.where == space::value &&
+                     resolve<P>(x).where == region::record && !read[range.local(x.index)];
+            });
+    }
     return all;
   }();
 
@@ -183,7 +250,8 @@ struct stage_programs {
       int const p = int(run[i]);
       view<launch_chain> const joined = chains_of(run[i]);
       n.launches[p] = count_launches(order_of(run[i]), joined);
-      n.operands[p] = count_operands(C::fused_lists, run[i], range, Drops);
+      n.operands[p] = count_operands(C::fused_lists, run[i], range, Drops) +
+                      (run[i] == program::backward ? recomputed.operands : 0);
     }
     return n;
   }();

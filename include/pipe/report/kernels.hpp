@@ -72,7 +72,8 @@ std::string kernel_text(int number, std::vector<std::string_view> const& leaf) {
   chain_kernel const& chain = compiled::chain_kernels()[number - compiled::groups];
   std::string text = "as one: ";
   for (int i = 0; i < chain.count; ++i)
-    text += (i > 0 ? "; " : "") + group_text(compiled::group_at(chain.groups[i]), leaf);
+    text += std::string(i > 0 ? "; " : "") + (i < chain.recomputed ? "recomputed " : "") +
+            group_text(compiled::group_at(chain.groups[i]), leaf);
   return text;
 }
 
@@ -92,9 +93,12 @@ std::string explain_kernels() {
       for (int i = 0; i < p.count; ++i) ++launches[std::size_t(p.launches[i].group)];
   text_table table({"kernel", "pass", "launches", "what"}, {1, 3});
   for (int i = 0; i < kernels; ++i) {
-    // A chain is listed under the pass of its first group.
+    // A chain is listed under the pass of its first group that is not recomputed.
+    auto const first_of = [](detail::chain_kernel const& chain) {
+      return chain.groups[chain.recomputed];
+    };
     int const g =
-        i < compiled::groups ? i : compiled::chain_kernels()[i - compiled::groups].groups[0];
+        i < compiled::groups ? i : first_of(compiled::chain_kernels()[i - compiled::groups]);
     auto const& first = compiled::passes::numbers.first;
     char const* const pass = g < first[detail::op_list::input_gradients]    ? "forward"
                              : g < first[detail::op_list::weight_gradients] ? "backward, input"

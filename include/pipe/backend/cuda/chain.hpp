@@ -32,6 +32,15 @@ PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
   return math::from_bits(math::bits(v) ^ zero);
 }
 
+/// Where results that are read outside their group go: to memory, all of them.
+struct all_stores {
+  /// Elements of slot Slot, `at` elements from its first on.
+  template <int Slot, class T, int Count>
+  PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
+    save<Count>(a.at<T>(Slot) + at, v);
+  }
+};
+
 /// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
 ///
 /// shape: second operands (rows, width), (width) of a bias or (T, width) of a table of positions ->
@@ -97,51 +106,50 @@ struct chain {
   struct seconds {
     fetched<T, Count> of[length > 0 ? length : 1];
   };
-  /// Those of elements [column, column + Count) of a row. No step of the group makes one: they may
-  /// be read before the elements are there.
+  /// Those of elements [column, column + Count) of a row, but for step Skipped's. No step of the
+  /// group makes one: they may be read before the elements are there.
   ///
   /// needs: column and width are multiples of Count; `row` counts the rows of all samples
-  template <int Count>
+  template <int Count, int Skipped = -1>
   PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
                                         seconds<Count>& z) {
-    fetch_steps(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
+    fetch_steps<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
   }
 
   /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
-  /// stored if it is read outside the group; StoresLast: the last one too.
+  /// stored if it is read outside the group.
   ///
   /// needs: as fetch, which has read z
-  template <int Count, bool StoresLast = true>
+  template <int Count, class Stores = all_stores>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count],
-                                      seconds<Count> const& z) {
-    run_steps<Count, StoresLast>(a, row, column, v, z,
-                                 std::make_index_sequence<std::size_t(length)>{});
+                                      seconds<Count> const& z, Stores const& stores = {}) {
+    run_steps(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
   }
   /// The same, which fetches first.
-  template <int Count, bool StoresLast = true>
+  template <int Count>
   PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
                                       float (&v)[Count]) {
     seconds<Count> z;
     fetch(a, row, column, z);
-    run<Count, StoresLast>(a, row, column, v, z);
+    run(a, row, column, v, z);
   }
 
  private:
-  template <int Count, std::size_t... I>
+  template <int Skipped, int Count, std::size_t... I>
   PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
                                               [[maybe_unused]] extent row,
                                               [[maybe_unused]] int column,
                                               [[maybe_unused]] seconds<Count>& z,
                                               std::index_sequence<I...>) {
-    (fetch_step<int(I)>(a, row, column, z.of[I]), ...);
+    (fetch_step < int(I), int(I) == Skipped > (a, row, column, z.of[I]), ...);
   }
-  template <int I, int Count>
+  template <int I, bool IsSkipped, int Count>
   PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
                                              [[maybe_unused]] extent row,
                                              [[maybe_unused]] int column,
                                              [[maybe_unused]] fetched<T, Count>& z) {
     constexpr detail::step s = step_at<I>::value;
-    if constexpr (s.kind != op_kind::map && s.kind != op_kind::dropout) {
+    if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
       constexpr int rows = group_of<P, G>::value.rows;
       extent const at = s.kind == op_kind::bias       ? extent(column)
                         : s.kind == op_kind::row_bias ? row % rows * width + column
@@ -150,14 +158,12 @@ struct chain {
     }
   }
 
-  template <int Count, bool StoresLast, std::size_t... I>
-  PIPE_HD PIPE_INLINE static void run_steps([[maybe_unused]] arguments const& a,
-                                            [[maybe_unused]] extent row,
-                                            [[maybe_unused]] int column,
-                                            [[maybe_unused]] float (&v)[Count],
-                                            [[maybe_unused]] seconds<Count> const& z,
-                                            std::index_sequence<I...>) {
-    (apply<Count, int(I), (StoresLast || int(I) + 1 < length)>(a, row, column, v, z.of[I]), ...);
+  template <int Count, class Stores, std::size_t... I>
+  PIPE_HD PIPE_INLINE static void run_steps(
+      [[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, [[maybe_unused]] int column,
+      [[maybe_unused]] float (&v)[Count], [[maybe_unused]] seconds<Count> const& z,
+      [[maybe_unused]] Stores const& stores, std::index_sequence<I...>) {
+    (apply<Count, int(I)>(a, row, column, v, z.of[I], stores), ...);
     finish_value<Count, length>(a, v);
   }
 
@@ -174,10 +180,11 @@ struct chain {
     }
   }
 
-  template <int Count, int I, bool Stores>
+  template <int Count, int I, class Stores>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
                                         float (&v)[Count],
-                                        [[maybe_unused]] fetched<T, Count> const& z) {
+                                        [[maybe_unused]] fetched<T, Count> const& z,
+                                        [[maybe_unused]] Stores const& stores) {
     constexpr detail::step s = step_at<I>::value;
     finish_value<Count, I>(a, v);
     if constexpr (s.kind == op_kind::map) {
@@ -196,7 +203,7 @@ struct chain {
         else
           v[i] = v[i] + z[i];
     }
-    if constexpr (s.store >= 0 && Stores) save<Count>(a.at<T>(s.store) + row * width + column, v);
+    if constexpr (s.store >= 0) stores.template take<s.store, T>(a, row * width + column, v);
   }
 
   /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
@@ -233,25 +240,26 @@ struct chain {
 };
 
 /// A finished piece of a row of the anchor: stored if it is read outside the group, then through
-/// the epilogue. StoresLast: the chain's end is stored too, if it has a place.
+/// the epilogue.
 ///
 /// shape: v (Count) -> elements [column, column + Count) of row `row` of the result and of each
 ///        stored step
 /// needs: column and the columns of the group are multiples of Count
-template <class P, int G, int Count, bool StoresLast = true>
+template <class P, int G, int Count, class Stores = all_stores>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count],
-                                typename chain<P, G, true>::template seconds<Count> const& z) {
+                                typename chain<P, G, true>::template seconds<Count> const& z,
+                                Stores const& stores = {}) {
   constexpr detail::group g = group_of<P, G>::value;
-  if constexpr (g.out[0] >= 0 && (StoresLast || !g.epilogue.empty()))
-    save<Count>(a.at<typename P::element>(g.out[0]) + row * g.columns + column, v);
-  chain<P, G, true>::template run<Count, StoresLast>(a, row, column, v, z);
+  if constexpr (g.out[0] >= 0)
+    stores.template take<g.out[0], typename P::element>(a, row * g.columns + column, v);
+  chain<P, G, true>::run(a, row, column, v, z, stores);
 }
 /// The same, which fetches the epilogue's second operands first.
-template <class P, int G, int Count, bool StoresLast = true>
+template <class P, int G, int Count>
 PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
   typename chain<P, G, true>::template seconds<Count> z;
   chain<P, G, true>::fetch(a, row, column, z);
-  finish<P, G, Count, StoresLast>(a, row, column, v, z);
+  finish<P, G>(a, row, column, v, z);
 }
 
 }  // namespace pp::cuda

@@ -33,6 +33,16 @@ struct chain_rules {
   constexpr int handed(detail::group const& g) const {
     return detail::is_contraction(g.anchor) ? narrow.handed(g) : -1;
   }
+  constexpr bool is_optional(detail::group const& g, int slot) const {
+    return detail::is_contraction(g.anchor) && narrow.is_optional(g, slot);
+  }
+  constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
+                                                   detail::view<detail::launch_chain> of_forward,
+                                                   detail::unplaced_program const& backward,
+                                                   detail::launch_chain const& c) const {
+    if (backward.shape(c.first).anchor == op_kind::norm_parameter_gradient) return {};
+    return narrow.recomputed(forward, of_forward, backward, c);
+  }
 
  private:
   /// Whether launches `first` and the next are the gradients of one norm, whose rows a team keeps.

@@ -76,7 +76,7 @@ class chain_table {
   static constexpr auto alone = [](auto...) {
     list<bool, Work::passes::groups> is;
     each_stage([&]<class Programs>() {
-      for (int g = 0; g < is.size(); ++g) is[g] = is[g] || Programs::chain_list.alone[g];
+      for (int g = 0; g < is.size(); ++g) is[g] = is[g] || Programs::plain_chains.alone[g];
     });
     return is;
   }();

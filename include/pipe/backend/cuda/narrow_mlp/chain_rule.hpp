@@ -77,8 +77,101 @@ struct narrow_chain_rule {
     if (is_weight(g)) return -1;
     return g.epilogue.empty() ? g.out[0] : g.epilogue.back().store;
   }
+  /// Whether a slot is stored only where it has a place: rows, which the chain may hand on.
+  constexpr bool is_optional(detail::group const& g, int slot) const {
+    if (is_weight(g)) return false;
+    bool stores = slot == g.out[0];
+    for (detail::step const& s : g.epilogue) stores = stores || slot == s.store;
+    return stores;
+  }
+
+  /// The layers forward whose results a chain of gradients recomputes, where it has the
+  /// gradient of every layer's weight: then it reads the input of the first of them alone.
+  constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
+                                                   detail::view<detail::launch_chain> chains,
+                                                   detail::unplaced_program const& backward,
+                                                   detail::launch_chain const& b) const {
+    // By layer, from the first on: the gradients of its weight and of its input, or -1.
+    struct gradients {
+      int weight = -1, input = -1;
+    };
+    detail::static_vector<gradients, detail::chain_kernel::most> layers;
+    for (int i = b.first + b.count - 1; i >= b.first; --i)
+      if (is_input(backward.shape(i)))
+        layers.push_back({-1, i});
+      else if (!layers.empty() && layers.back().weight < 0)
+        layers.back().weight = i;
+      else
+        layers.push_back({i, -1});
+    int const count = int(layers.size());
+    if (count < 2 || b.count + count - 1 > detail::chain_kernel::most) return {};
+    for (gradients const& of : layers)
+      if (of.weight < 0) return {};
+    auto const x_of = [&](int layer) {
+      return backward.operand_of(layers[layer].weight, backward.shape(layers[layer].weight).in[0]);
+    };
+    int first = -1;
+    for (detail::launch_chain const& f : chains)
+      for (int i = f.first; i + count - 1 < f.first + f.count; ++i)
+        if (forward.shape(i).anchor == op_kind::matmul && main_operand(forward, i) == x_of(0))
+          first = i;
+    if (first < 0) return {};
+    int kept = 0;  // results besides those handed on, which derivatives read
+    for (int k = 0; k + 1 < count; ++k) {
+      detail::operand derived;
+      bool is_kept = false;
+      if (forward.operand_of(first + k, handed(forward.shape(first + k))) != x_of(k + 1) ||
+          !may_recompute(forward, first + k, derived, is_kept) ||
+          !derives_from(backward, layers[k + 1].input, derived))
+        return {};
+      kept += is_kept;
+    }
+    for (int k = 0; k < count; ++k)
+      if (layers[k].input >= 0 &&
+          !(backward.shape(layers[k].input).attributes.contraction().is_turned &&
+            (k + 1 == count ||
+             forward.operand_of(first + k, forward.shape(first + k).in[1]).index ==
+                 backward.operand_of(layers[k].input, backward.shape(layers[k].input).in[1])
+                     .index)))
+        return {};
+    int const most = 256 / bytes_of(format);
+    for (int rows = most; rows >= 16 && rows >= most / 4; rows /= 2)
+      if (shared_bytes_recomputing(backward, b, rows, count, kept) <= narrow_shared_bytes &&
+          sums(backward, b, rows, 2) <= most_sums)
+        return {first, count - 1, rows};
+    return {};
+  }
 
  private:
+  /// Whether launch i of forward may be recomputed. derived: what the derivative of its epilogue
+  /// may be made from; is_kept: this is not what it hands on.
+  constexpr bool may_recompute(detail::unplaced_program const& forward, int i,
+                               detail::operand& derived, bool& is_kept) const {
+    detail::group const g = forward.shape(i);
+    int stored = handed(g), others = 0;
+    auto const other = [&](int slot) {
+      if (slot >= 0 && slot != handed(g)) stored = slot, ++others;
+    };
+    other(g.out[0]);
+    for (detail::step const& s : g.epilogue) {
+      if (s.kind == op_kind::add) return false;
+      other(s.store);
+    }
+    derived = forward.operand_of(i, stored);
+    is_kept = others == 1;
+    return others < 2 && !g.attributes.contraction().is_turned;
+  }
+  /// Whether the gradient of an input, launch i, reads no more of forward than `derived`.
+  static constexpr bool derives_from(detail::unplaced_program const& backward, int i,
+                                     detail::operand const& derived) {
+    int derivatives = 0;
+    for (detail::step const& s : backward.shape(i).epilogue)
+      if (s.kind == op_kind::map_gradient) {
+        if (backward.operand_of(i, s.slot) != derived) return false;
+        ++derivatives;
+      }
+    return derivatives < 2;
+  }
   static constexpr bool is_weight(detail::group const& g) {
     return g.anchor == op_kind::matmul_weight_gradient;
   }
@@ -145,7 +238,7 @@ struct narrow_chain_rule {
     int const most = 256 / bytes_of(format);
     for (int rows = most; rows >= most / 2; rows /= 2)
       if (shared_bytes(p, run, rows) <= narrow_shared_bytes &&
-          (!is_backward || sums(p, run, rows) <= most_sums))
+          (!is_backward || sums(p, run, rows, 16 / bytes_of(format)) <= most_sums))
         return rows;
     return 0;
   }
@@ -168,12 +261,29 @@ struct narrow_chain_rule {
                none = 64;  // x of one row, if there are none
     return ((input + widest + 2 * x) * rows + weights) * bytes + 2 * none * bytes;
   }
+  /// The same of a chain of gradients of `layers` layers that makes what it reads, `kept` results
+  /// besides those handed on: all of a tile's rows are there at once.
+  constexpr long shared_bytes_recomputing(detail::unplaced_program const& p,
+                                          detail::launch_chain const& b, int rows, int layers,
+                                          int kept) const {
+    int const bytes = bytes_of(format);
+    long widest = 0, weights = 0;
+    for (int i = b.first; i < b.first + b.count; ++i) {
+      detail::group const g = p.shape(i);
+      if (!is_weight(g)) continue;
+      int const stride = narrow_stride(inner_of(g), bytes);
+      widest = stride > widest ? stride : widest;
+      weights += long(narrow_columns(inner_of(g), bytes)) * narrow_stride(g.columns, bytes);
+    }
+    long const input = narrow_stride(main_width(p.shape(b.first)), bytes);
+    return ((input + (narrow_tiles(layers) + kept) * widest) * rows + weights) * bytes;
+  }
   /// Numbers that a thread keeps in registers: sums of all weights, and those of the product under
-  /// way.
+  /// way, of which it finishes `each` together.
   static constexpr int most_sums = 160;
-  constexpr int sums(detail::unplaced_program const& p, detail::launch_chain const& run,
-                     int rows) const {
-    int const bytes = bytes_of(format), unit = 64 / bytes;
+  constexpr int sums(detail::unplaced_program const& p, detail::launch_chain const& run, int rows,
+                     int each) const {
+    int const bytes = bytes_of(format), unit = each == 2 ? 16 : 4 * each;
     int kept = 0, product = 0;
     for (int i = run.first; i < run.first + run.count; ++i) {
       detail::group const g = p.shape(i);

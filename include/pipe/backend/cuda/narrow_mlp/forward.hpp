@@ -84,10 +84,7 @@ struct narrow_forward_kernel {
   template <class Block, int... I>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
                                                 std::integer_sequence<int, I...>) {
-    (copy_weights<layer<I>::inner, layer<I>::columns>(
-         block, slab_of<I>(block.shared().weights),
-         contraction<P, launch_at<I, G...>>::right(a.of[I])),
-     ...);
+    (layer<I>::copy(block, a.of[I], slab_of<I>(block.shared().weights)), ...);
   }
   template <class Block>
   PIPE_HD PIPE_INLINE static void start_input(Block& block, arguments const& a, extent row,

@@ -37,6 +37,10 @@ constexpr int narrow_columns(int columns, int bytes) {
 /// in different banks.
 constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
 
+/// Tiles in which a chain of gradients that recomputes the inputs of its layers has them: three at
+/// least, as the first layer's of the next rows comes while the last two are in use.
+constexpr int narrow_tiles(int layers) { return layers < 3 ? 3 : layers; }
+
 /// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
 struct warp_grid {
   int rows, columns, down, across;

@@ -5,33 +5,35 @@
 // weights' gradients.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/narrow_mlp/backward.hpp>
 #include <pipe/backend/cuda/narrow_mlp/forward.hpp>
+#include <pipe/backend/cuda/narrow_mlp/recomputing.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/passes/chains.hpp>
 
 namespace pp::cuda {
 
-/// The kernels of a chain of groups G of P. Rows: rows of the batch per tile. Dropped: bit k is set
-/// where the result of launch k has no place in memory, as only the chain reads it.
-template <class P, int Rows, unsigned Dropped, int... G>
+/// The kernels of a chain of groups G of P, of which the first Recomputed are forward launches
+/// that a chain of gradients recomputes. Rows: rows of the batch per tile. Dropped: bit k is set
+/// where the result of launch k has no place in memory, as only the chain reads it. ForBackward: of
+/// chain_kernel.
+template <class P, int Rows, unsigned Dropped, unsigned ForBackward, int Recomputed, int... G>
 struct narrow_mlp {
   static constexpr int launches = sizeof...(G);
   static constexpr bool is_forward =
-      group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;
+      Recomputed == 0 && group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;
   using arguments = chain_arguments<launches>;
 
   static constexpr auto kernels() {
     if constexpr (is_forward)
       return kernel_list<narrow_forward_kernel<P, Rows, Dropped, G...>>{};
-    else if constexpr (narrow_sums_kernel<P, G...>::blocks_in_all > 0)
-      return kernel_list<narrow_backward_kernel<P, Rows, Dropped, G...>,
-                         narrow_sums_kernel<P, G...>>{};
     else
-      return kernel_list<narrow_backward_kernel<P, Rows, Dropped, G...>>{};
+      return gradients_of(std::make_integer_sequence<int, Recomputed>{},
+                          std::make_integer_sequence<int, launches - Recomputed>{});
   }
 
   template <int H>
@@ -44,7 +46,7 @@ struct narrow_mlp {
   static constexpr long workspace_bytes = (0L + ... + workspace_of_group<G>());
 
   /// The arguments of the kernels: `each` with the operands of all launches one after the other,
-  /// and a workspace of `workspace_bytes`.
+  /// and a workspace of `workspace_bytes`. What only backward reads has a place in training alone.
   static arguments pack(cuda::arguments const& each, void* const* slot) {
     constexpr long bytes[] = {workspace_of_group<G>()...};
     constexpr int counts[] = {group_of<P, G>::value.slots...};
@@ -56,7 +58,41 @@ struct narrow_mlp {
       if (at != nullptr) at += bytes[i];
       for (int k = 0; k < counts[i]; ++k) a.of[i].slot[k] = *slot++;
     }
+    if constexpr (ForBackward != 0)
+      if (!each.training) forget(a, std::make_integer_sequence<int, launches>{});
     return a;
+  }
+
+ private:
+  template <int... I>
+  static void forget(arguments& a, std::integer_sequence<int, I...>) {
+    (forget_of<I>(a.of[I]), ...);
+  }
+  template <int I>
+  static void forget_of(cuda::arguments& a) {
+    constexpr narrow_chain_rule rule{};
+    constexpr detail::group g = group_of<P, launch_at<I, G...>>::value;
+    for (int slot = 0; slot < g.slots; ++slot)
+      if (rule.is_optional(g, slot) &&
+          (ForBackward >> (slot == rule.handed(g) ? I : I + detail::chain_kernel::most) & 1))
+        a.slot[slot] = nullptr;
+  }
+  template <int... F, int... B>
+  static constexpr auto gradients_of(std::integer_sequence<int, F...>,
+                                     std::integer_sequence<int, B...>) {
+    using sums = narrow_sums_kernel<P, Recomputed, launch_at<Recomputed + B, G...>...>;
+    auto const with_sums = []<class Body>(std::type_identity<Body>) {
+      if constexpr (sums::blocks_in_all > 0)
+        return kernel_list<Body, sums>{};
+      else
+        return kernel_list<Body>{};
+    };
+    if constexpr (Recomputed > 0)
+      return with_sums(std::type_identity<narrow_recomputing_kernel<
+                           P, Rows, Dropped, std::integer_sequence<int, launch_at<F, G...>...>,
+                           launch_at<Recomputed + B, G...>...>>{});
+    else
+      return with_sums(std::type_identity<narrow_backward_kernel<P, Rows, Dropped, G...>>{});
   }
 };
 
@@ -64,7 +100,7 @@ struct narrow_mlp {
 template <class P, class Constant, int... I>
 constexpr auto narrow_mlp_of(std::integer_sequence<int, I...>) {
   constexpr detail::chain_kernel k = Constant::value;
-  return narrow_mlp<P, k.form, k.dropped, k.groups[I]...>{};
+  return narrow_mlp<P, k.form, k.dropped, k.for_backward, k.recomputed, k.groups[I]...>{};
 }
 template <class P, class Constant>
 using lowered_narrow_chain =

@@ -11,7 +11,7 @@
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
-#include <pipe/backend/cuda/narrow_mlp/geometry.hpp>
+#include <pipe/backend/cuda/narrow_mlp/chain_rule.hpp>
 #include <pipe/passes/chains.hpp>
 
 namespace pp::cuda {
@@ -67,35 +67,23 @@ struct narrow_product {
 /// `place_of_column`, sums of neighbouring small tiles are neighbours in a row, 16 bytes of it.
 template <class T>
 inline constexpr int narrow_each = 16 / int(sizeof(T));
-template <class T>
-inline constexpr int narrow_unit = 4 * narrow_each<T>;
+/// Columns of a unit of a product of which a thread finishes `each` elements together.
+constexpr int narrow_unit(int each) { return 4 * each < 16 ? 16 : 4 * each; }
 
-/// The place in shared memory of column n of the weights: a permutation within `unit` columns,
-/// after which a thread's sums of neighbouring small tiles are neighbours in a row.
-template <class T>
+/// The place in shared memory of column n of the weights: a permutation within 4 Each columns,
+/// after which a thread's sums of neighbouring small tiles are neighbours in a row. Of two elements
+/// it is the order of the columns.
+template <int Each>
 PIPE_HD PIPE_INLINE int place_of_column(int n) {
-  constexpr int each = narrow_each<T>, unit = narrow_unit<T>;
-  int const r = n % unit;
-  return n - r + r % each / 2 * 8 + r / each * 2 + r % 2;
+  int const r = n % (4 * Each);
+  return n - r + r % Each / 2 * 8 + r / Each * 2 + r % 2;
 }
 
 /// Weights [Inner, Columns] in shared memory, with columns in the order of place_of_column.
 /// IsTurned: a row has the weights of a column.
 template <class T, int Inner, int Columns, bool IsTurned>
-struct narrow_weights : operand_slab<T, narrow_columns(IsTurned ? Inner : Columns, sizeof(T)),
-                                     narrow_columns(IsTurned ? Columns : Inner, sizeof(T)), true> {
-  static constexpr int inner = narrow_columns(Inner, sizeof(T)),
-                       across = narrow_columns(Columns, sizeof(T));
-
-  /// The right operands of two neighbouring multiplications: see operand_slab.
-  template <operand_format F, class Block, class Column, class Access>
-  PIPE_HD PIPE_INLINE void load(Block& block, int depth, Column column, Access access) const {
-    if constexpr (IsTurned)
-      this->load_columns(block, depth, column, access);
-    else
-      this->template load_right<F>(block, depth, column, access);
-  }
-};
+using narrow_weights = operand_slab<T, narrow_columns(IsTurned ? Inner : Columns, sizeof(T)),
+                                    narrow_columns(IsTurned ? Columns : Inner, sizeof(T)), true>;
 /// Rows of a batch there, of up to this number of columns.
 template <class T, int Rows, int Columns>
 using narrow_rows = operand_slab<T, narrow_columns(Columns, sizeof(T)), Rows, true>;
@@ -113,11 +101,11 @@ PIPE_HD PIPE_INLINE void copy_some(Block& block, T* to, T const* from, bool pres
 template <class T, int Columns>
 inline constexpr int copied_together = access_width<T>(Columns);
 
-/// Starts the copy of weights to shared memory, with zeros around them.
+/// Starts the copy of weights to shared memory, with zeros around them. Each: of place_of_column.
 ///
 /// shape: from (Inner, Columns), or (Columns, Inner) if IsTurned -> to
 ///        (narrow_columns(Inner), narrow_columns(Columns))
-template <int Inner, int Columns, bool IsTurned, class T, class Block>
+template <int Inner, int Columns, bool IsTurned, int Each, class T, class Block>
 PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Columns, IsTurned>& to,
                                       T const* from) {
   using slab = narrow_weights<T, Inner, Columns, IsTurned>;
@@ -130,8 +118,8 @@ PIPE_HD PIPE_INLINE void copy_weights(Block& block, narrow_weights<T, Inner, Col
     for (int i = thread; i < slab::rows * pieces; i += narrow_threads) {
       int const r = i / pieces, c = i % pieces * each;
       bool const present = r < rows && c < columns;
-      int const row = IsTurned ? place_of_column<T>(r) : r,
-                column = IsTurned ? c : place_of_column<T>(c);
+      int const row = IsTurned ? place_of_column<Each>(r) : r,
+                column = IsTurned ? c : place_of_column<Each>(c);
       copy_some<each>(block, to.element + row * slab::stride + column,
                       from + (present ? r * columns + c : 0), present);
     }
@@ -156,21 +144,43 @@ PIPE_HD PIPE_INLINE void copy_rows(Block& block, Slab& to, T const* from, extent
   });
 }
 
+/// Where the results of a group in a chain go: to memory, if they have a place there. Dropped: the
+/// one that is handed on, in slot Handed, has none.
+template <int Handed, bool Dropped>
+struct narrow_stores {
+  template <int Slot, class T, int Count>
+  PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
+    if constexpr (!(Dropped && Slot == Handed))
+      if (a.slot[Slot] != nullptr) save<Count>(a.at<T>(Slot) + at, v);
+  }
+};
+/// The slot whose value the next launch of a chain reads.
+template <class P, int G>
+inline constexpr int handed_slot = narrow_chain_rule{}.handed(group_of<P, G>::value);
+
 /// The product of a tile's rows with the weights of group G, a matmul or the gradient of one's
-/// input.
+/// input. Each: elements that a thread finishes together.
 ///
 /// shape: tile (Rows, inner), weights (inner, columns), both in shared memory -> sums (Rows,
 ///        columns) in registers
 /// law:   sums run over k as in contraction_tiles: the same bits
-template <class P, int G, int Rows>
+template <class P, int G, int Rows, int Each = narrow_each<typename P::element>>
 struct narrow_layer {
   using T = typename P::element;
   static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
                        columns = group_of<P, G>::value.columns;
   static constexpr product_format format = contraction<P, G>::format;
-  using weights = narrow_weights<T, inner, columns, contraction<P, G>::turns_right>;
-  using product = narrow_product<Rows, weights::across, narrow_unit<T>>;
-  static constexpr int each = narrow_each<T>, together = access_width<T>(columns);
+  static constexpr bool is_turned = contraction<P, G>::turns_right;
+  using weights = narrow_weights<T, inner, columns, is_turned>;
+  using product = narrow_product<Rows, narrow_columns(columns, sizeof(T)), narrow_unit(Each)>;
+  static constexpr int each = Each,
+                       together = access_width<T>(columns) < each ? access_width<T>(columns) : each;
+
+  /// Starts the copy of the weights to shared memory.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void copy(Block& block, arguments const& a, weights& to) {
+    copy_weights<inner, columns, is_turned, each>(block, to, contraction<P, G>::right(a));
+  }
 
   /// sums = tile weights. Called when both are there; state has `sums` and `operands`.
   template <class Block, class Slab>
@@ -183,7 +193,7 @@ struct narrow_layer {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // so that fewer numbers are under way at once
 #endif
-    for (int first = 0; first < weights::inner; first += deep) {
+    for (int first = 0; first < narrow_columns(inner, sizeof(T)); first += deep) {
       PIPE_UNROLL
       for (int k = 0; k < deep; k += step)
         multiply_step<format, product::down, product::across>(
@@ -194,18 +204,22 @@ struct narrow_layer {
                   block, first + k, [&](int thread) { return product::row(thread, i); }, access);
             },
             [&](int j, auto access) {
-              w.template load<operands>(
-                  block, first + k, [&](int thread) { return product::column(thread, j); }, access);
+              auto const column = [&](int thread) { return product::column(thread, j); };
+              if constexpr (is_turned)
+                w.load_columns(block, first + k, column, access);
+              else
+                w.template load_right<operands>(block, first + k, column, access);
             },
             [] {});
     }
   }
 
-  /// A thread's finished rows [row, end), as many as a tile has, through the group's epilogue;
-  /// Keeps: they become the tile `next`. Dropped: the result is not stored.
-  template <bool Keeps, bool Dropped, class State, class Slab>
-  PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
-                                              extent row, extent end, Slab& next) {
+  /// A thread's finished rows, of a tile that begins with row `row` of those before `end`, each
+  /// some elements through finish(row of the tile, column, elements); Keeps: they become the tile
+  /// `next`.
+  template <bool Keeps, class State, class Slab, class Finish>
+  PIPE_HD PIPE_INLINE static void finish_each(int thread, State& mine, extent row, extent end,
+                                              Slab& next, Finish finish_some) {
     int const lane = thread % warp_size;
     PIPE_UNROLL
     for (int i = 0; i < product::down; ++i) {
@@ -226,8 +240,7 @@ struct narrow_layer {
             float some[together];
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) some[k] = v[e + k];
-            if (present && c + e < columns)
-              finish<P, G, together, !Dropped>(a, row + r, c + e, some);
+            if (present && c + e < columns) finish_some(r, c + e, some);
             PIPE_UNROLL
             for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
           }
@@ -236,6 +249,19 @@ struct narrow_layer {
         }
       }
     }
+  }
+  /// The same through the group's epilogue, with second operands from memory, and results to it.
+  /// Dropped: the one that is handed on has no place there.
+  template <bool Keeps, bool Dropped, class State, class Slab>
+  PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
+                                              extent row, extent end, Slab& next) {
+    finish_each<Keeps>(
+        thread, mine, row, end, next, [&](int r, int column, float(&some)[together]) {
+          using steps = chain<P, G, true>;
+          typename steps::template seconds<together> z;
+          steps::fetch(a, row + r, column, z);
+          finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_slot<P, G>, Dropped>{});
+        });
   }
 };
 

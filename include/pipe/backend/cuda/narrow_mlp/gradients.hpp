@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The common part of kernels of a chain's gradients: which rows of the batch a block has, and the
+// sums of the weights' gradients, which stay in a thread's registers over all tiles of rows. Rows
+// are shared out as the weights' plans split them, so the sums are those of contraction_tiles.
+#pragma once
+
+#include <pipe/backend/cuda/matmul/contraction.hpp>
+#include <pipe/backend/cuda/narrow_mlp/tile.hpp>
+#include <pipe/base/list.hpp>
+
+namespace pp::cuda {
+
+/// The gradient of a weight, dw (inner, columns) = x^T dy, as sums in the registers of a block over
+/// all its tiles.
+///
+/// law: a block's rows are those of a split of contraction_tiles, in the same order: the same bits
+template <class P, int G>
+struct narrow_weight_sums {
+  using T = typename P::element;
+  using whole = contraction<P, G>;
+  static constexpr tile_plan plan = plan_for(whole::shape, whole::format);
+  using tiles = contraction_tiles<P, G, plan>;
+  static constexpr int inner = group_of<P, G>::value.attributes.contraction().inner,
+                       columns = group_of<P, G>::value.columns;
+  using product =
+      narrow_product<narrow_columns(inner, sizeof(T)), narrow_columns(columns, sizeof(T)), 16>;
+
+  /// sums += x^T dy, of `left` rows of a tile. to(state) and columns_of(state): the first of this
+  /// weight's sums, and of its bias's.
+  template <int Rows, class Block, class X, class Dy, class Sums, class ColumnSums>
+  PIPE_HD PIPE_INLINE static void add(Block& block, X const& x, Dy const& dy, int left, Sums to,
+                                      ColumnSums columns_of) {
+    using state = typename Block::state;
+    constexpr operand_format operands = operands_in<whole::format>;
+    constexpr int step = cuda::tile<operands>::inner, deep = 64 / int(sizeof(T));
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // so that fewer numbers are under way at once
+#endif
+    for (int first = 0; first < Rows && first < left; first += deep) {
+      PIPE_UNROLL
+      for (int k = 0; k < deep; k += step)
+        multiply_step<whole::format, product::down, product::across>(
+            block, [](state& mine) -> auto& { return mine.operands; },
+            [&](state& mine, int i, int j) { return to(mine)[i * product::across + j]; },
+            [&](int i, auto access) {
+              x.template load_left<operands>(
+                  block, first + k, [&](int thread) { return product::row(thread, i); }, access);
+            },
+            [&](int j, auto access) {
+              dy.template load_right<operands>(
+                  block, first + k, [&](int thread) { return product::column(thread, j); }, access);
+            },
+            [&] {
+              if constexpr (whole::sums_bias)
+                block.part([&](int thread, state& mine) {
+                  if (product::unit_down(thread, 0) == 0)
+                    add_columns<whole::format, T, product::across>(columns_of(mine), mine.operands);
+                });
+            });
+    }
+  }
+
+  /// The sums are complete: those of a split, or all.
+  template <class Block, class Sums, class ColumnSums>
+  PIPE_HD PIPE_INLINE static void take(Block& block, arguments const& a, Sums to,
+                                       ColumnSums columns_of) {
+    using state = typename Block::state;
+    constexpr int each = columns % 2 == 0 ? 2 : 1;
+    typename tiles::place const at{0, 0, tiles::split ? int(block.index()) : 0, 0, 0};
+    block.part([&](int thread, state& mine) {
+      PIPE_UNROLL
+      for (int i = 0; i < product::down; ++i) {
+        PIPE_UNROLL
+        for (int j = 0; j < product::across; ++j) {
+          PIPE_UNROLL
+          for (int c = 0; c < 4; c += each) {
+            tile_place const p = place_in_c(thread % warp_size, c);
+            int const row = product::row(thread, i) + p.row,
+                      column = product::column(thread, j) + p.column;
+            float v[each];
+            PIPE_UNROLL
+            for (int e = 0; e < each; ++e) v[e] = to(mine)[i * product::across + j][c + e];
+            if (product::is_inside(thread, i, j) && row < inner && column < columns)
+              tiles::template take<each>(a, at, row, column, v);
+          }
+        }
+      }
+    });
+    if constexpr (whole::sums_bias) {
+      PIPE_UNROLL
+      for (int j = 0; j < product::across; ++j)  // four lanes share a column
+        reduce_lanes<4>(block, [&](state& mine) -> float& { return columns_of(mine)[j]; }, plus{});
+      block.part([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int j = 0; j < product::across; ++j) {
+          int const column = product::column(thread, j) + thread % warp_size / 4;
+          bool const is_mine =
+              product::unit_down(thread, 0) == 0 && product::is_inside(thread, 0, j);
+          float v[1] = {columns_of(mine)[j]};
+          if (is_mine && thread % 4 == 0 && column < columns)
+            tiles::template take<1>(a, at, tiles::shape.rows, column, v);
+        }
+      });
+    }
+  }
+};
+
+/// Gradients of level L, all made of the same dy: launch number `weight` and, after it, launch
+/// number `input`; -1: there is none.
+struct narrow_level {
+  int weight = -1, input = -1;
+};
+template <class P, int... G>
+struct narrow_levels {
+  static constexpr int launches = sizeof...(G);
+  static constexpr auto is_input = detail::list<bool, launches>{
+      {(group_of<P, G>::value.anchor == op_kind::matmul_input_gradient)...}};
+  static constexpr int count = [] {
+    int n = 0;
+    for (bool const b : is_input) n += b;
+    return n + !is_input[launches - 1];
+  }();
+  static constexpr auto all = [] {
+    detail::list<narrow_level, count> l;
+    for (int i = 0, n = 0; i < launches; ++i)
+      if (is_input[i])
+        l[n++].input = i;
+      else
+        l[n].weight = i;
+    return l;
+  }();
+  template <int L>
+  static constexpr narrow_level at = all[L];
+};
+
+/// The gradients of a chain, launches G, of which the first is number First of the kernel's. A
+/// thread's state has `kept`, its sums.
+template <class P, int Rows, int First, int... G>
+struct narrow_gradients {
+  static constexpr int launches = sizeof...(G);
+  using T = typename P::element;
+  using levels = narrow_levels<P, G...>;
+  template <int I>
+  static constexpr bool makes_weight = !levels::is_input[I];
+  template <int I>
+  using weight_sums = narrow_weight_sums<P, launch_at<I, G...>>;
+
+  /// What a thread keeps for the launches before I.
+  template <int I>
+  static constexpr int sums_before() {
+    return []<int... K>(std::integer_sequence<int, K...>) {
+      return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::sums : 0));
+    }(std::make_integer_sequence<int, I>{});
+  }
+  template <int I>
+  static constexpr int columns_before() {
+    return []<int... K>(std::integer_sequence<int, K...>) {
+      return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::across : 0));
+    }(std::make_integer_sequence<int, I>{});
+  }
+  template <int I>
+  static constexpr int first_sum = sums_before<I>();
+  template <int I>
+  static constexpr int first_column = columns_before<I>();
+
+  static constexpr bool has_weights = sums_before<launches>() > 0;
+  template <int... N>
+  static constexpr int most() {
+    int m = 1;
+    ((m = N > m ? N : m), ...);
+    return m;
+  }
+  template <int I>
+  static constexpr int width_of_dy = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
+                                         ? group_of<P, I>::value.attributes.contraction().inner
+                                         : group_of<P, I>::value.columns;
+  template <int I>
+  static constexpr int width_of_x = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
+                                        ? 0
+                                        : group_of<P, I>::value.attributes.contraction().inner;
+  static constexpr int width = width_of_dy<launch_at<0, G...>>,
+                       widest_dy = most<width_of_dy<G>...>(), widest_x = most<width_of_x<G>...>();
+
+  // ---- which rows a block takes ----
+
+  static constexpr extent rows = extent(group_of<P, launch_at<0, G...>>::value.rows) * P::samples;
+  static constexpr int a_weight = levels::template at<0>.weight >= 0
+                                      ? levels::template at<0>.weight
+                                      : levels::template at<1>.weight;
+  static constexpr extent rows_each_of() {
+    extent const tiles = (rows + Rows - 1) / Rows;
+    if constexpr (has_weights)
+      return weight_sums<a_weight>::tiles::slabs_each * weight_sums<a_weight>::plan.depth;
+    else
+      return (tiles + narrow_blocks - 1) / narrow_blocks * Rows;
+  }
+  static constexpr extent rows_each = rows_each_of();
+  template <int H>
+  static constexpr bool is_split_alike() {
+    if constexpr (group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient)
+      return narrow_weight_sums<P, H>::tiles::slabs_each * narrow_weight_sums<P, H>::plan.depth ==
+             rows_each;
+    return true;
+  }
+  static_assert((... && is_split_alike<G>()),
+                "weights whose sums are split differently are in no run");
+  static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
+  /// The end of the rows of the block whose first one this is.
+  PIPE_HD PIPE_INLINE static extent end_of(extent first) {
+    return first + rows_each < rows ? first + rows_each : rows;
+  }
+
+  /// A thread's sums of all weights.
+  struct kept_sums {
+    float weights[has_weights ? sums_before<launches>() : 1][4];
+    float columns[has_weights ? columns_before<launches>() : 1];
+
+    PIPE_HD PIPE_INLINE void clear() {
+      PIPE_UNROLL
+      for (auto& sums : weights) {
+        PIPE_UNROLL
+        for (float& s : sums) s = 0;
+      }
+      PIPE_UNROLL
+      for (float& s : columns) s = 0;
+    }
+  };
+
+  /// Starts the copy of rows [row, end) of the first dy.
+  template <class Block, class Slab, class Arguments>
+  PIPE_HD PIPE_INLINE static void start_dy(Block& block, Slab& to, Arguments const& a, extent row,
+                                           extent end) {
+    using of = contraction<P, launch_at<0, G...>>;
+    if constexpr (makes_weight<0>)
+      copy_rows<width>(block, to, of::right(a.of[First]), row, end);
+    else
+      copy_rows<width>(block, to, of::left(a.of[First]), row, end);
+  }
+  /// Starts the copy of rows [row, end) of the input of launch W's layer.
+  template <int W, class Block, class Slab, class Arguments>
+  PIPE_HD PIPE_INLINE static void start_x(Block& block, Slab& to, Arguments const& a, extent row,
+                                          extent end) {
+    copy_rows<weight_sums<W>::inner>(
+        block, to, contraction<P, launch_at<W, G...>>::left(a.of[First + W]), row, end);
+  }
+  /// Launch W's sums += x^T dy, of rows [row, end).
+  template <int W, class Block, class X, class Dy>
+  PIPE_HD PIPE_INLINE static void add(Block& block, X const& x, Dy const& dy, extent row,
+                                      extent end) {
+    using state = typename Block::state;
+    weight_sums<W>::template add<Rows>(
+        block, x, dy, int(end - row < Rows ? end - row : Rows),
+        [](state& mine) { return mine.kept.weights + first_sum<W>; },
+        [](state& mine) { return mine.kept.columns + first_column<W>; });
+  }
+  /// The sums of all weights are complete.
+  template <class Block, class Arguments, int... I>
+  PIPE_HD PIPE_INLINE static void take_weights(Block& block, Arguments const& a,
+                                               std::integer_sequence<int, I...>) {
+    (take_weight<I>(block, a), ...);
+  }
+  template <int I, class Block, class Arguments>
+  PIPE_HD PIPE_INLINE static void take_weight([[maybe_unused]] Block& block,
+                                              [[maybe_unused]] Arguments const& a) {
+    using state = typename Block::state;
+    if constexpr (makes_weight<I>)
+      weight_sums<I>::take(
+          block, a.of[First + I], [](state& mine) { return mine.kept.weights + first_sum<I>; },
+          [](state& mine) { return mine.kept.columns + first_column<I>; });
+  }
+};
+
+}  // namespace pp::cuda

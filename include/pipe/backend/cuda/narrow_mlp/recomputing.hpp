@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A chain of narrow layers backward that recomputes the inputs of its layers: a tile of rows
+// goes forward through the layers and back, and all of it that backward reads stays in shared
+// memory meanwhile, each layer's input until its gradient takes its place. The weights are there
+// for both directions, in the order of memory.
+#pragma once
+
+#include <pipe/backend/cuda/narrow_mlp/gradients.hpp>
+
+namespace pp::cuda {
+
+/// Results of forward groups, of which each layer but the last has what it hands on and at most one
+/// more: that of the derivative.
+template <class P, int G>
+inline constexpr int kept_slot = [] {
+  constexpr detail::group g = group_of<P, G>::value;
+  constexpr int handed = handed_slot<P, G>;
+  int slot = g.out[0] == handed ? -1 : g.out[0];
+  for (detail::step const& s : g.epilogue)
+    if (s.store >= 0 && s.store != handed) slot = s.store;
+  return slot;
+}();
+/// The step of an epilogue that multiplies by a derivative; -1: there is none.
+template <class P, int G>
+inline constexpr int derivative_step = [] {
+  constexpr detail::group g = group_of<P, G>::value;
+  int step = -1;
+  for (int i = 0; i < int(g.epilogue.size()); ++i)
+    if (g.epilogue.items[i].kind == op_kind::map_gradient) step = i;
+  return step;
+}();
+
+/// A result that is not handed on goes to shared memory, if it is kept.
+template <int Kept, class T>
+struct recomputed_stores {
+  T* to;
+  template <int Slot, class, int Count>
+  PIPE_HD PIPE_INLINE void take(arguments const&, extent, float const (&v)[Count]) const {
+    if constexpr (Slot == Kept) save<Count, memory_space::shared>(to, v);
+  }
+};
+
+/// Weights of layer K in shared memory, as they are in memory.
+template <class P, int Rows, class Numbers, int... F>
+struct narrow_layer_weights;
+template <class P, int Rows, int... K, int... F>
+struct narrow_layer_weights<P, Rows, std::integer_sequence<int, K...>, F...>
+    : numbered_slab<K, typename narrow_layer<P, F, Rows, 2>::weights>... {};
+
+/// Rows of a tile that are kept besides the layers' inputs; none take no memory.
+template <class T, int Rows, int Columns, int Count>
+struct narrow_kept_rows {
+  narrow_rows<T, Rows, Columns> kept[Count];
+};
+template <class T, int Rows, int Columns>
+struct narrow_kept_rows<T, Rows, Columns, 0> {};
+
+template <class P, int Rows, unsigned Dropped, class Forward, int... G>
+struct narrow_recomputing_kernel;
+
+/// The gradients of a chain of narrow layers, launches G, whose inputs but the first one are
+/// recomputed by the launches F of forward: x_(k+1) = epilogue_k(x_k w_k), then dx_k =
+/// epilogue(dy_k w_k^T), which is dy of the layer below, and dw_k = x_k^T dy_k, db_k = sum over
+/// rows of dy_k.
+///
+/// shape: dy of the last layer (rows, columns), x_0 (rows, inner_0), w_k (inner_k, columns_k) ->
+///        dw_k (inner_k, columns_k) or its splits, db_k, and every dx that is read outside
+/// law:   the bits of the groups' own kernels
+/// work:  a block has the rows of one split of the weights' sums; a tile of Rows rows goes through
+///        all layers and back, while x_0 and dy of the next one are copied
+/// cost:  reads x_0 and dy once and writes the gradients; bounded by shared memory and registers,
+///        which hold all weights, all inputs of a tile, and all sums
+template <class P, int Rows, unsigned Dropped, int... F, int... G>
+struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F...>, G...> {
+  static constexpr int recomputed = sizeof...(F), launches = sizeof...(G), layers = recomputed + 1;
+  using gradients = narrow_gradients<P, Rows, recomputed, G...>;
+  using levels = typename gradients::levels;
+  static_assert(levels::count == layers);
+  using T = typename P::element;
+  using arguments = chain_arguments<recomputed + launches>;
+  using launch_numbers = std::make_integer_sequence<int, launches>;
+  using forward_numbers = std::make_integer_sequence<int, recomputed>;
+
+  /// Layer K forward, and backward: the gradients of its weight and of its input, launches of G.
+  template <int K>
+  using forward = narrow_layer<P, launch_at<K, F...>, Rows, 2>;
+  template <int K>
+  static constexpr int weight_of = levels::template at<layers - 1 - K>.weight;
+  template <int K>
+  static constexpr int input_of = levels::template at<layers - 1 - K>.input;
+  template <int K>
+  using backward = narrow_layer<P, launch_at<input_of<K>, G...>, Rows, 2>;
+  static constexpr bool has_input_gradient = input_of<0> >= 0;
+
+  template <int H>
+  static constexpr int sums_of = group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient
+                                     ? 0
+                                     : narrow_layer<P, H, Rows, 2>::product::sums;
+  template <int H>
+  static constexpr int across_of = group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient
+                                       ? narrow_weight_sums<P, H>::product::across
+                                       : narrow_layer<P, H, Rows, 2>::product::across;
+  /// Of layer K, the number of its kept rows.
+  template <int K>
+  static constexpr int kept_before() {
+    return []<int... I>(std::integer_sequence<int, I...>) {
+      return (0 + ... + (kept_slot<P, launch_at<I, F...>> >= 0));
+    }(std::make_integer_sequence<int, K>{});
+  }
+
+  struct state {
+    float sums[gradients::template most<sums_of<F>..., sums_of<G>...>()][4];
+    typename gradients::kept_sums kept;
+    warp_operands<gradients::template most<across_of<F>..., across_of<G>...>()> operands;
+  };
+  using tile = narrow_rows<T, Rows, gradients::widest_x>;
+  static constexpr int tiles = narrow_tiles(layers);
+  struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<recomputed>()> {
+    narrow_rows<T, Rows, gradients::width> input;
+    tile x[tiles];
+    narrow_layer_weights<P, Rows, forward_numbers, F...> weights;
+    typename backward<recomputed>::weights last_weights;
+  };
+
+  static constexpr int threads = narrow_threads, resident = 1;
+  PIPE_HD static extent blocks(arguments const&) { return gradients::blocks_in_all; }
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    extent const first = block.index() * gradients::rows_each, end = gradients::end_of(first);
+    block.part([&](int, state& mine) { mine.kept.clear(); });
+    start_weights(block, a, forward_numbers{});
+    gradients::start_dy(block, block.shared().input, a, first, end);
+    start_x(block, a, first, end, 0);
+    int turn = 0;
+    for (extent row = first; row < end; row += Rows, turn ^= 1) {
+      await_copies<0>(block);
+      run_forward(block, a, row, end, turn, forward_numbers{});
+      run_backward(block, a, row, end, turn, std::make_integer_sequence<int, layers>{});
+    }
+    await_copies<0>(block);
+    gradients::take_weights(block, a, launch_numbers{});
+  }
+
+ private:
+  /// The input of layer k: the order of tiles is reversed every other turn, so that the first
+  /// layer's of the next rows comes to the place of the last one's.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int turn) {
+    return block.shared().x[turn == 0 ? k : tiles - 1 - k];
+  }
+  template <class Block, int... K>
+  PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
+                                                std::integer_sequence<int, K...>) {
+    (forward<K>::copy(block, a.of[K], slab_of<K>(block.shared().weights)), ...);
+    backward<recomputed>::copy(block, a.of[recomputed + input_of<recomputed>],
+                               block.shared().last_weights);
+  }
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void start_x(Block& block, arguments const& a, extent row, extent end,
+                                          int turn) {
+    gradients::template start_x<weight_of<0>>(block, x_of(block, 0, turn), a, row, end);
+    commit_copies(block);
+  }
+
+  template <class Block, int... K>
+  PIPE_HD PIPE_INLINE static void run_forward(Block& block, arguments const& a, extent row,
+                                              extent end, int turn,
+                                              std::integer_sequence<int, K...>) {
+    (run_layer<K>(block, a, row, end, turn), ...);
+  }
+  template <int K, class Block>
+  PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
+                                            extent end, int turn) {
+    constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>, together = forward<K>::together;
+    forward<K>::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
+    block.phase([&](int thread, state& mine) {
+      tile& next = x_of(block, K + 1, turn);
+      forward<K>::template finish_each<true>(
+          thread, mine, row, end, next, [&](int r, int column, float(&some)[together]) {
+            using steps = chain<P, g, true>;
+            typename steps::template seconds<together> z;
+            steps::fetch(a.of[K], row + r, column, z);
+            T* to = nullptr;
+            if constexpr (kept >= 0)
+              to = block.shared().kept[kept_before<K>()].element + r * tile::stride + column;
+            finish<P, g>(a.of[K], row + r, column, some, z, recomputed_stores<kept, T>{to});
+          });
+    });
+  }
+
+  template <class Block, int... L>
+  PIPE_HD PIPE_INLINE static void run_backward(Block& block, arguments const& a, extent row,
+                                               extent end, int turn,
+                                               std::integer_sequence<int, L...>) {
+    (run_level<L>(block, a, row, end, turn), ...);
+  }
+  template <int L, class Block>
+  PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
+                                            extent end, int turn) {
+    constexpr int k = layers - 1 - L;
+    if constexpr (L > 0) block.phase([](int, state&) {});  // the gradient of this level is there
+    if (row + Rows < end) {
+      // `input` has been read, and so has, by now, the last layer's gradient
+      if constexpr (L == 1) gradients::start_dy(block, block.shared().input, a, row + Rows, end);
+      if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, turn ^ 1);
+    }
+    if constexpr (L == 0)
+      run_gradients<k>(block, a, block.shared().input, row, end, turn);
+    else
+      run_gradients<k>(block, a, x_of(block, k + 1, turn), row, end, turn);
+  }
+  template <int K, class Block, class Dy>
+  PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
+                                                extent row, extent end, int turn) {
+    constexpr int b = input_of<K>;
+    gradients::template add<weight_of<K>>(block, x_of(block, K, turn), dy, row, end);
+    if constexpr (K == recomputed) {
+      backward<K>::multiply(block, dy, block.shared().last_weights);
+      finish_gradient<K>(block, a, row, end, turn);
+    } else if constexpr (b >= 0) {
+      backward<K>::multiply(block, dy, slab_of<K>(block.shared().weights));
+      finish_gradient<K>(block, a, row, end, turn);
+    }
+  }
+  /// The gradient of layer K's input takes its place; the first one's leaves.
+  template <int K, class Block>
+  PIPE_HD PIPE_INLINE static void finish_gradient(Block& block, arguments const& a, extent row,
+                                                  extent end, int turn) {
+    constexpr int b = input_of<K>, g = launch_at<b, G...>, together = backward<K>::together;
+    constexpr bool dropped = (Dropped >> (recomputed + b) & 1) != 0;
+    if constexpr (K == 0) {
+      block.part([&](int thread, state& mine) {
+        backward<K>::template finish_rows<false, dropped>(a.of[recomputed + b], thread, mine, row,
+                                                          end, x_of(block, K, turn));
+      });
+    } else {
+      constexpr int derived = derivative_step<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
+      block.phase([](int, state&) {});  // all threads have read the layer's input
+      block.part([&](int thread, state& mine) {
+        tile& x = x_of(block, K, turn);
+        backward<K>::template finish_each<true>(
+            thread, mine, row, end, x, [&](int r, int column, float(&some)[together]) {
+              using steps = chain<P, g, true>;
+              typename steps::template seconds<together> z;
+              steps::template fetch<together, derived>(a.of[recomputed + b], row + r, column, z);
+              if constexpr (derived >= 0) {
+                T const* from = x.element;
+                if constexpr (kept >= 0) from = block.shared().kept[kept_before<K - 1>()].element;
+                z.of[derived].load(from + r * tile::stride + column);
+              }
+              finish<P, g>(a.of[recomputed + b], row + r, column, some, z,
+                           narrow_stores<handed_slot<P, g>, dropped>{});
+            });
+      });
+    }
+  }
+};
+
+}  // namespace pp::cuda
