@@ -142,11 +142,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// The same on arrays in device memory, as they are when all work that the program has put on
   /// the batch's stream before the call is done. Every call below that takes a batch does so.
   step_result step(device_batch const& b) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return step_by(b, learning_rate());
   }
   step_result step(device_batch const& b, double learning_rate) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return step_by(b, learning_rate);
   }
 
@@ -162,7 +162,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return accumulate_on(b);
   }
   step_result accumulate(device_batch const& b) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return accumulate_on(b);
   }
   /// Number of mini-batches accumulated for the next step.
@@ -174,7 +174,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return engine_->run(prepare_gradients(b));
   }
   step_result gradients(device_batch const& b) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return engine_->run(prepare_gradients(b));
   }
   /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
@@ -187,7 +187,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <std::invocable<launch_seen const&> See>
   step_result watch(device_batch const& b, See see) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return watch_on(b, see);
   }
 
@@ -198,7 +198,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
   double evaluate(device_batch const& b) {
-    auto const access = engine_.enter();
+    auto const access = enter_with_device_data();
     return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
 
@@ -329,6 +329,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   static constexpr bool takes_device_data() {
     return made::fine && compiled::backend::has_own_memory;
   }
+  /// Begins a call that is given such arrays.
+  auto enter_with_device_data() {
+    static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
+    return engine_.enter();
+  }
 
   /// Enters a checked batch in a job. An inference has no labels.
   ///
@@ -338,7 +343,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if (j.what != detail::job::kind::infer) detail::take_labels(b, labels_per_sample, j);
   }
   void take(device_batch const& b, detail::job& j) {
-    static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
     if constexpr (takes_device_data())
       detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
   }
@@ -355,18 +359,18 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// See forward.
   template <class Batch, class Outputs>
   void infer(Batch const& b, Outputs const& outputs) {
+    constexpr bool to_device = detail::device_list<Outputs>;
+    if constexpr (to_device || std::is_same_v<Batch, device_batch>)
+      static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
     auto const access = engine_.enter();
     detail::job j;
     j.what = detail::job::kind::infer;
     take(b, j);
     detail::check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
     j.output = outputs.data();
-    if constexpr (detail::device_list<Outputs>) {
-      static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
-      if constexpr (takes_device_data())
-        detail::check_readable(*engine_.operator->(), {"outputs"}, outputs);
-      j.output_is_on_device = true;
-    }
+    j.output_is_on_device = to_device;
+    if constexpr (to_device && takes_device_data())
+      detail::check_readable(*engine_.operator->(), {"outputs"}, outputs);
     engine_->run(j);
   }
 

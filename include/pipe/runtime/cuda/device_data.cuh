@@ -67,7 +67,7 @@ class device_data {
   /// needs: look() has returned, for labels and weights that passed
   template <class Loss>
   double sum_weights(int const* labels, float const* weights, long rows, double columns) {
-    using kernel = sum_weights_kernel<Loss>;
+    using kernel = sum_weights_kernel<Loss::labels_are_ids, typename Loss::class_weights>;
     prepare_body<kernel>();
     launch_body<kernel>(
         {labels, weights, rows, columns, reinterpret_cast<double*>(executor_.found())}, on());

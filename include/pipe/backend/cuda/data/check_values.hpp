@@ -81,10 +81,12 @@ struct check_values_kernel {
 /// The divisor of a loss whose terms have weights: the sum over all rows, or elements, of the
 /// weight of each.
 ///
+/// Ids: whether labels are; ClassWeights: the loss's option, or void.
+///
 /// shape: labels (rows) of ids, or null; weights (rows), or null -> one double
 /// law:   one thread adds in the order of rows, as the host does: the same bits
 /// cost:  the time of one addition for each row, some 10 ns
-template <class Loss>
+template <bool Ids, class ClassWeights>
 struct sum_weights_kernel {
   struct arguments {
     int const* labels = nullptr;
@@ -125,12 +127,13 @@ struct sum_weights_kernel {
   /// Exact: a float times a small integer. A label of -1 counts 0.
   PIPE_HD PIPE_INLINE static double weight_of(arguments const& a, extent row) {
     double const weight = a.weights != nullptr ? double(a.weights[row]) : 1.0;
-    if constexpr (Loss::labels_are_ids) {
+    if constexpr (Ids) {
       int const label = a.labels[row];
       if (label < 0) return 0;
-      if constexpr (Loss::weighs_classes)
-        return weight * Loss::class_weights::template of<double>(label);
-      return weight;
+      if constexpr (!std::is_void_v<ClassWeights>)
+        return weight * ClassWeights::template of<double>(label);
+      else
+        return weight;
     } else {
       return weight * a.columns;
     }
