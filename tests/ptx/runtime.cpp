@@ -304,6 +304,11 @@ cudaError_t cudaGetDriverEntryPointByVersion(char const* symbol, void** f, unsig
   return cudaSuccess;
 }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, void const* p) {
+  *a = cudaPointerAttributes{};
+  a->type = pipe_ptx_holds(p, 1) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+  return cudaSuccess;
+}
 cudaError_t cudaMalloc(void** p, std::size_t bytes) {
   if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
   *p = here().memory.allocate(bytes, !here().counts.samples());

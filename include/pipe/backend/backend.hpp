@@ -5,7 +5,10 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
+#include <pipe/base/diagnosis.hpp>
+#include <pipe/graph/diagnostics.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp {
@@ -13,6 +16,9 @@ namespace pp {
 namespace wrong {
 template <class... What>
 struct backend_has_no_such_precision;
+/// A host is given arrays in the memory of a GPU.
+template <class... What>
+struct host_has_no_device_memory;
 }  // namespace wrong
 
 namespace detail {
@@ -40,6 +46,15 @@ concept compute_backend = requires(group const& g) {
   { B::parts_for(g, 1, 1) } -> std::same_as<int>;
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };
+
+/// The diagnosis of arrays in device memory for this backend.
+template <class Backend>
+constexpr auto diagnose_use_of_device_data() {
+  if constexpr (Backend::has_own_memory)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return diagnosis_of<wrong::host_has_no_device_memory, Backend>();
+}
 
 }  // namespace detail
 

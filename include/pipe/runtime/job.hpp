@@ -69,9 +69,13 @@ struct job {
   void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
-  int samples = 0;         ///< in the mini-batch, at most as planned
-  double loss_terms = 1;   ///< divisor of the loss, positive
-  double counted = 1;      ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
+  /// Whether `input` and `label`, and `output`, are in the memory of the device that runs the job:
+  /// then it waits for what has been put on `stream`, a cudaStream_t, before the run.
+  bool data_is_on_device = false, output_is_on_device = false;
+  void* stream = nullptr;
+  int samples = 0;        ///< in the mini-batch, at most as planned
+  double loss_terms = 1;  ///< divisor of the loss, positive
+  double counted = 1;     ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
   double gradient_terms = 1;  ///< divisor of gradients in backward
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits

@@ -24,6 +24,7 @@
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
@@ -68,6 +69,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using element = typename compiled::element;
   using optimizer_type = typename compiled::optimizer;
   using batch = detail::batch_of<M, element, reports>;
+  /// A mini-batch in the memory of the GPU that trains. Calls take it where they take a batch.
+  using device_batch = detail::device_batch_of<M, element, reports>;
   using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
@@ -85,6 +88,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using input_values = typename batch::template input_values<I>;
   using output_values =
       detail::values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
+  /// The same in device memory.
+  template <int I>
+  using device_input_values = typename device_batch::template input_values<I>;
+  using device_output_values =
+      detail::device_values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 
   /// Run-time settings of a trainer.
   struct settings {
@@ -131,6 +139,16 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return step_by(b, learning_rate);
   }
+  /// The same on arrays in device memory, as they are when all work that the program has put on
+  /// the batch's stream before the call is done. Every call below that takes a batch does so.
+  step_result step(device_batch const& b) {
+    auto const access = enter_with_device_data();
+    return step_by(b, learning_rate());
+  }
+  step_result step(device_batch const& b, double learning_rate) {
+    auto const access = enter_with_device_data();
+    return step_by(b, learning_rate);
+  }
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Accumulated gradients survive a
@@ -141,11 +159,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: as step does
   step_result accumulate(batch const& b) {
     auto const access = engine_.enter();
-    averages_.require_out(steps_ + 1);
-    detail::job j = prepare(b, detail::job::kind::train);
-    j.updates = false;
-    j.is_continued = true;
-    return add_up(j);
+    return accumulate_on(b);
+  }
+  step_result accumulate(device_batch const& b) {
+    auto const access = enter_with_device_data();
+    return accumulate_on(b);
   }
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
@@ -155,22 +173,32 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return engine_->run(prepare_gradients(b));
   }
+  step_result gradients(device_batch const& b) {
+    auto const access = enter_with_device_data();
+    return engine_->run(prepare_gradients(b));
+  }
   /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
   /// the rank that ran it, so concurrently. An exception from it is rethrown here after all ranks
   /// have stopped.
   template <std::invocable<launch_seen const&> See>
   step_result watch(batch const& b, See see) {
     auto const access = engine_.enter();
-    detail::job j = prepare_gradients(b);
-    j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
-    j.watcher = &see;
-    return engine_->run(j);
+    return watch_on(b, see);
+  }
+  template <std::invocable<launch_seen const&> See>
+  step_result watch(device_batch const& b, See see) {
+    auto const access = enter_with_device_data();
+    return watch_on(b, see);
   }
 
   /// The loss of a mini-batch. Does not change the trainer, so a loss that is not finite is
   /// returned, not thrown.
   double evaluate(batch const& b) {
     auto const access = engine_.enter();
+    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
+  }
+  double evaluate(device_batch const& b) {
+    auto const access = enter_with_device_data();
     return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
 
@@ -188,15 +216,14 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     forward(batch{inputs, {}}, outputs);
   }
   /// The output of a model with further inputs. Labels and inputs of the loss are not read.
-  void forward(batch const& b, output_values outputs) {
-    auto const access = engine_.enter();
-    detail::job j;
-    j.what = detail::job::kind::infer;
-    detail::take_inputs(b, samples, j);
-    detail::check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
-    j.output = outputs.data();
-    engine_->run(j);
+  void forward(batch const& b, output_values outputs) { infer(b, outputs); }
+  /// The same from, and to, arrays in device memory. Outputs are there when the call returns.
+  void forward(device_input_values<0> inputs, device_output_values outputs) {
+    infer(device_batch{inputs, {}}, outputs);
   }
+  void forward(device_batch const& b, device_output_values outputs) { infer(b, outputs); }
+  void forward(device_batch const& b, output_values outputs) { infer(b, outputs); }
+  void forward(batch const& b, device_output_values outputs) { infer(b, outputs); }
 
   /// Views of all parameters in model order: shared ones once, constant tables not at all. After
   /// writing to them call parameters_changed().
@@ -292,23 +319,66 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
-  /// A job on a checked batch, with the seed and the number of the next step.
+  /// The diagnosis of a use of arrays in device memory.
+  static constexpr auto diagnose_device_data() {
+    if constexpr (made::fine)
+      return detail::diagnose_use_of_device_data<typename compiled::backend>();
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+  static constexpr bool takes_device_data() {
+    return made::fine && compiled::backend::has_own_memory;
+  }
+  /// Begins a call that is given such arrays.
+  auto enter_with_device_data() {
+    static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
+    return engine_.enter();
+  }
+
+  /// Enters a checked batch in a job. An inference has no labels.
   ///
   /// throws: data_error for a batch out of range
-  detail::job prepare(batch const& b, detail::job::kind what) {
+  void take(batch const& b, detail::job& j) {
+    detail::take_inputs(b, samples, j);
+    if (j.what != detail::job::kind::infer) detail::take_labels(b, labels_per_sample, j);
+  }
+  void take(device_batch const& b, detail::job& j) {
+    if constexpr (takes_device_data())
+      detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
+  }
+  /// A job on a checked batch, with the seed and the number of the next step.
+  template <class Batch>
+  detail::job prepare(Batch const& b, detail::job::kind what) {
     detail::job j;
     j.what = what;
-    detail::take_inputs(b, samples, j);
-    detail::take_labels(b, labels_per_sample, j);
+    take(b, j);
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
+  }
+  /// See forward.
+  template <class Batch, class Outputs>
+  void infer(Batch const& b, Outputs const& outputs) {
+    constexpr bool to_device = detail::device_list<Outputs>;
+    if constexpr (to_device || std::is_same_v<Batch, device_batch>)
+      static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
+    auto const access = engine_.enter();
+    detail::job j;
+    j.what = detail::job::kind::infer;
+    take(b, j);
+    detail::check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
+    j.output = outputs.data();
+    j.output_is_on_device = to_device;
+    if constexpr (to_device && takes_device_data())
+      detail::check_readable(*engine_.operator->(), {"outputs"}, outputs);
+    engine_->run(j);
   }
 
   /// Runs one training step. A skipped step is not counted, but discards accumulated gradients.
   ///
   /// needs: the engine has been entered
-  step_result step_by(batch const& b, double learning_rate) {
+  template <class Batch>
+  step_result step_by(Batch const& b, double learning_rate) {
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
@@ -321,10 +391,28 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return r;
   }
 
+  /// See accumulate.
+  template <class Batch>
+  step_result accumulate_on(Batch const& b) {
+    averages_.require_out(steps_ + 1);
+    detail::job j = prepare(b, detail::job::kind::train);
+    j.updates = false;
+    j.is_continued = true;
+    return add_up(j);
+  }
+  template <class Batch, class See>
+  step_result watch_on(Batch const& b, See& see) {
+    detail::job j = prepare_gradients(b);
+    j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
+    j.watcher = &see;
+    return engine_->run(j);
+  }
+
   /// A training job without an update.
   ///
   /// throws: error while accumulated gradients are pending; data_error for a batch out of range
-  detail::job prepare_gradients(batch const& b) {
+  template <class Batch>
+  detail::job prepare_gradients(Batch const& b) {
     if (accumulated_.count() > 0)
       detail::throw_error<error>({"gradients(): ", accumulated_.count(),
                                   " accumulated mini-batches are pending; call step() first"});

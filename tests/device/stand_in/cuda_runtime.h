@@ -47,6 +47,7 @@ struct counters {
   long timings = 0;                    // cudaEventElapsedTime
   long timed_records = 0;              // cudaEventRecord of an event that keeps a time
   long downloads = 0, downloaded = 0;  // copies to the host, and their bytes
+  long uploaded = 0;                   // bytes of copies from the host
   long pageable =
       0;  // of them asynchronous ones to memory that is not pinned: the caller waits for them
   long launches = 0;  // of kernels, one by one
@@ -61,11 +62,19 @@ struct device : machine {
   long calls = 0,
        failing = -1;  // of calls that can fail while a program runs, and which of them does
   cudaError_t last = cudaSuccess;
+  stream* of_program = nullptr;  // the default stream, from the first call on it on
 
-  bool is_pinned(void const* p) const {
-    for (auto const& [begin, bytes] : pinned)
+  static bool holds(std::map<void*, long> const& all, void const* p) {
+    for (auto const& [begin, bytes] : all)
       if (p >= begin && p < static_cast<char const*>(begin) + bytes) return true;
     return false;
+  }
+  bool is_pinned(void const* p) const { return holds(pinned, p); }
+  /// The default stream does not wait for streams that are made not to.
+  stream* that(stream* s) {
+    if (s != nullptr) return s;
+    if (of_program == nullptr) streams.push_back(of_program = new stream);
+    return of_program;
   }
   bool is_idle() const {
     for (stream const* s : streams)
@@ -97,6 +106,7 @@ struct device : machine {
     return answer();
   }
   void copies(cudaMemcpyKind kind, std::size_t bytes) {
+    if (kind == cudaMemcpyHostToDevice) count.uploaded += long(bytes);
     if (kind != cudaMemcpyDeviceToHost) return;
     ++count.downloads;
     count.downloaded += long(bytes);
@@ -185,6 +195,18 @@ inline cudaError_t cudaMemcpy(void* to, void const* from, std::size_t bytes, cud
   return cudaSuccess;
 }
 
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice };
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+};
+inline cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* a, void const* p) {
+  using fake_gpu::gpu;
+  a->type = gpu.holds(gpu.memory, p) ? cudaMemoryTypeDevice
+            : gpu.is_pinned(p)       ? cudaMemoryTypeHost
+                                     : cudaMemoryTypeUnregistered;
+  return gpu.answer();
+}
+
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0, *greatest = -5;
   return cudaSuccess;
@@ -219,7 +241,7 @@ inline cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
 inline cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (cudaError_t const r = fake_gpu::gpu.answer(); r != cudaSuccess) return r;
   fake_gpu::gpu.count.timed_records += e->is_timed;
-  return fake_gpu::gpu.answer(fake_gpu::gpu.record(e, s));
+  return fake_gpu::gpu.answer(fake_gpu::gpu.record(e, fake_gpu::gpu.that(s)));
 }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (cudaError_t const r = fake_gpu::gpu.answer(); r != cudaSuccess) return r;

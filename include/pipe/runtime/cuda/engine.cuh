@@ -17,6 +17,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/device.cuh>
+#include <pipe/runtime/cuda/device_data.cuh>
 #include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
@@ -94,6 +95,17 @@ class cuda_engine {
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
   long bytes(int rank) const { return executor_.bytes(rank); }
+
+  /// A program's arrays in device memory, ready for a job that reads or writes them.
+  cuda::device_data<typename P::value>& device_data() {
+    device_data_.prepare();
+    return device_data_;
+  }
+  /// Copies from device memory. For messages: waits for the device.
+  static void download(void* to, void const* from, long bytes) {
+    cuda::check(cudaMemcpy(to, from, std::size_t(bytes), cudaMemcpyDeviceToHost),
+                "download of a mini-batch");
+  }
 
   executed_action const* executed(int rank) const { return executor_.executed(rank); }
   int executed_count(int rank) const { return executor_.executed_count(rank); }
@@ -248,6 +260,7 @@ class cuda_engine {
   long const kernels_of_step_ = executor_.kernels_of_step();
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
   cuda::graph_table graphs_;
+  cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device

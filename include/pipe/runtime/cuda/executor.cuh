@@ -28,6 +28,7 @@
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/cuda/upload.cuh>
 #include <pipe/runtime/cuda/watched_launch.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
@@ -54,14 +55,10 @@ class cuda_executor {
       timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
     for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
-    long uploaded = 0;
-    for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
-    // A quarter at a time, so that the device has work while the host converts the rest.
-    pinned_ = cuda::pinned_buffer(2 * std::min(align_up(uploaded / 4), upload_bytes));
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);
-    found_ = kept<int>(0, nullptr, watched_launch::search_blocks);
+    found_ = kept<char>(0, nullptr, cuda::search_bytes);
     long const run_bytes = cuda::run_bytes(d.chunk, d.chunks, coefficient_bytes);
     run_ = kept<char>(0, nullptr, run_bytes);
     run_to_send_ = cuda::pinned_buffer(run_bytes);
@@ -117,6 +114,9 @@ class cuda_executor {
 
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
+  cuda::batch_upload& uploads() { return upload_; }
+  /// Memory for the results of searches, `cuda::search_bytes` on the device.
+  char* found() const { return found_; }
   cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
   char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
@@ -153,6 +153,7 @@ class cuda_executor {
   /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
   /// and waits for the end.
   void deliver() {
+    if (job_.output_is_on_device) return streams_.wait();
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
@@ -197,7 +198,6 @@ class cuda_executor {
 
  private:
   static constexpr int milestones = int(milestone::release) + 1;
-  static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
   using kernels = cuda::kernel_list<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
   struct time_marks {
@@ -226,7 +226,6 @@ class cuda_executor {
   double* row_losses() const {
     return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses);
   }
-  void const* given(int input) const { return input < d_.inputs ? job_.input[input] : job_.label; }
 
   /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
   /// host from enqueueing.
@@ -236,16 +235,9 @@ class cuda_executor {
     return outputs_.data();
   }
 
-  /// Type of an input on the device. Labels, ids and inputs of the loss are not converted.
-  dtype type_of(int which) const {
-    return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
-  }
-  /// Uploads to each rank the inputs that its stages read. A partly filled micro-batch is padded
-  /// with zeros.
+  /// Enqueues the staging of the mini-batch and the upload of the numbers of the run.
   void upload() {
-    for (int r = 0; r < d_.ranks; ++r)
-      for (int i = 0; i <= d_.inputs; ++i)
-        if (d_.rank[r].staging[i] >= 0 && given(i) != nullptr) upload(r, i);
+    upload_.enqueue(job_);
     *run_to_send_.as<cuda::run_state>() = state_of(job_);
     cuda::check(cudaMemcpyAsync(run_, run_to_send_.data(), std::size_t(run_to_send_.bytes()),
                                 cudaMemcpyHostToDevice, stream_of(0)),
@@ -269,31 +261,6 @@ class cuda_executor {
     s.samples = double(j.first_sample + j.samples);
     return s;
   }
-  /// Double-buffered upload: the host fills one half of the pinned buffer while the other is
-  /// copied.
-  void upload(int rank, int input) {
-    char* const to = memory_of(rank) + d_.rank[rank].staging[input];
-    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * job_.samples,
-               half = pinned_.bytes() / 2;
-    long const size = size_of(type_of(input));
-    for (long at = 0; at < all; at += half, ++sent_) {
-      cuda::event const& gone = gone_[sent_ % 2];
-      char* const from = pinned_.data() + sent_ % 2 * half;
-      long const now = all - at < half ? all - at : half;
-      gone.wait();
-      convert_from_float(type_of(input), from,
-                         static_cast<char const*>(given(input)) + at / size * long(sizeof(float)),
-                         now / size);
-      cuda::check(
-          cudaMemcpyAsync(to + at, from, std::size_t(now), cudaMemcpyHostToDevice, stream_of(rank)),
-          "upload of the mini-batch");
-      cuda::check(cudaEventRecord(gone, stream_of(rank)), "record of an event");
-    }
-    if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
-      cuda::check(cudaMemsetAsync(to + all, 0, std::size_t(rest), stream_of(rank)),
-                  "filling up of a micro-batch");
-  }
-
   void execute(int r, action const& a) {
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
     if (!has_timeline_) return run_action(r, a);
@@ -335,6 +302,7 @@ class cuda_executor {
                 "copy of a value that is handed on");
         },
         [&](address const& output) {
+          if (job_.output_is_on_device) return keep_on_device(at.at(output), mb, stream_of(r));
           cuda::check(
               cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
                               std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
@@ -344,6 +312,17 @@ class cuda_executor {
         [&](milestone m) {
           cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "record of an event");
         });
+  }
+
+  /// Outputs of a micro-batch to the program's array in device memory.
+  void keep_on_device(char const* from, int mb, cudaStream_t on) {
+    long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
+               count = each * samples_in(d_, job_, mb);
+    float* const to = static_cast<float*>(job_.output) + mb * d_.samples * each;
+    if (d_.value_type != dtype::f32) return upload_.conversions().to_floats(to, from, count, on);
+    cuda::check(
+        cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
+        "copy of outputs");
   }
 
   region_bases bases_for(int c, int mb) const {
@@ -395,7 +374,7 @@ class cuda_executor {
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    watched_launch w{slots, seen, d_.value_type, on, found_};
+    watched_launch w{slots, seen, d_.value_type, on, reinterpret_cast<int*>(found_)};
     seen.reader = w.reader();
     job_.watch(job_.watcher, seen);
   }
@@ -427,19 +406,17 @@ class cuda_executor {
   bool wants_timeline_;
   cuda::rank_streams streams_;
   std::vector<cuda::device_buffer> arenas_;
+  cuda::batch_upload upload_{d_, arenas_, streams_};
   std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
   std::vector<unsigned*> tickets_;                 // by rank, in device memory
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   char* run_ = nullptr;              // a run_state and the optimizer's coefficients, on the device
   cuda::pinned_buffer run_to_send_;  // the same, of the next run
-  cuda::pinned_buffer pinned_;
-  cuda::event gone_[2];          // the copy from a half of pinned_ has finished
-  long sent_ = 0;                // halves copied so far
-  cuda::pinned_buffer outputs_;  // outputs of all micro-batches of an inference
+  cuda::pinned_buffer outputs_;      // outputs of all micro-batches of an inference
   std::vector<cuda::event> reached_;
   cuda::event start_{true}, watched_from_{true}, watched_until_{true};
-  int* found_ = nullptr;  // result of a search, in device memory
+  char* found_ = nullptr;  // result of a search, in device memory
   std::vector<int> position_;
   std::vector<rank_timeline> timelines_;             // by rank
   bool has_timeline_ = true, clock_is_read_ = true;  // of the last run

@@ -69,9 +69,16 @@ auto input_of(Batch const& b) {
     return b.named_numbers[I];
 }
 
+/// Checks of arrays in the host's memory, which are at once.
+struct host_checks {
+  static void ids(char const* what, std::span<int const> values, int least, int end) {
+    check_ids(what, values, least, end);
+  }
+};
+
 /// Checks input I and enters it in a job. Inference skips inputs that only the loss reads.
-template <int I, class Batch>
-void take_input(Batch const& b, std::size_t samples, job& j) {
+template <int I, class Batch, class Checks>
+void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Checks& checks) {
   using M = typename Batch::model;
   constexpr input_record in = model_tables<M>::inputs[I];
   if (in.of_loss && j.what == job::kind::infer) return;
@@ -79,7 +86,7 @@ void take_input(Batch const& b, std::size_t samples, job& j) {
   std::size_t const expected = samples * std::size_t(in.form.elements());
   // Input 0 determines the number of samples, so its size needs no check here.
   if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
-  if constexpr (in.is_ids) check_ids("token", values, -1, in.vocabulary);
+  if constexpr (in.is_ids) checks.ids("token", values, -1, in.vocabulary);
   j.input[I] = values.data();
 }
 
@@ -87,8 +94,8 @@ void take_input(Batch const& b, std::size_t samples, job& j) {
 ///
 /// throws: data_error unless there are 1 to `most` samples, each input has as many, and every token
 ///         is in the vocabulary
-template <class Batch>
-void take_inputs(Batch const& b, int most, job& j) {
+template <class Batch, class Checks>
+void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
   using M = typename Batch::model;
   std::size_t const per_sample = std::size_t(model_tables<M>::inputs[0].form.elements()),
                     n = b.inputs.size() / per_sample;
@@ -97,8 +104,14 @@ void take_inputs(Batch const& b, int most, job& j) {
                              " numbers, got ", b.inputs.size(), " numbers"});
   j.samples = int(n);
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    (take_input<I>(b, n, j), ...);
+    (take_input<I>(b, n, j, checks), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
+}
+
+template <class Batch>
+void take_inputs(Batch const& b, int most, job& j) {
+  host_checks checks;
+  take_inputs(b, most, j, checks);
 }
 
 /// The weights of a batch's rows; empty if the loss has none.
@@ -119,6 +132,13 @@ double loss_terms_of(Batch const& b) {
                                       weights_of(b), long(model_tables<M>::output.columns()));
 }
 
+/// Enters the divisor of the loss in a job.
+inline void set_loss_terms(job& j, double counted) {
+  j.counted = counted;
+  // A divisor of 1 for a batch in which no label counts: its sums are 0, and 0 / 0 would be NaN.
+  j.loss_terms = j.gradient_terms = counted > 0 ? counted : 1;
+}
+
 /// Checks the labels and enters them in a job, with the loss's divisor. To be called after
 /// take_inputs.
 ///
@@ -127,9 +147,7 @@ template <class Batch>
 void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
   j.label = b.labels.data();
-  j.counted = loss_terms_of(b);
-  // A divisor of 1 for a batch in which no label counts: its sums are 0, and 0 / 0 would be NaN.
-  j.loss_terms = j.gradient_terms = j.counted > 0 ? j.counted : 1;
+  set_loss_terms(j, loss_terms_of(b));
 }
 
 }  // namespace pp::detail

@@ -47,14 +47,28 @@ long first_that_does_not_fit(T const* values, long n, Fits fits) {
   return i;
 }
 
+/// Throws data_error for a value at a position: an id, a target, a weight.
+[[noreturn, gnu::cold]] PIPE_ONE_COPY inline void reject_id(char const* what, int id, long position,
+                                                            int least, int end) {
+  throw_error<data_error>(
+      {what, " ", id, " at position ", position, " is not in [", least, ", ", end, ")"});
+}
+template <class Loss>
+[[noreturn, gnu::cold]] void reject_target(double target, long position) {
+  throw_error<data_error>({"label ", target, " at position ", position, " is not in [",
+                           Loss::least_target, ", ", Loss::most_target, "]"});
+}
+[[noreturn, gnu::cold]] PIPE_ONE_COPY inline void reject_weight(double weight, long position) {
+  throw_error<data_error>(
+      {"weight ", weight, " at position ", position, " is not a finite number of 0 or more"});
+}
+
 /// Throws data_error for the first id outside [least, end).
 inline void check_ids(char const* what, std::span<int const> ids, int least, int end) {
   long const n = long(ids.size()), i = first_that_does_not_fit(ids.data(), n, [=](int id) {
                                      return (id >= least) & (id < end);
                                    });
-  if (i < n)
-    throw_error<data_error>(
-        {what, " ", ids.data()[i], " at position ", i, " is not in [", least, ", ", end, ")"});
+  if (i < n) reject_id(what, ids.data()[i], i, least, end);
 }
 
 /// Throws data_error for the first target outside a loss's range [least_target, most_target], if it
@@ -66,9 +80,7 @@ void check_targets(std::span<T const> targets) {
                i = first_that_does_not_fit(targets.data(), n, [](T target) {
                  return (target >= T(Loss::least_target)) & (target <= T(Loss::most_target));
                });
-    if (i < n)
-      throw_error<data_error>({"label ", double(targets.data()[i]), " at position ", i,
-                               " is not in [", Loss::least_target, ", ", Loss::most_target, "]"});
+    if (i < n) reject_target<Loss>(double(targets.data()[i]), i);
   }
 }
 
@@ -79,9 +91,7 @@ void check_weights(std::span<T const> weights) {
              i = first_that_does_not_fit(weights.data(), n, [](T weight) {
                return (weight >= 0) & (weight <= std::numeric_limits<T>::max());
              });
-  if (i < n)
-    throw_error<data_error>({"weight ", double(weights.data()[i]), " at position ", i,
-                             " is not a finite number of 0 or more"});
+  if (i < n) reject_weight(double(weights.data()[i]), i);
 }
 
 /// Index of the first value that is not finite; `count` if all are.

@@ -6,8 +6,10 @@
 // the schedule.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
@@ -91,12 +93,20 @@ struct rejection {
 
 /// Throws not_finite if an array of the batch has a value that is not finite.
 ///
-/// shape: values[samples * per_sample]
-template <class T>
+/// shape: values[j.samples * per_sample]
+template <class T, class Engine>
 [[gnu::cold]] void reject_if_given(rejection const& r, batch_part of, void const* values,
-                                   long per_sample, int samples) {
+                                   long per_sample, job const& j, [[maybe_unused]] Engine& engine) {
+  long const count = j.samples * per_sample;
+  std::vector<T> downloaded;
+  if constexpr (requires { engine.download(downloaded.data(), values, count); })
+    if (j.data_is_on_device) {
+      downloaded.resize(std::size_t(count));
+      engine.download(downloaded.data(), values, count * long(sizeof(T)));
+      values = downloaded.data();
+    }
   T const* const x = static_cast<T const*>(values);
-  long const count = samples * per_sample, i = first_not_finite(x, count);
+  long const i = first_not_finite(x, count);
   if (i < count)
     throw_error<not_finite>({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(),
                              of.name, of.quote(), ": ", double(x[i]), " at position ", i,
@@ -150,10 +160,11 @@ template <class M, class T, class Engine>
           ? void()
           : reject_if_given<T>(
                 r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
-                j.input[I], model_tables<M>::inputs[I].form.elements(), j.samples)),
+                j.input[I], model_tables<M>::inputs[I].form.elements(), j, *parameters.engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
-  if (!M::labels_are_ids) reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j.samples);
+  if (!M::labels_are_ids)
+    reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j, *parameters.engine);
   reject_if_of_parameters<M, T>(r, parameters);
   reject_made<M>(r, j, ranks, *parameters.engine);
 }

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pipe/base/device_span.hpp>
 #include <pipe/base/text.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/graph/model_tables.hpp>
@@ -70,7 +71,7 @@ struct values_for : std::span<T> {
   constexpr values_for(First first, End end) : std::span<T>(first, end) {}
 
   template <class List>
-    requires(!std::constructible_from<std::span<T>, List> &&
+    requires(!std::constructible_from<std::span<T>, List> && !device_list<List> &&
              requires(List& list) { std::data(list); })
   constexpr values_for([[maybe_unused]] List&& list) {
     if constexpr (Reports) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/data/check_values.hpp>
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/cuda/update/coefficients.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
@@ -68,12 +69,17 @@ constexpr long run_bytes(Chunk const* chunks, int chunk_count, long of_coefficie
   for (int c = 0; c < chunk_count; ++c) ranges += chunks[c].update_count;
   return bytes_for<run_state>(1) + ranges * of_coefficients;
 }
+/// Of what a search of a device's memory has found: for numbers that are not finite, or for those
+/// of a mini-batch that are out of range.
+inline constexpr long search_bytes =
+    check_values_kernel::found_bytes > long(sizeof(int)) * find_not_finite_kernel::search_blocks
+        ? check_values_kernel::found_bytes
+        : long(sizeof(int)) * find_not_finite_kernel::search_blocks;
 /// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
-/// scale, numbers of streams of bits, and what a search for numbers that are not finite has found.
+/// scale, numbers of streams of bits, and what a search has found.
 constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) +
-         bytes_for<loss_scaling>(1) + bytes_for<int>(streams) +
-         bytes_for<int>(find_not_finite_kernel::search_blocks);
+         bytes_for<loss_scaling>(1) + bytes_for<int>(streams) + bytes_for<char>(search_bytes);
 }
 
 /// Of all that a rank has: its tickets, its lists and, on the first, what all share.

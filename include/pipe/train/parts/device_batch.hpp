@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A mini-batch in a GPU's memory, and its checks before a run: those of a batch in the host's, by
+// kernels.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/device_span.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/backend/value_check.hpp>
+#include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/batch_check.hpp>
+#include <pipe/train/parts/inputs.hpp>
+
+namespace pp::detail {
+
+/// A device_span of T, constructible from everything that device_span<T> is. A list of other
+/// elements in device memory is one error: see values_for.
+template <class T, template <class...> class Wrong, class Item, bool Reports>
+struct device_values_for : device_span<T> {
+  constexpr device_values_for() = default;
+  template <device_list List>
+  constexpr device_values_for(List&& list) : device_span<T>(span_of(list)) {}
+  constexpr device_values_for(T* data, std::size_t size) : device_span<T>(data, size) {}
+
+ private:
+  template <class List>
+  static constexpr device_span<T> span_of([[maybe_unused]] List& list) {
+    if constexpr (std::constructible_from<device_span<T>, List&>) {
+      return device_span<T>(list);
+    } else {
+      if constexpr (Reports)
+        static_assert(
+            accepted<decltype(say<Wrong>(word<Item>{}, spell_expected<std::remove_const_t<T>>(),
+                                         spell_found(address_in(list))))>::value);
+      return {};
+    }
+  }
+  template <class List>
+  static constexpr auto address_in(List& list) {
+    if constexpr (requires { list.data().get(); })
+      return list.data().get();
+    else
+      return list.data();
+  }
+};
+
+/// A mini-batch of model M in device memory, as batch_of is one in the host's:
+/// `Trainer::device_batch b{inputs, labels}; b.set<"target">(ids);`
+template <class M, class Element, bool Reports>
+struct device_batch_of {
+  using model = M;
+  using element = Element;
+  using label_type = typename batch_of<M, Element, Reports>::label_type;
+  template <int I, bool Exists = true>
+  using input_values =
+      device_values_for<input_element<M, I, Element> const, wrong::inputs_have_the_wrong_type,
+                        input_item_of<M, I>, Reports && Exists>;
+  using label_values = device_values_for<label_type const, wrong::labels_have_the_wrong_type,
+                                         typename M::loss, Reports>;
+  /// See batch_of.
+  template <text Name>
+  static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
+
+  constexpr device_batch_of(input_values<0> of_inputs, label_values of_labels)
+      : inputs(of_inputs), labels(of_labels) {}
+
+  input_values<0> inputs;
+  label_values labels;
+  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
+  device_span<int const> named_ids[max_inputs]{};
+  device_span<Element const> named_numbers[max_inputs]{};
+  void* stream = nullptr;
+
+  /// Sets an input by its name in the model.
+  template <text Name>
+  device_batch_of& set(input_values<input_named<Name>, (find_input<M, Name>() >= 0)> values) {
+    static_assert(accepted<decltype(diagnose_name<M, Name>())>::value);
+    constexpr int input = input_named<Name>;
+    if constexpr (input == 0)
+      inputs = values;
+    else if constexpr (model_tables<M>::inputs[input].is_ids)
+      named_ids[input] = values;
+    else
+      named_numbers[input] = values;
+    return *this;
+  }
+  /// Sets the stream, a cudaStream_t, behind whose work the arrays are read. Otherwise it is the
+  /// default stream of the file that makes the call.
+  device_batch_of& ready_on(void* on) {
+    stream = on;
+    return *this;
+  }
+};
+
+/// The checks of a mini-batch in device memory, and what to throw if one fails.
+template <class M>
+class device_checks {
+ public:
+  /// Notes that ids are in [least, end). `what`: for messages.
+  void ids(char const* what, device_span<int const> values, int least, int end) {
+    add(check::ids, what, values, {values.data(), long(values.size()), true, least, end - 1, 0, 0});
+  }
+  /// Notes that a label is in a loss's range, and that it is read.
+  template <class T>
+  void labels(device_span<T const> values) {
+    using loss = typename M::loss;
+    of_labels_ = count_;
+    if constexpr (loss::labels_are_ids)
+      ids("label", values, -1, int(model_tables<M>::output.columns()));
+    else if constexpr (requires { loss::least_target; })
+      add(check::target, "", values,
+          {values.data(), long(values.size()), false, 0, 0, float(loss::least_target),
+           float(loss::most_target)});
+  }
+  template <class T>
+  void weights(device_span<T const> values) {
+    add(check::weight, "", values,
+        {values.data(), long(values.size()), false, 0, 0, 0, std::numeric_limits<T>::max()});
+  }
+
+  /// Runs all checks behind what was put on a stream.
+  ///
+  /// throws: data_error for the first value that is out of range, as check_ids, check_targets and
+  ///         check_weights do
+  template <class Engine>
+  void run(Engine& engine, void* stream) {
+    engine.device_data().look(of_, count_, found_, stream);
+    for (int i = 0; i < count_; ++i)
+      if (found_[i].first < of_[i].count) reject(engine, i);
+  }
+  /// After run(): the number of labels that are not -1.
+  long labels_counted() const { return found_[of_labels_].counted; }
+
+ private:
+  enum class check : unsigned char { ids, target, weight };
+
+  template <class T>
+  void add(check kind, char const* what, device_span<T const>, value_check const& c) {
+    kind_[count_] = kind;
+    what_[count_] = what;
+    of_[count_++] = c;
+  }
+  template <class Engine>
+  [[noreturn, gnu::cold]] void reject(Engine& engine, int i) {
+    value_check const& c = of_[i];
+    long const at = found_[i].first;
+    if (kind_[i] == check::ids) {
+      int id = 0;
+      engine.download(&id, static_cast<int const*>(c.values) + at, sizeof id);
+      reject_id(what_[i], id, at, c.least_id, c.most_id + 1);
+    }
+    float value = 0;
+    engine.download(&value, static_cast<float const*>(c.values) + at, sizeof value);
+    if constexpr (requires { M::loss::least_target; })
+      if (kind_[i] == check::target) reject_target<typename M::loss>(double(value), at);
+    reject_weight(double(value), at);
+  }
+
+  value_check of_[most_checks];
+  checked_values found_[most_checks];
+  check kind_[most_checks]{};
+  char const* what_[most_checks]{};
+  int count_ = 0, of_labels_ = 0;
+};
+
+/// Throws data_error unless a device can read an array.
+template <class Engine, class T>
+void check_readable(Engine& engine, batch_part of, device_span<T> values) {
+  if (!engine.device_data().is_readable(values.data()))
+    throw_error<data_error>({of.what, of.quote(), of.name, of.quote(),
+                             ": expected numbers in the memory of the device, got an address of "
+                             "the host's"});
+}
+
+/// The divisor of a batch's loss: see loss_terms. To be called after the checks.
+template <class Batch, class Engine>
+double device_loss_terms(Batch const& b, long labels_counted, Engine& engine) {
+  using M = typename Batch::model;
+  using loss = typename M::loss;
+  if constexpr (loss::sums) {
+    return 1;
+  } else if constexpr (!loss::is_weighted && !loss::weighs_classes) {
+    return double(loss::labels_are_ids ? labels_counted : long(b.labels.size()));
+  } else {
+    constexpr long columns = model_tables<M>::output.columns();
+    long const rows = long(b.labels.size()) / (loss::labels_are_ids ? 1 : columns);
+    int const* labels = nullptr;
+    float const* weights = nullptr;
+    if constexpr (loss::labels_are_ids) labels = b.labels.data();
+    if constexpr (loss::is_weighted)
+      weights = input_of<Batch::template input_named<loss::weights::name>>(b).data();
+    return engine.device_data().template sum_weights<loss>(labels, weights, rows, double(columns));
+  }
+}
+
+/// Checks the arrays of a batch in device memory and enters them in a job, with the loss's divisor
+/// unless it is an inference. Waits for what was put on the batch's stream.
+///
+/// throws: data_error as take_inputs and take_labels do, or for an address that the device cannot
+///         read
+template <class Batch, class Engine>
+void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j, Engine& engine) {
+  using M = typename Batch::model;
+  bool const has_labels = j.what != job::kind::infer;
+  device_checks<M> checks;
+  j.data_is_on_device = true;
+  j.stream = b.stream;
+  take_inputs(b, most, j, checks);
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    auto const look = [&]<int K>(std::integral_constant<int, K>) {
+      if (j.input[K] == nullptr) return;
+      check_readable(
+          engine, {K == 0 ? "inputs" : "input ", K == 0 ? std::string_view() : input_name<M, K>()},
+          input_of<K>(b));
+    };
+    (look(std::integral_constant<int, I>{}), ...);
+  }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
+  if (has_labels) {
+    check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
+    check_readable(engine, {"labels"}, b.labels);
+    j.label = b.labels.data();
+    checks.template labels<typename Batch::label_type>(b.labels);
+    if constexpr (M::loss::is_weighted)
+      checks.weights(input_of<Batch::template input_named<M::loss::weights::name>>(b));
+  }
+  checks.run(engine, b.stream);
+  if (!has_labels) return;
+  set_loss_terms(j, device_loss_terms(b, checks.labels_counted(), engine));
+}
+
+}  // namespace pp::detail
