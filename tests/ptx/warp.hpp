@@ -35,6 +35,13 @@ struct block {
   /// Whether kernels that this one follows may still run when it begins.
   bool is_early = false;
   handing_on handed_on = {};
+  /// bar.red: whether a predicate holds for some thread, at one barrier and at the one before it,
+  /// whose result some warps have not read yet.
+  struct vote {
+    std::uint32_t at = 0;
+    bool some = false;
+  };
+  std::array<vote, 2> votes = {};
 };
 
 /// A copy from global to shared memory that a lane asked for.
@@ -58,9 +65,11 @@ struct warp {
   block* in = nullptr;
   int first_thread = 0;
   lanes alive = 0;
-  std::vector<path> paths;                        // the one that runs is the last
-  bool waits = false;                             // at a barrier of the block
-  bool has_followed = false;                      // griddepcontrol.wait has been executed
+  std::vector<path> paths;                 // the one that runs is the last
+  bool waits = false;                      // at a barrier of the block
+  bool has_followed = false;               // griddepcontrol.wait has been executed
+  instruction const* reduction = nullptr;  // bar.red whose result it has not read
+  lanes reduces = 0;
   std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;           // as the kernel places them
   std::vector<lanes> known;                       // of each register: lanes that wrote it
@@ -110,6 +119,8 @@ struct warp {
   /// A branch to `target`, of active lanes; the others of the path go on, and all meet at `join`.
   void jump(int target, int join, lanes active);
   void leave(lanes active);
+  /// Of bar.red: the warp waits, and has the block's result when it goes on.
+  void vote_at_barrier(instruction const& i, lanes active, bool vote);
   /// Throws error unless all lanes that are left are here: `what` needs them.
   void require_all(lanes active, char const* what);
   /// Of the instruction executed last.
@@ -117,6 +128,7 @@ struct warp {
   moment now() const { return {in->barriers, meetings}; }
 
  private:
+  void take_reduction();
   [[noreturn]] void fail_unknown(operand const& o) const;
 };
 
