@@ -2,12 +2,16 @@
 //
 // Kernels that memory limits, as a share of what a copy reaches in the same run: bytes that must be
 // read and written, over the time.
+#include <pipe/cub_sort.cuh>
+
 #include "copy_speed.cuh"
 #include "group.cuh"
 
 using namespace pp;
 
 namespace {
+
+namespace cuda = pp::cuda;  // not ::cuda, which CUB is made of
 
 struct plain {
   using leaves = detail::layers<>;
@@ -84,6 +88,45 @@ void measure_classes(double copy) {
                 2e-3 * double(n) * double(sizeof(T)) / us / copy);
 }
 
+/// The gradient of a table.
+template <int Rows, int Vocabulary, int Columns>
+struct table : plain {
+  static constexpr detail::group make() {
+    detail::group g;
+    g.anchor = op_kind::lookup_gradient;
+    g.rows = Rows, g.columns = Columns, g.attributes = detail::lookup_attributes{Vocabulary};
+    g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
+    g.slots = 3;
+    return g;
+  }
+};
+
+/// By our own sort, and by CUB's.
+template <class T>
+void measure_table() {
+  constexpr int rows = 16384, vocabulary = 50304, columns = 768;
+  using source = bench::alone<T, table<rows, vocabulary, columns>>;
+  std::vector<int> all(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = int(random_block(1, 1, i).word[0] % unsigned(vocabulary));
+  auto dy = bench::random_numbers<T>(long(rows) * columns, 1);
+  cuda::device_buffer ids(rows * 4L), gradient(long(vocabulary) * columns * 4);
+  cuda::check(cudaMemcpy(ids.data(), all.data(), all.size() * 4, cudaMemcpyHostToDevice), "ids");
+  double const ours =
+      bench::microseconds_of_group<source>({dy.data(), ids.data(), gradient.data()});
+  bench::figure(std::string("rows_lookup_gradient_us_") + bench::name_of<T>(), ours, 1);
+  using lowering = cuda::sort_lowering<source, 0>;
+  cuda::device_buffer const workspace(lowering::workspace_bytes);
+  cuda::arguments a;
+  a.workspace = workspace.data();
+  void* const slots[] = {dy.data(), ids.data(), gradient.data()};
+  double const theirs = bench::microseconds([&](cudaStream_t on) {
+    cuda::launch_group_by_sort<source, 0, cuda::cub_sort>(nullptr, a, slots, on);
+  });
+  bench::figure(std::string("rows_lookup_gradient_cub_over_ours_") + bench::name_of<T>(),
+                theirs / ours);
+}
+
 /// AdamW on the parameters of GPT-2 124M; Copy: the type of the weights' copies, or void.
 template <class Copy>
 void measure_update(char const* name, double copy) {
@@ -121,6 +164,7 @@ int main() {
     bench::figure("copy_GB_per_s_before_rows", copy, 0);
     measure_norms<bf16>(copy);
     measure_classes<bf16>(copy);
+    measure_table<bf16>();
     measure_update<bf16>("bf16", copy);
     measure_norms<float>(copy);
     measure_classes<float>(copy);

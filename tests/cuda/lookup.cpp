@@ -3,6 +3,10 @@
 // The gradient of a table through its CUDA kernel bodies.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstring>
+#include <new>
+
 #include <pipe/base/half.hpp>
 
 #include "cuda/one_group.hpp"
@@ -37,6 +41,33 @@ void launch(cuda::arguments a, cuda::thread_order order) {
   on_host::order = cuda::thread_order::ascending;
 }
 
+/// The group's kernels around a library's sort, which a stable sort of the standard library stands
+/// in for, leave what the group's own kernels leave.
+template <class P>
+void launch_by_library(cuda::arguments a) {
+  using lowering = cuda::sort_lowering<P, 0>;
+  constexpr std::align_val_t alignment{256};
+  constexpr std::size_t bytes = std::size_t(cuda::sort_workspace_of<P, 0, int>());
+  a.workspace = ::operator new(bytes, alignment);
+  std::memset(a.workspace, 0xff, bytes);
+  on_host::run_bodies(typename lowering::before{}, a);
+  cuda::sort_call const c = lowering::call(a);
+  CHECK(static_cast<char*>(c.temporary) + c.temporary_bytes <=
+        static_cast<char*>(a.workspace) + bytes);
+  std::memset(c.temporary, 0x3c, c.temporary_bytes);
+  std::vector<int> order(std::size_t(c.rows));
+  for (int r = 0; r < c.rows; ++r) order[std::size_t(r)] = r;
+  std::stable_sort(order.begin(), order.end(), [&](int i, int j) {
+    return c.keys[i] % (1 << c.bits) < c.keys[j] % (1 << c.bits);
+  });
+  for (int r = 0; r < c.rows; ++r) {
+    c.sorted_keys[r] = c.keys[order[std::size_t(r)]];
+    c.sorted_values[r] = c.values[order[std::size_t(r)]];
+  }
+  on_host::run_bodies(typename lowering::after{}, a);
+  ::operator delete(a.workspace, alignment);
+}
+
 /// `id_of(row)` of every row; the gradient against sums in double precision, alone and on top of
 /// another.
 template <class T, int Rows, int Vocabulary, int Columns, class IdOf>
@@ -66,6 +97,11 @@ void sums_are_right(IdOf id_of, double tolerance) {
   a.slot[2] = again.data();
   launch<P>(a, cuda::thread_order::interleaved);
   CHECK(laws::same_numbers(found, again));
+  std::vector<float> by_library(expected.size(), NAN);
+  a.slot[2] = by_library.data();
+  launch_by_library<P>(a);
+  CHECK(laws::same_numbers(found, by_library));
+  a.slot[2] = again.data();
   a.accumulate = true;
   launch<P>(a, cuda::thread_order::descending);
   double most = 0;

@@ -145,6 +145,48 @@ TEST_CASE("ptx: races between lanes of a warp") {
   CHECK(failure(begin + "bar.warp.sync -1;\n@%p1 st.shared.b32 [fixed], 2;").empty());
 }
 
+TEST_CASE("ptx: atomic operations race with other accesses, not with each other") {
+  std::string const clear =
+      "setp.eq.u32 %p1, %r0, 0;\n@%p1 st.shared.u32 [fixed], 0;\nbar.sync 0;\n";
+  std::string const add = "atom.shared.add.u32 %r6, [fixed], 1;\n",
+                    read = "ld.shared.u32 %r7, [fixed];\n",
+                    write = "@%p1 st.shared.u32 [fixed], 1;\n", barrier = "bar.sync 0;\n";
+  for (int const order : {0, 1, 2}) {
+    executor::setting const two{.threads = 64, .order = order};
+    CHECK(failure(clear + add + add + barrier + read, two).empty());
+    CHECK_THAT(failure(clear + add + read, two), Contains("without a barrier"));
+    CHECK_THAT(failure(clear + read + add, two), Contains("without a barrier"));
+    CHECK_THAT(failure(clear + add + write, two), Contains("without a barrier"));
+    CHECK_THAT(failure(clear + write + add, two), Contains("without a barrier"));
+  }
+  CHECK(failure(clear + add + "bar.warp.sync -1;\n" + read).empty());
+  CHECK_THAT(failure(clear + add + read), Contains("without a barrier"));
+  CHECK_THAT(failure(add), Contains("nobody wrote"));
+}
+
+TEST_CASE("ptx: CUB's kernels move what nobody wrote, and nothing depends on it") {
+  auto const ends = [](std::string const& name, std::string const& body) -> std::string {
+    machine m;
+    std::string text = text_of(place + body);
+    text.replace(text.find(".entry k("), 9, ".entry " + name + "(");
+    auto const kernels = ptx::read(text.c_str());
+    std::uint64_t const parameters[2] = {0, reinterpret_cast<std::uint64_t>(m.out)};
+    try {
+      ptx::launch(kernels.at(name), m.memory, {1, 1, 1}, {32, 1, 1}, 0,
+                  reinterpret_cast<unsigned char const*>(parameters), 0);
+    } catch (ptx::error const& e) {
+      return e.what();
+    }
+    return "";
+  };
+  std::string const move = "st.shared.u32 [%r5], %r9;\nld.shared.u32 %r8, [%r5];\n",
+                    use = "st.global.u32 [%rd2], %r8;\n", known = "mov.u32 %r9, 1;\n";
+  CHECK(ends("_ZN3cub1kE", move).empty());
+  CHECK(ends("_ZN3cub1kE", known + move + use).empty());
+  CHECK_THAT(ends("_ZN3cub1kE", move + use), Contains("nothing wrote it"));
+  CHECK_THAT(ends("_ZN2pp1kE", move), Contains("nothing wrote it"));
+}
+
 TEST_CASE("ptx: copies that are not waited for") {
   std::string const begin =
       place + "cp.async.ca.shared.global [%r5], [%rd0], 4, 4;\ncp.async.commit_group;\n";

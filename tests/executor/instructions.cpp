@@ -101,6 +101,10 @@ TEST_CASE("ptx: bits") {
   CHECK(compute<s32>("bfe.s32", 0x00007000, 12u, 4u) == 7);
   CHECK(compute<s32>("bfe.s32", least, 28u, 10u) == -8);
   CHECK(compute<s64>("bfe.s64", s64(0xff) << 40, 40u, 8u) == -1);
+  CHECK(compute<u32>("bmsk.clamp.b32", 4u, 8u) == 0xff0u);
+  CHECK(compute<u32>("bmsk.clamp.b32", 28u, 8u) == 0xf0000000u);
+  CHECK(compute<u32>("bmsk.clamp.b32", 1u, 40u) == 0xfffffffeu);
+  CHECK(compute<u32>("bmsk.clamp.b32", 32u, 4u) == 0);
   CHECK(compute<u32>("prmt.b32", 0x33221100u, 0x77665544u, 0x7531u) == 0x77553311u);
   CHECK(compute<u32>("prmt.b32", 0x00800000u, 0u, 0x000au) == 0xffu);  // the sign of byte 2
   CHECK(compute<u32>("lop3.b32", 0xccccccccu, 0xaaaaaaaau, 0xf0f0f0f0u, 0x96u) ==

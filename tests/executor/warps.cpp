@@ -34,6 +34,18 @@ TEST_CASE("ptx: registers say where a thread is") {
         of_lanes([](unsigned l) { return l % 32; }, 64));
   CHECK(ends("mov.u32 %r5, %warpid;", {.threads = 64}) ==
         of_lanes([](unsigned l) { return l / 32; }, 64));
+  for (unsigned first : {0u, 1u, 2u, 3u, 4u}) {
+    char const* const names[] = {"eq", "lt", "le", "gt", "ge"};
+    CHECK(ends("mov.u32 %r5, %lanemask_" + std::string(names[first]) + ";") ==
+          of_lanes([=](unsigned l) {
+            unsigned mask = 0;
+            for (unsigned k = 0; k < 32; ++k) {
+              bool const holds[] = {k == l, k<l, k <= l, k> l, k >= l};
+              mask |= unsigned(holds[first]) << k;
+            }
+            return mask;
+          }));
+  }
   CHECK(ends("mov.u32 %r5, %ntid.x;", {.threads = 40}) == words(40, 40));
   CHECK(ends("mov.u32 %r5, %ctaid.x;", {.blocks = 5})[0] == 4);  // of the last block
   CHECK(ends("mov.u32 %r5, %nctaid.x;", {.blocks = 5})[0] == 5);
@@ -148,6 +160,43 @@ TEST_CASE("ptx: a warp releases what others have stored, behind a barrier") {
   runs(store + barrier + release + barrier);
   CHECK_THROWS_WITH(runs(store + release + barrier), Contains("without a barrier between them"));
   CHECK_THROWS_WITH(runs(store + barrier + release), Contains("without a barrier between them"));
+}
+
+TEST_CASE("ptx: additions that order nothing else") {
+  CHECK(ends("atom.global.add.u32 %r5, [%rd0], 3;", {}, {7}) ==
+        of_lanes([](unsigned l) { return 7 + 3 * l; }));
+  std::string const clear =
+      "setp.eq.u32 %p1, %r0, 0;\n@%p1 st.shared.u32 [fixed], 5;\nbar.sync 0;\n";
+  for (int const order : {0, 1, 2}) {
+    setting const two{.threads = 64, .order = order};
+    words const found = ends(clear +
+                                 "atom.shared.add.u32 %r6, [fixed], 2;\nbar.sync 0;\n"
+                                 "ld.shared.u32 %r5, [fixed];",
+                             two);
+    CHECK(found == words(64, 5 + 2 * 64));
+  }
+  words const last = ends(
+      "mov.u32 %r5, 9;\nst.volatile.global.u32 [%rd0], %r5;\nmembar.cta;\n"
+      "ld.volatile.global.u32 %r5, [%rd0];");
+  CHECK(last == words(32, 9));
+}
+
+TEST_CASE("ptx: votes at a barrier") {
+  std::string const vote =
+      "setp.eq.u32 %p1, %r0, %r6;\nbar.red.or.pred %p2, 0, %p1;\n"
+      "selp.u32 %r7, 1, 0, %p2;\n";
+  for (int const order : {0, 1, 2}) {
+    // Thread 40 votes, then none does, then thread 3.
+    words const found =
+        ends("mov.u32 %r6, 40;\n" + vote + "mov.u32 %r5, %r7;\nmov.u32 %r6, 99;\n" + vote +
+                 "shl.b32 %r7, %r7, 1;\nor.b32 %r5, %r5, %r7;\nmov.u32 %r6, 3;\n" + vote +
+                 "shl.b32 %r7, %r7, 2;\nor.b32 %r5, %r5, %r7;",
+             {.threads = 96, .order = order});
+    CHECK(found == words(96, 5));
+  }
+  CHECK_THROWS_WITH(ends("mov.u32 %r5, 0;\nsetp.lt.u32 %p1, %r0, 9;\n@%p1 bra over;\n"
+                         "bar.red.or.pred %p2, 0, %p1;\nover:"),
+                    Contains("some lanes"));
 }
 
 TEST_CASE("ptx: votes and matches") {

@@ -125,13 +125,17 @@ template <space S, class T, int N>
 void store(warp& w, instruction const& i, lanes active) {
   if constexpr (S == space::global || S == space::generic) hand_on(w, false);
   addresses const at(w, i.of[0], i.number, active);
-  for (int k = 1; k <= N; ++k) w.read<unsigned char>(i.of[std::size_t(k)], active);
+  bool const passes_on = S == space::shared && w.in->of.moves_unknown;
+  if (!passes_on)
+    for (int k = 1; k <= N; ++k) w.read<unsigned char>(i.of[std::size_t(k)], active);
   each(active, [&](int l) {
     require_aligned(at[l], N * sizeof(T));
     unsigned char* const to = to_write<S>(w, at[l], N * sizeof(T), l);
-    for (int k = 0; k < N; ++k) {
-      T const value = wide_reader<T>(w, i.of[std::size_t(k + 1)])[l];
-      std::memcpy(to + std::size_t(k) * sizeof(T), &value, sizeof(T));
+    for (std::size_t k = 0; k < N; ++k) {
+      T const value = wide_reader<T>(w, i.of[k + 1])[l];
+      std::memcpy(to + k * sizeof(T), &value, sizeof(T));
+      if (passes_on && (w.known_of(i.of[k + 1]) >> l & 1) == 0)
+        w.in->shared.forget(at[l] + k * sizeof(T), sizeof(T));
     }
   });
 }
@@ -151,6 +155,41 @@ void add_at_once(warp& w, instruction const& i, lanes active) {
   });
   auto* const result = w.write<std::uint32_t>(i.of[0], active);
   each(active, [&](int l) { result[l] = before[l]; });
+}
+
+/// The same without an order of other accesses: atom.add of either memory.
+template <space S>
+void add_alone(warp& w, instruction const& i, lanes active) {
+  addresses const at(w, i.of[1], i.number, active);
+  std::uint32_t const* const more = w.read<std::uint32_t>(i.of[2], active);
+  std::uint32_t before[warp_size];
+  each(active, [&](int l) {
+    constexpr std::size_t bytes = sizeof(std::uint32_t);
+    require_aligned(at[l], bytes);
+    if (S == space::shared && !w.in->shared.is_written(at[l], bytes))
+      throw error("a number is added to what nobody wrote");
+    unsigned char* const to = S == space::shared
+                                  ? w.in->shared.update(at[l], bytes, w.first_thread + l, w.now())
+                                  : global_bytes(w, at[l], bytes);
+    std::memcpy(&before[l], to, bytes);
+    std::uint32_t const sum = before[l] + more[l];
+    std::memcpy(to, &sum, bytes);
+  });
+  auto* const result = w.write<std::uint32_t>(i.of[0], active);
+  each(active, [&](int l) { result[l] = before[l]; });
+}
+/// Volatile words of global memory, which blocks hand to each other one by one: a value and what is
+/// known of it in one word, so that they are in no order with other accesses.
+void load_word(warp& w, instruction const& i, lanes active) {
+  load<space::global, std::uint32_t, 1>(w, i, active);
+}
+void store_word(warp& w, instruction const& i, lanes active) {
+  addresses const at(w, i.of[0], i.number, active);
+  std::uint32_t const* const value = w.read<std::uint32_t>(i.of[1], active);
+  each(active, [&](int l) {
+    require_aligned(at[l], sizeof *value);
+    std::memcpy(global_bytes(w, at[l], sizeof *value), &value[l], sizeof *value);
+  });
 }
 
 /// cp.async: to shared memory, from global memory, bytes, and how many of them are read there.
@@ -255,6 +294,11 @@ void add_memory(opcode_table& t) {
   t["cp.async.ca.shared.global"] = {copy_later<0>, "aa44", 3};
   t["cp.async.cg.shared.global"] = {copy_later<16>, "aa44", 3};
   t["atom.acq_rel.gpu.global.add.u32"] = {add_at_once, "4a4"};
+  t["atom.global.add.u32"] = {add_alone<space::global>, "4a4"};
+  t["atom.shared.add.u32"] = {add_alone<space::shared>, "4a4"};
+  t["ld.volatile.global.u32"] = {load_word, "4a"};
+  t["st.volatile.global.u32"] = {store_word, "a4"};
+  t["membar.cta"] = {nothing, ""};
   t["cp.async.commit_group"] = {commit, ""};
   t["cp.async.wait_group"] = {wait_group, "4"};
   t["cp.async.wait_all"] = {wait_all, ""};

@@ -30,10 +30,10 @@ work kind_of(std::string_view name) {
   if (starts("mma.")) return work::product;
   if (starts("ldmatrix.")) return work::matrix_load;
   if (starts("ld.param")) return work::parameter;
-  if (starts("ld.shared", "st.shared")) return work::shared;
+  if (starts("ld.shared", "st.shared", "atom.shared")) return work::shared;
   if (starts("ld.", "st.", "atom.")) return work::global;  // also local and generic ones
   if (starts("cp.async.c") && !starts("cp.async.commit")) return work::copy;
-  if (starts("bar.", "cp.async.", "griddepcontrol.")) return work::barrier;
+  if (starts("bar.", "membar.", "cp.async.", "griddepcontrol.")) return work::barrier;
   if (starts("bra", "ret", "exit")) return work::branch;
   if (starts("shfl.", "vote.", "match.")) return work::exchange;
   if (starts("ex2.", "lg2.", "sin.", "cos.", "tanh.") ||

@@ -139,6 +139,13 @@ struct extract_bits {
     return T((all & mask) | (fill & ~mask));
   }
 };
+/// bmsk: ones for `n` bits from bit `at` on.
+struct bit_mask {
+  static std::uint32_t of(std::uint32_t at, std::uint32_t n) {
+    if (at > 31) return 0;
+    return (n > 31 ? ~0u : (1u << n) - 1) << at;
+  }
+};
 /// prmt: each byte of the result is one of the eight of b:a, or copies of its sign, as the
 ///       selector's four bits say.
 struct permute_bytes {
@@ -278,6 +285,7 @@ void add_integers(opcode_table& t) {
   t["bfe.s32"] = {apply<extract_bits<s32>, s32, s32, u32, u32>, "4444"};
   t["bfe.u64"] = {apply<extract_bits<u64>, u64, u64, u32, u32>, "8844"};
   t["bfe.s64"] = {apply<extract_bits<s64>, s64, s64, u32, u32>, "8844"};
+  t["bmsk.clamp.b32"] = {apply<bit_mask, u32, u32, u32>, "444"};
   t["prmt.b32"] = {apply<permute_bytes, u32, u32, u32, u32>, "4444"};
   t["lop3.b32"] = {apply<any_of_three, u32, u32, u32, u32, u32>, "44444"};
   t["shf.l.wrap.b32"] = {apply<funnel<true, true>, u32, u32, u32, u32>, "4444"};

@@ -58,6 +58,14 @@ bool shared_memory::clashes(int one, knowledge::stamp then, int thread, moment w
   return when.seen[warp_of(one)] < then.time;
 }
 
+/// One thread more of those that accessed a byte since the last barrier.
+std::int16_t shared_memory::joined(int who, knowledge::stamp then, int thread, moment when) {
+  bool const fresh = who == nobody || then.barriers != when.barriers;
+  return std::int16_t(fresh || who == thread            ? thread
+                      : warp_of(who) == warp_of(thread) ? several_of(warp_of(thread))
+                                                        : several_warps);
+}
+
 bool shared_memory::is_written(std::size_t at, std::size_t bytes) const {
   for (std::size_t i = at; i < at + bytes; ++i)
     if (known_[i].writer == nobody || known_[i].written.barriers < begun_) return false;
@@ -69,10 +77,9 @@ void shared_memory::check_read(std::size_t at, std::size_t bytes, int thread, mo
   each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
     if (is_under_way(k))
       throw error("shared byte " + std::to_string(i) + " is read before its copy was waited for");
-    if (clashes(k.writer, k.written, thread, when))
+    if (clashes(k.writer, k.written, thread, when) || clashes(k.updater, k.updated, thread, when))
       throw error("shared byte " + std::to_string(i) + " is read by thread " +
-                  std::to_string(thread) + " without a barrier after thread " +
-                  std::to_string(k.writer) + " wrote it");
+                  std::to_string(thread) + " without a barrier after another wrote it");
   });
 }
 
@@ -80,10 +87,7 @@ unsigned char const* shared_memory::read(std::size_t at, std::size_t bytes, int 
                                          moment when) {
   check_read(at, bytes, thread, when);
   each_byte(at, bytes, [&](knowledge& k, std::size_t) {
-    bool const fresh = k.reader == nobody || k.read.barriers != when.barriers;
-    k.reader = std::int16_t(fresh || k.reader == thread            ? thread
-                            : warp_of(k.reader) == warp_of(thread) ? several_of(warp_of(thread))
-                                                                   : several_warps);
+    k.reader = joined(k.reader, k.read, thread, when);
     k.read = when;
   });
   return bytes_.data() + at;
@@ -95,13 +99,29 @@ unsigned char* shared_memory::write(std::size_t at, std::size_t bytes, int threa
     if (is_under_way(k))
       throw error("shared byte " + std::to_string(i) +
                   " is written while a copy to it is under way");
-    if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
+    if (clashes(k.writer, k.written, thread, when) || clashes(k.updater, k.updated, thread, when) ||
+        clashes(k.reader, k.read, thread, when))
       throw error("shared byte " + std::to_string(i) + " is written by thread " +
                   std::to_string(thread) + " without a barrier after another read or wrote it");
     k.writer = std::int16_t(thread);
     k.is_copy = false;
     k.written = when;
-    k.reader = nobody;
+    k.reader = k.updater = nobody;
+  });
+  return bytes_.data() + at;
+}
+
+unsigned char* shared_memory::update(std::size_t at, std::size_t bytes, int thread, moment when) {
+  require(at, bytes);
+  each_byte(at, bytes, [&](knowledge& k, std::size_t i) {
+    if (is_under_way(k))
+      throw error("shared byte " + std::to_string(i) +
+                  " is updated while a copy to it is under way");
+    if (clashes(k.writer, k.written, thread, when) || clashes(k.reader, k.read, thread, when))
+      throw error("shared byte " + std::to_string(i) + " is updated by thread " +
+                  std::to_string(thread) + " without a barrier after another read or wrote it");
+    k.updater = joined(k.updater, k.updated, thread, when);
+    k.updated = when;
   });
   return bytes_.data() + at;
 }

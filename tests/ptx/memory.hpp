@@ -65,6 +65,12 @@ class shared_memory {
   /// Throws error for a byte outside, read or written by another thread since the last barrier, or
   /// under way.
   unsigned char* write(std::size_t at, std::size_t bytes, int thread, moment when);
+  /// As if the block had never written them.
+  void forget(std::size_t at, std::size_t bytes) {
+    each_byte(at, bytes, [](knowledge& k, std::size_t) { k.writer = k.updater = nobody; });
+  }
+  /// To be read and written at once: the same, but others may have done so, too.
+  unsigned char* update(std::size_t at, std::size_t bytes, int thread, moment when);
   /// The bytes belong to a copy until it lands.
   void begin_copy(std::size_t at, std::size_t bytes, int thread, moment when);
   unsigned char* end_copy(std::size_t at, std::size_t bytes, int thread, moment when);
@@ -95,11 +101,11 @@ class shared_memory {
 
  private:
   static constexpr int nobody = -1, several_warps = -1000;
-  /// Who read: a thread, several of one warp, or several warps.
+  /// Who read, or wrote by atomic operations: a thread, several of one warp, or several warps.
   static constexpr int several_of(int warp) { return -2 - warp; }
   static constexpr int warp_of(int who) { return who >= 0 ? who / warp_size : -2 - who; }
   struct knowledge {
-    std::int16_t writer = nobody, reader = nobody;
+    std::int16_t writer = nobody, reader = nobody, updater = nobody;
     bool is_copy = false;        // under way, if this block began it
     std::uint16_t products = 0;  // under way, if this block began them
     std::uint32_t read_by = 0;
@@ -107,7 +113,7 @@ class shared_memory {
       std::uint32_t barriers = 0, meetings = 0, time = 0;
       stamp() = default;
       stamp(moment const& m) : barriers(m.barriers), meetings(m.meetings), time(m.time) {}
-    } written, read;
+    } written, read, updated;
   };
   bool is_under_way(knowledge const& k) const { return k.is_copy && k.written.barriers >= begun_; }
   template <class F>
@@ -115,6 +121,7 @@ class shared_memory {
     for (std::size_t i = at; i < at + bytes; ++i) f(known_[i], i);
   }
   void require(std::size_t at, std::size_t bytes) const;
+  static std::int16_t joined(int who, knowledge::stamp then, int thread, moment when);
   static bool clashes(int one, knowledge::stamp then, int thread, moment when);
   std::size_t size_ = 0;
   std::uint32_t begun_ = 0;

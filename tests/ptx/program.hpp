@@ -66,7 +66,12 @@ enum class special {
   nctaid_y,
   nctaid_z,
   laneid,
-  warpid
+  warpid,
+  lanemask_eq,
+  lanemask_lt,
+  lanemask_le,
+  lanemask_gt,
+  lanemask_ge
 };
 
 struct parameter {
@@ -84,6 +89,9 @@ struct kernel {
   std::vector<unsigned char> constants;  ///< 32 equal values each
   std::size_t shared_bytes = 0, local_bytes = 0;
   int most_threads = 1024;
+  /// Whether it may move values that nobody wrote to shared memory and back: CUB's kernels do, in
+  /// place of items behind the last one.
+  bool moves_unknown = false;
   std::vector<instruction> code;
   std::vector<std::string> text;  ///< of each instruction, for messages
 };

@@ -204,6 +204,8 @@ class reader {
     if (s.find(".entry") != std::string::npos) return entry(s);
     if (word == ".reg") return registers(s);
     if (s.find(".shared") != std::string::npos) return array(s, k_ ? &k_->shared_bytes : nullptr);
+    // Variables of a file, which no kernel may use: their names are not known.
+    if (word == ".global" && k_ == nullptr) return;
     if (word == ".local") return array(s, &k_->local_bytes);
     throw error("a directive that is not known: " + word);
   }
@@ -212,6 +214,7 @@ class reader {
     std::size_t const open = s.find('('), begin = s.find(".entry") + 6;
     k_->name =
         trimmed(s.substr(begin, open == std::string::npos ? std::string::npos : open - begin));
+    k_->moves_unknown = k_->name.starts_with("_ZN3cub");
     if (open == std::string::npos) return;
     for (std::string const& p : split_operands(s.substr(open + 1, s.rfind(')') - open - 1))) {
       std::size_t const align = after(p, ".align ", 0), bracket = p.find('[');
@@ -378,14 +381,25 @@ class reader {
   operand register_of(std::string const& name) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope)
       if (auto const found = scope->find(name); found != scope->end()) return found->second;
-    static std::map<std::string, special> const specials{
-        {"%tid.x", special::tid_x},       {"%tid.y", special::tid_y},
-        {"%tid.z", special::tid_z},       {"%ntid.x", special::ntid_x},
-        {"%ntid.y", special::ntid_y},     {"%ntid.z", special::ntid_z},
-        {"%ctaid.x", special::ctaid_x},   {"%ctaid.y", special::ctaid_y},
-        {"%ctaid.z", special::ctaid_z},   {"%nctaid.x", special::nctaid_x},
-        {"%nctaid.y", special::nctaid_y}, {"%nctaid.z", special::nctaid_z},
-        {"%laneid", special::laneid},     {"%warpid", special::warpid}};
+    static std::map<std::string, special> const specials{{"%tid.x", special::tid_x},
+                                                         {"%tid.y", special::tid_y},
+                                                         {"%tid.z", special::tid_z},
+                                                         {"%ntid.x", special::ntid_x},
+                                                         {"%ntid.y", special::ntid_y},
+                                                         {"%ntid.z", special::ntid_z},
+                                                         {"%ctaid.x", special::ctaid_x},
+                                                         {"%ctaid.y", special::ctaid_y},
+                                                         {"%ctaid.z", special::ctaid_z},
+                                                         {"%nctaid.x", special::nctaid_x},
+                                                         {"%nctaid.y", special::nctaid_y},
+                                                         {"%nctaid.z", special::nctaid_z},
+                                                         {"%laneid", special::laneid},
+                                                         {"%warpid", special::warpid},
+                                                         {"%lanemask_eq", special::lanemask_eq},
+                                                         {"%lanemask_lt", special::lanemask_lt},
+                                                         {"%lanemask_le", special::lanemask_le},
+                                                         {"%lanemask_gt", special::lanemask_gt},
+                                                         {"%lanemask_ge", special::lanemask_ge}};
     if (auto const found = specials.find(name); found != specials.end()) {
       std::swap(scopes_.front(), scopes_.back());
       operand const o = add_register(name, 4);

@@ -41,6 +41,7 @@ struct fat_wrapper {
   void* file;
 };
 constexpr std::uint16_t ptx_kind = 1;
+constexpr int multiprocessors = 132;
 
 struct runtime {
   ptx::count_table counts;
@@ -159,10 +160,8 @@ void** __cudaRegisterFatBinary(void* p) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
-void __cudaRegisterVar(void**, char*, char*, char const* name, int, std::size_t, int, int) {
-  std::fprintf(stderr, "device variables are not executed: %s\n", name);
-  std::abort();
-}
+/// CUDA's C++ library has some that no kernel uses. One that uses a variable cannot be read.
+void __cudaRegisterVar(void**, char*, char*, char const*, int, std::size_t, int, int) {}
 
 void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*,
                             uint3*, dim3*, dim3*, int*) {
@@ -241,6 +240,7 @@ cudaError_t cudaGetLastError() {
   if (here().broken) return cudaErrorLaunchFailure;
   return std::exchange(here().last, cudaSuccess);
 }
+cudaError_t cudaPeekAtLastError() { return here().broken ? cudaErrorLaunchFailure : here().last; }
 char const* cudaGetErrorString(cudaError_t e) {
   return e == cudaErrorLaunchFailure              ? "a kernel did what no program may do"
          : e >= cudaErrorStreamCaptureUnsupported ? "not under capture"
@@ -254,13 +254,27 @@ cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+  if (what != cudaDevAttrMultiProcessorCount) return here().fail(cudaErrorInvalidValue);
+  *value = multiprocessors;
+  return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void const*, int,
+                                                                   std::size_t, unsigned) {
+  *blocks = 1;
+  return cudaSuccess;
+}
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = cudaDeviceProp{};
   std::strcpy(p->name, "PTX on a CPU");
   p->major = 9;
   p->sharedMemPerBlockOptin = 227 * 1024;
-  p->multiProcessorCount = 132;
+  p->multiProcessorCount = multiprocessors;
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(void const*, cudaFuncAttribute, int) { return cudaSuccess; }

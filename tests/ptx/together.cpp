@@ -27,6 +27,15 @@ void barrier(warp& w, instruction const& i, lanes active) {
   w.require_all(active, "a barrier");
   w.waits = true;
 }
+/// bar.red: whether the predicate holds for a thread of the block.
+void barrier_with_vote(warp& w, instruction const& i, lanes active) {
+  if (w.read<std::uint32_t>(i.of[1], active)[__builtin_ctz(active)] != 0)
+    throw error("bar.red of another barrier than 0");
+  w.require_all(active, "a barrier");
+  w.barrier = w.barrier_threads = 0;
+  w.vote_at_barrier(i, active, w.holds(i.of[2], active) != 0);
+  w.waits = true;
+}
 /// Until the kernels before this one have ended, and what they wrote is visible. By all lanes: a
 /// path without it would have waited for nothing.
 void follow(warp& w, instruction const&, lanes active) {
@@ -217,6 +226,7 @@ void add_warp(opcode_table& t) {
   t["bra"] = t["bra.uni"] = {branch, "l"};
   t["ret"] = t["exit"] = {leave, ""};
   t["bar.sync"] = {barrier, "44", 1};
+  t["bar.red.or.pred"] = {barrier_with_vote, "p4p"};
   t["bar.warp.sync"] = {meet, "4"};
   t["griddepcontrol.wait"] = {follow, ""};
   t["griddepcontrol.launch_dependents"] = {let_follow, ""};
@@ -225,7 +235,7 @@ void add_warp(opcode_table& t) {
   t["shfl.sync.bfly.b32"] = {exchange<shuffle::butterfly>, "444444", 5};
   t["shfl.sync.idx.b32"] = {exchange<shuffle::index>, "444444", 5};
   t["match.any.sync.b32"] = {match, "444"};
-  t["vote.sync.ballot.b32"] = {ballot, "4p4"};
+  t["vote.sync.ballot.b32"] = t["vote.ballot.sync.b32"] = {ballot, "4p4"};
   for (char const* bits : {"b32", "b64"}) {
     t[std::string("mov.") + bits + ".pack"] = {pack, "88888", 3};
     t[std::string("mov.") + bits + ".unpack"] = {unpack, "88888", 3};

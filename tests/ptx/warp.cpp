@@ -28,6 +28,11 @@ unsigned value_of(special s, block const& b, unsigned thread) {
     case special::nctaid_z: return b.grid.z;
     case special::laneid: return thread % warp_size;
     case special::warpid: return thread / warp_size;
+    case special::lanemask_eq: return 1u << thread % warp_size;
+    case special::lanemask_lt: return (1u << thread % warp_size) - 1;
+    case special::lanemask_le: return all_lanes >> (31 - thread % warp_size);
+    case special::lanemask_gt: return ~(all_lanes >> (31 - thread % warp_size));
+    case special::lanemask_ge: return all_lanes << thread % warp_size;
   }
   return 0;
 }
@@ -42,6 +47,7 @@ void warp::begin(block& b, int first) {
   meetings = product_groups = 0;
   seen.fill(0);
   products.clear();
+  reduction = nullptr;
   registers.resize(b.of.register_bytes);
   known.assign(b.of.registers.size(), 0);
   local.assign(b.of.local_bytes * warp_size, 0xff);
@@ -83,6 +89,19 @@ void warp::jump(int target, int join, lanes active) {
   paths.push_back({target, active, join});
 }
 
+void warp::vote_at_barrier(instruction const& i, lanes active, bool vote) {
+  block::vote& v = in->votes[in->barriers % 2];
+  if (v.at != in->barriers) v = {in->barriers};
+  v.some |= vote;
+  reduction = &i;
+  reduces = active;
+}
+void warp::take_reduction() {
+  bool const some = in->votes[(in->barriers - 1) % 2].some;
+  set(reduction->of[0], some ? all_lanes : 0, reduces);
+  reduction = nullptr;
+}
+
 void warp::leave(lanes active) {
   if (in->is_early && !has_followed)
     throw error("a kernel that was launched early ends without griddepcontrol.wait");
@@ -94,6 +113,7 @@ void warp::leave(lanes active) {
 void warp::run() {
   kernel const& k = in->of;
   waits = polls = false;
+  if (reduction != nullptr) take_reduction();
   while (alive != 0 && !waits && !polls) {
     while (paths.back().is_done()) paths.pop_back();
     path& p = paths.back();

@@ -37,6 +37,13 @@ struct block {
   bool is_early = false;
   handing_on handed_on = {};
   async_work work = {};
+  /// bar.red: whether a predicate holds for some thread, at one barrier and at the one before it,
+  /// whose result some warps have not read yet.
+  struct vote {
+    std::uint32_t at = 0;
+    bool some = false;
+  };
+  std::array<vote, 2> votes = {};
 };
 
 /// A copy from global to shared memory that a lane asked for.
@@ -68,8 +75,10 @@ struct warp {
   clock seen{};                   // see async.hpp
   std::vector<product> products;  // wgmma that were not waited for
   std::uint32_t product_groups = 0;
-  bool has_batch = false;                         // wgmma.fence since the last wait
-  bool has_followed = false;                      // griddepcontrol.wait has been executed
+  bool has_batch = false;                  // wgmma.fence since the last wait
+  bool has_followed = false;               // griddepcontrol.wait has been executed
+  instruction const* reduction = nullptr;  // bar.red whose result it has not read
+  lanes reduces = 0;
   std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;           // as the kernel places them
   std::vector<lanes> known;                       // of each register: lanes that wrote it
@@ -119,6 +128,8 @@ struct warp {
   /// A branch to `target`, of active lanes; the others of the path go on, and all meet at `join`.
   void jump(int target, int join, lanes active);
   void leave(lanes active);
+  /// Of bar.red: the warp waits, and has the block's result when it goes on.
+  void vote_at_barrier(instruction const& i, lanes active, bool vote);
   /// Throws error unless all lanes that are left are here: `what` needs them.
   void require_all(lanes active, char const* what);
   /// Of the instruction executed last.
@@ -127,6 +138,7 @@ struct warp {
   int number() const { return first_thread / warp_size; }
 
  private:
+  void take_reduction();
   [[noreturn]] void fail_unknown(operand const& o) const;
 };
 

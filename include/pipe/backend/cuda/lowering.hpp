@@ -22,6 +22,7 @@
 #include <pipe/backend/cuda/rows/pool.hpp>
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
+#include <pipe/backend/cuda/rows/sort_lowering.hpp>
 #include <pipe/backend/dispatch.hpp>
 #include <pipe/base/bytes.hpp>
 
@@ -71,6 +72,7 @@ constexpr long workspace_bytes() {
       []<int... G, int... C>(std::integer_sequence<int, G...>, std::integer_sequence<int, C...>) {
         long most = 0;
         for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
+                                  sort_workspace_of<source_of<P>, G, typename P::row_sort>()...,
                                   chain_kernels<P, C>::workspace_bytes...})
           if (needed > most) most = needed;
         return detail::align_up(most);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The launch of each kernel group of a pipeline: by the library's kernels, or, for a matrix
-// product, by cuBLASLt with the library's kernels before and after the call. Chosen once, at
-// construction, by the pipeline's product option.
+// product, by cuBLASLt with the library's kernels before and after the call, and so for the sort of
+// a table's gradient. Chosen once, at construction, by the pipeline's options.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,17 @@ void launch_group_by_cublaslt(void const* made, arguments const& shared, void* c
   launch_kernels(typename lowering::after{}, a, stream);
 }
 
+/// cuda_group::launch of a table's gradient whose rows a library sorts. Sort: an option's row_sort.
+template <class P, int G, class Sort>
+void launch_group_by_sort(void const*, arguments const& shared, void* const* slots,
+                          cudaStream_t stream) {
+  using lowering = sort_lowering<P, G>;
+  arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
+  launch_kernels(typename lowering::before{}, a, stream);
+  Sort::enqueue(lowering::call(a), stream);
+  launch_kernels(typename lowering::after{}, a, stream);
+}
+
 }  // namespace cuda
 
 namespace detail {
@@ -70,19 +82,30 @@ class cuda_launches {
   /// By launch number: groups first, then chains.
   cuda_group const* groups() const { return groups_.items; }
 
-  /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available;
-  /// empty if the pipeline does not use it.
-  std::string text() const {
+  /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available,
+  /// and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no library.
+  std::string text() const { return products_text() + sorts_text(); }
+
+ private:
+  using source = cuda::source_of<P>;
+  static constexpr int chains = P::chain_kernels().count;
+
+  std::string products_text() const {
     if (handle_ == nullptr) return "";
     if (!cuda::cublaslt_handle::missing().empty())
       return ", without cuBLASLt: " + cuda::cublaslt_handle::missing();
     return ", cuBLASLt for " + std::to_string(by_cublaslt_) + " of " + std::to_string(products_) +
            " products";
   }
-
- private:
-  using source = cuda::source_of<P>;
-  static constexpr int chains = P::chain_kernels().count;
+  std::string sorts_text() const {
+    if constexpr (std::is_void_v<typename P::row_sort>)
+      return "";
+    else
+      return sorts_ == 0
+                 ? ""
+                 : std::string(", ") + P::row_sort::name + " for " + std::to_string(by_library_) +
+                       " of " + std::to_string(sorts_) + " sorts";
+  }
 
   /// Prepares the kernel of chain C. Throws pp::error if the device has too little shared memory
   /// for it, which depends on the device and so cannot be a static_assert.
@@ -123,6 +146,23 @@ class cuda_launches {
                     cuda::blas_activation::none)
         use_cublaslt<G, false>();
     }
+    if constexpr (cuda::is_for_library_sort<source, G, typename P::row_sort>()) decide_sort<G>();
+  }
+
+  /// A library sorts the rows of group G if the plan has the memory that it asks for.
+  template <int G>
+  void decide_sort() {
+    using sort = typename P::row_sort;
+    using lowering = cuda::sort_lowering<source, G>;
+    ++sorts_;
+    if (sort::temporary_bytes(lowering::rows, lowering::bits) >
+        std::size_t(lowering::temporary_bytes))
+      return;
+    cuda::prepare_kernels(typename lowering::before{});
+    groups_[G] = {&cuda::launch_group_by_sort<source, G, sort>, nullptr,
+                  cuda::count_of(typename lowering::before{}) + sort::nodes(lowering::bits) +
+                      cuda::count_of(typename lowering::after{})};
+    ++by_library_;
   }
   /// Takes cuBLASLt for group G. False if it has no such product: then the launch remains as it is.
   template <int G, bool TakesActivation>
@@ -154,6 +194,8 @@ class cuda_launches {
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
+  /// The same of sorts and the library that an option names.
+  int sorts_ = 0, by_library_ = 0;
 };
 
 }  // namespace detail

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradient of a table whose rows are put in the order of their ids by a library's call: our own
+// kernels before it, which list the ids and the rows, and after it, which add up.
+//
+// law: the call leaves in the workspace what radix_sort_rows does, where it does: so no bit of the
+//      gradient depends on who sorts
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/rows/lookup.hpp>
+
+namespace pp::cuda {
+
+/// A stable sort of `rows` pairs by the lowest `bits` bits of their keys, which are not negative.
+/// All lists are in device memory, and disjoint.
+struct sort_call {
+  int rows = 0, bits = 0;
+  int const *keys = nullptr, *values = nullptr;
+  int *sorted_keys = nullptr, *sorted_values = nullptr;
+  void* temporary = nullptr;  ///< at a multiple of 256
+  std::size_t temporary_bytes = 0;
+};
+
+/// Bytes of temporary memory that the plan has for a library's sort of pairs of 4-byte numbers:
+/// both lists once more, for passes that cannot work in place, a byte for each row (CUB: 1 KiB for
+/// each tile of thousands), and tables of digits. Where a library asks for more, our own kernels
+/// sort.
+constexpr long sort_bytes(int rows) { return 9l * rows + (16 << 10); }
+
+/// The lists that a call sorts: ids, those of -1 as the bound behind all others, and rows.
+///
+/// shape: ids (R) -> keys (R), rows (R)
+/// cost:  12 bytes for each row
+template <class P, int G>
+struct list_rows_kernel {
+  using common = lookup_gradient<P, G>;
+  static constexpr int threads = 256;
+  static constexpr extent blocks = (common::rows + threads - 1) / threads;
+  using state = nothing;
+  using shared = nothing;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    using order = typename common::order;
+    block.part([&](int thread, state&) {
+      extent const i = block.index() * threads + thread;
+      if (i >= common::rows) return;
+      int const id = a.ids(common::slot)[i];
+      order::keys(a.workspace, order::passes)[i] = id < 0 ? common::bound : id;
+      order::rows(a.workspace, order::passes)[i] = int(i);
+    });
+  }
+};
+
+/// The launches of group G, a table's gradient, around a library's call.
+template <class P, int G>
+struct sort_lowering {
+  using common = lookup_gradient<P, G>;
+  using order = typename common::order;
+  using before = kernel_list<list_rows_kernel<P, G>>;
+  using after =
+      kernel_list<clear_absent_kernel<P, G>, sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>;
+  static constexpr int rows = common::rows, bits = order::bits;
+  static constexpr long alignment = 256, temporary_bytes = sort_bytes(rows);
+  /// The call's memory is behind the lists; the sums of parts of runs, which come later, overwrite
+  /// it.
+  static constexpr long call_bytes = order::bytes + alignment + temporary_bytes;
+  static constexpr long workspace_bytes =
+      call_bytes > common::workspace_bytes ? call_bytes : common::workspace_bytes;
+
+  static sort_call call(arguments const& a) {
+    sort_call c;
+    c.rows = rows, c.bits = bits;
+    c.keys = order::keys(a.workspace, order::passes);
+    c.values = order::rows(a.workspace, order::passes);
+    c.sorted_keys = order::keys(a.workspace);
+    c.sorted_values = order::rows(a.workspace);
+    auto const behind =
+        reinterpret_cast<std::uintptr_t>(a.workspace) + std::uintptr_t(order::bytes);
+    c.temporary = reinterpret_cast<void*>((behind + alignment - 1) / alignment * alignment);
+    c.temporary_bytes = std::size_t(temporary_bytes);
+    return c;
+  }
+};
+
+/// Whether group G of P is sorted by a library, if Sort is one: void, or an option's row_sort.
+template <class P, int G, class Sort>
+constexpr bool is_for_library_sort() {
+  return !std::is_void_v<Sort> && group_of<P, G>::value.anchor == op_kind::lookup_gradient;
+}
+/// Bytes of workspace of group G for it; 0 if it is not.
+template <class P, int G, class Sort>
+constexpr long sort_workspace_of() {
+  if constexpr (is_for_library_sort<P, G, Sort>())
+    return sort_lowering<P, G>::workspace_bytes;
+  else
+    return 0;
+}
+
+}  // namespace pp::cuda

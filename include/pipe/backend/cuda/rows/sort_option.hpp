@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option of a Pipeline that chooses who sorts the ids of an embedding's rows on a GPU, which
+// its gradient adds up in this order. Both sorts are stable, so it changes no bit. The other
+// choice, CubSort, is in a header of its own, <pipe/cub_sort.cuh>: CUB takes seconds to compile.
+#pragma once
+
+namespace pp {
+
+/// Ids are sorted by our kernels (default). Has no effect on a host.
+struct OwnSort {
+  using row_sort = void;
+};
+
+namespace detail {
+
+/// row_sort: void, or a library's sort, which has
+///
+///     static constexpr char const* name;
+///     static constexpr int nodes(int bits);  // of a graph
+///     static std::size_t temporary_bytes(int rows, int bits);
+///     static void enqueue(cuda::sort_call const&, cudaStream_t);
+template <class O>
+concept sort_option = requires { typename O::row_sort; };
+
+}  // namespace detail
+
+}  // namespace pp
