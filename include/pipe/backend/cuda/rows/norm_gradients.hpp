@@ -101,7 +101,7 @@ struct norm_rows {
   };
   struct shared {
     float rooms[2][2][makes_input ? team::warps : 1];  // of reductions, by turns
-    float total[team::teams > 1 ? team::teams : 1][team::teams > 1 ? width : 1];
+    alignas(16) float total[team::teams > 1 ? team::teams : 1][team::teams > 1 ? width : 4];
     bool is_last;
   };
 
@@ -216,21 +216,27 @@ struct norm_rows {
     } else {
       block.phase([&](int thread, state& mine) {
         for_totals(thread, [&](int k, int slot, int column) {
-          PIPE_UNROLL
-          for (int i = 0; i < each; ++i)
-            block.shared().total[thread / team::size][k * columns + column + i] =
-                mine.total[k][slot][i];
+          for_quads([&](int quad) {
+            float v[in_quad];
+            PIPE_UNROLL
+            for (int i = 0; i < in_quad; ++i) v[i] = mine.total[k][slot][quad * in_quad + i];
+            save<in_quad, memory_space::shared>(
+                &block.shared().total[thread / team::size][place(k * columns + column, quad)], v);
+          });
         });
       });
       block.part([&](int thread, state&) {
         for (int at = thread * each; at < width; at += threads * each) {
           float v[each];
           PIPE_UNROLL
-          for (int i = 0; i < each; ++i) v[i] = block.shared().total[0][at + i];
-          for (int t = 1; t < team::teams; ++t) {
-            PIPE_UNROLL
-            for (int i = 0; i < each; ++i) v[i] += block.shared().total[t][at + i];
-          }
+          for (int i = 0; i < each; ++i) v[i] = 0;
+          for (int t = 0; t < team::teams; ++t)
+            for_quads([&](int quad) {
+              float of[in_quad];
+              load<in_quad>(&block.shared().total[t][place(at, quad)], of);
+              PIPE_UNROLL
+              for (int i = 0; i < in_quad; ++i) v[quad * in_quad + i] += of[i];
+            });
           take(at / columns, at % columns, v);
         }
       });
@@ -249,6 +255,17 @@ struct norm_rows {
       add_parts(block, s, tree.parts, tree.parts + tree.groups,
                 [&](int at, float(&v)[each]) { keep(s, at / columns, at % columns, v); });
     }
+  }
+  /// In shared memory the accesses of neighbours are neighbours: first quads of all pieces come
+  /// before their second quads.
+  static constexpr int in_quad = each < 4 ? each : 4;
+  PIPE_HD PIPE_INLINE static int place(int at, int quad) {
+    return (quad * (width / each) + at / each) * in_quad;
+  }
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_quads(F f) {
+    PIPE_UNROLL
+    for (int quad = 0; quad < each / in_quad; ++quad) f(quad);
   }
   template <class F>
   PIPE_HD PIPE_INLINE static void for_totals(int thread, F f) {
