@@ -4,8 +4,8 @@
 // its result, so that no bit depends on what is fused. A product and the activation or residual
 // behind it would be rounded twice then, which a library's call that computes both does not do. So
 // such a pair is indivisible: in all programs of a model it is in one kernel group, and what is
-// recomputed of it is recomputed as a whole. Whoever computes the group may round in between or
-// not, as long as it always does the same.
+// recomputed of it is recomputed as a whole. The kernel or the call that computes the group may
+// round in between or not, as long as it always does the same.
 //
 // Joined to a matmul and its bias: the activation, or the residual that is added to it. To the
 // input gradient of a matmul: the derivative of the activation that made the input.

@@ -318,7 +318,12 @@ struct norm_rows {
   }
 };
 
-/// The sums alone.
+/// The sums alone: of a schedule that runs them apart from the gradient of the input, or of a norm
+/// whose input needs none.
+///
+/// shape: dy, x (R, C), statistics (R, 2) -> dgamma, dbeta (C)
+/// law:   the bits that norm_gradients_kernel makes
+/// work:  a block has a chunk of rows
 template <class P, int G>
 struct norm_sums_kernel : norm_rows<P, G, -1> {
   using base = norm_rows<P, G, -1>;
@@ -334,6 +339,11 @@ struct norm_arguments {
   arguments sums, input;
 };
 /// The sums and the gradient of the input, as one launch.
+///
+/// shape: dy, x (R, C), gamma (C), statistics (R, 2) -> dx (R, C), dgamma, dbeta (C)
+/// law:   the bits of norm_sums_kernel and norm_gradient_kernel
+/// work:  a block has a chunk of rows, a team a row at a time
+/// cost:  dy and x are read once instead of twice, and a launch is saved
 template <class P, int Sums, int Input>
 struct norm_gradients_kernel : norm_rows<P, Sums, Input> {
   using base = norm_rows<P, Sums, Input>;

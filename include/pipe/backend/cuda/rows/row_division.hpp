@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How many threads share a row whose elements they keep in registers.
+// The number of threads that share a row whose elements they keep in registers.
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
