@@ -14,7 +14,7 @@ namespace {
 enum class after { nothing, bias_and_gelu, bias_and_residual };
 
 /// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
-template <op_kind Kind, int Rows, int Columns, int Inner, after After>
+template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit>
 struct product {
   using leaves = detail::layers<GELU>;
   static constexpr detail::group make() {
@@ -26,10 +26,12 @@ struct product {
     if (After == after::nothing) {
       g.out[0] = 2;
     } else {
-      g.epilogue.push_back({op_kind::bias, 0, 3, -1});
+      // In 16 bits they are one with the product, as in a model.
+      bool const is_joined = Is16Bit;
+      g.epilogue.push_back({op_kind::bias, 0, 3, -1, false});
       g.epilogue.push_back(After == after::bias_and_gelu
-                               ? detail::step{op_kind::map, 0, -1, 2, false}
-                               : detail::step{op_kind::add, 0, 4, 2, false});
+                               ? detail::step{op_kind::map, 0, -1, 2, is_joined}
+                               : detail::step{op_kind::add, 0, 4, 2, is_joined});
     }
     return g;
   }
@@ -51,7 +53,7 @@ void measure(char const* what, char const* format) {
        bias = bench::random_numbers<T>(Columns, 3),
        residual = bench::random_numbers<T>(m * Columns, 4);
   cuda::device_buffer y(m * Columns * long(sizeof(Out)));
-  using P = in_format<T, product<Kind, Rows, Columns, Inner, After>, Format>;
+  using P = in_format<T, product<Kind, Rows, Columns, Inner, After, sizeof(T) == 2>, Format>;
   double const ours =
       bench::microseconds_of_group<P>({x.data(), w.data(), y.data(), bias.data(), residual.data()});
   std::string const name = std::string(what) + "_" + format;

@@ -41,7 +41,7 @@ void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaSt
   launch(Kernels::kernels(), Kernels::pack(a, slots));
 }
 /// cuda_group::launch by cuBLASLt. made: a cublaslt_product.
-template <class P, int G, bool TakesActivation>
+template <class P, int G, bool TakesActivation = true>
 void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
                               cudaStream_t stream) {
   using lowering = blas_lowering<P, G, TakesActivation>;
