@@ -47,7 +47,8 @@ struct options {
   std::uint64_t seed = 1;
   std::string schedule = "1f1b";
   std::string device = "cpu";
-  long generate = 400;  ///< bytes
+  bool on_device = false;  ///< the text for training is in the memory of the GPU
+  long generate = 400;     ///< bytes
   std::string prompt;
   std::string load, save;  ///< files of weights; empty: none
   std::string metrics = "metrics.csv";

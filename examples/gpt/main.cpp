@@ -115,6 +115,8 @@ int main(int count, char** arguments) {
   app.add_option("--device", o.device, "what trains")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  app.add_flag("--data-on-device", o.on_device,
+               "keep the text in the GPU's memory and gather mini-batches there");
   app.add_option("--generate", o.generate, "bytes to write after training")
       ->check(not_negative<long>)
       ->capture_default_str();
@@ -138,6 +140,7 @@ int main(int count, char** arguments) {
       throw pp::error(
           "this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by "
           "nvcc");
+    if (o.on_device && o.device != "cuda") throw pp::error("--data-on-device needs --device cuda");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
     return ended(warned ? 1 : 0);
   } catch (CLI::Success const& e) {

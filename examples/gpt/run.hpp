@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <numbers>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,6 +26,7 @@
 #include <pipe/train/text.hpp>
 #include <pipe/train/weights.hpp>
 
+#include "device_text.hpp"
 #include "gpt.hpp"
 #include "keep.hpp"
 #include "progress.hpp"
@@ -49,6 +54,17 @@ double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
   }
   return bits / double(counted);
 }
+
+/// On a host a class of the same members, of which there is no object.
+struct no_device_text {
+  no_device_text(pp::text_data const&, int, std::size_t) {}
+  void draw(std::uint64_t, std::uint64_t) {}
+  std::span<int const> tokens() const { return {}; }
+  std::span<int const> labels() const { return {}; }
+};
+template <class Trainer>
+using text_on_device =
+    std::conditional_t<Trainer::compiled::backend::has_own_memory, device_text, no_device_text>;
 
 template <class Trainer>
 void run(options const& o) {
@@ -85,15 +101,24 @@ void run(options const& o) {
   pp::learning_rate_schedule const schedule{
       .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
+  std::unique_ptr<text_on_device<Trainer>> gathered;
+  if (o.on_device)
+    gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
   progress shown(o.steps, context);
   auto const begin = std::chrono::steady_clock::now();
   std::optional<stop_request> stop(std::in_place);
   long done = 0;
   while (done < o.steps && !*stop) {
     long const step = done + 1;
-    text.draw(o.seed, std::uint64_t(step), tokens, labels);
     double const rate = o.learning_rate * schedule(step);
-    pp::step_result const r = trainer.step({tokens, labels}, rate);
+    pp::step_result r;
+    if (gathered) {
+      gathered->draw(o.seed, std::uint64_t(step));
+      r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
+    } else {
+      text.draw(o.seed, std::uint64_t(step), tokens, labels);
+      r = trainer.step({tokens, labels}, rate);
+    }
     pp::step_metrics const m{.step = step,
                              .loss = r.loss,
                              .learning_rate = rate,

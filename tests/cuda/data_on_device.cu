@@ -59,6 +59,20 @@ double train_and_infer(Trainer& trainer, device_span<float const> inputs,
 }
 // [/device_batch]
 
+using Prefetched = Pipeline<Small, Cuda, MicroBatches<3>, MicroBatchSize<2>, Prefetching>;
+
+// [prefetch]
+/// Trains on mini-batches that load(i) returns, which may all be in the same arrays.
+template <class Load>
+void train(Prefetched& trainer, int count, Load load) {
+  trainer.prefetch(load(0));
+  for (int i = 1; i <= count; ++i) {
+    if (i < count) trainer.prefetch(load(i));
+    trainer.step(prefetched);  // on mini-batch i - 1, and uploads mini-batch i meanwhile
+  }
+}
+// [/prefetch]
+
 struct Weighted : Model<Input<12>, Linear<16>, GELU, Dropout<1, 4>, Linear<16>, Tanh, Linear<5>,
                         CrossEntropyWith<Weights<"weight">, ClassWeights<3, 1, 0, 7, 2>>> {};
 
@@ -120,6 +134,17 @@ TEST_CASE("outputs of a step and an inference stay on the device", "[gpu]") {
   CHECK(laws::same_bits(loss, expected.step(data.view(4)).loss));
   expected.forward(data.view(4), y);
   CHECK(laws::same_numbers(outputs.read(), y));
+}
+TEST_CASE("prefetched mini-batches have the bits of others", "[gpu]") {
+  Prefetched found({.seed = 5}), expected({.seed = 5});
+  laws::sample_batch<Prefetched> data(1);
+  train(found, 4, [&](int i) {
+    data = laws::sample_batch<Prefetched>(std::uint64_t(i) + 1);
+    return data.view();
+  });
+  for (int i = 0; i < 4; ++i)
+    expected.step(laws::sample_batch<Prefetched>(std::uint64_t(i) + 1).view());
+  CHECK(laws::same_numbers(laws::snapshot(found).values, laws::snapshot(expected).values));
 }
 TEST_CASE("16-bit values of numbers in device memory have the bits of the host's", "[gpu]") {
   has_the_bits_of_the_hosts_arrays<Weighted, BF16>();

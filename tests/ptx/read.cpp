@@ -203,6 +203,8 @@ class reader {
     }
     if (s.find(".entry") != std::string::npos) return entry(s);
     if (word == ".reg") return registers(s);
+    // A variable of the device has no place: a kernel that names it is refused.
+    if (word == ".global" && !k_) return;
     if (s.find(".shared") != std::string::npos) return array(s, k_ ? &k_->shared_bytes : nullptr);
     // Variables of a file, which no kernel may use: their names are not known.
     if (word == ".global" && k_ == nullptr) return;

@@ -87,6 +87,10 @@ runtime& here() {
   static runtime r;
   return r;
 }
+/// By any of its names.
+bool is_default(cudaStream_t s) {
+  return s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread;
+}
 fake_gpu::stream* stream_of(cudaStream_t s) { return reinterpret_cast<fake_gpu::stream*>(s); }
 fake_gpu::event* event_of(cudaEvent_t e) { return reinterpret_cast<fake_gpu::event*>(e); }
 fake_gpu::graph* graph_of(cudaGraph_t g) { return reinterpret_cast<fake_gpu::graph*>(g); }
@@ -101,7 +105,7 @@ cudaGraphEdgeData edge_of(fake_gpu::node const& to, int from) {
 /// The default stream does what it is given at once, and must not while there is a capture.
 cudaError_t put(cudaStream_t s, std::function<void()> work,
                 fake_gpu::node_kind kind = fake_gpu::node_kind::other, bool is_early = false) {
-  if (s == nullptr) {
+  if (is_default(s)) {
     if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
     work();
     return cudaSuccess;
@@ -160,7 +164,8 @@ void** __cudaRegisterFatBinary(void* p) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
 char __cudaInitModule(void**) { return 1; }
-/// CUDA's C++ library has some that no kernel uses. One that uses a variable cannot be read.
+/// A variable that a kernel accesses has no place, which reading the kernel reports; those that
+/// none does, such as the function objects of CUDA's library, need none.
 void __cudaRegisterVar(void**, char*, char*, char const*, int, std::size_t, int, int) {}
 
 void __cudaRegisterFunction(void**, char const* function, char*, char const* name, int, uint3*,
@@ -254,13 +259,22 @@ cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
+// What Thrust and CUB ask for.
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-  if (what != cudaDevAttrMultiProcessorCount) return here().fail(cudaErrorInvalidValue);
-  *value = multiprocessors;
+cudaError_t cudaPeekAtLastError() { return here().broken ? cudaErrorLaunchFailure : here().last; }
+char const* cudaGetErrorName(cudaError_t e) { return cudaGetErrorString(e); }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  switch (int(which)) {
+    case cudaDevAttrMultiProcessorCount: *value = multiprocessors; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 * 1024; break;
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    default: *value = 0;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void const*, int,
@@ -268,7 +282,6 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
   *blocks = 1;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   *p = cudaDeviceProp{};
   std::strcpy(p->name, "PTX on a CPU");
@@ -369,7 +382,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
-  if (s != nullptr) here().tasks.finish(stream_of(s));
+  if (!is_default(s)) here().tasks.finish(stream_of(s));
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
@@ -390,7 +403,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   fake_gpu::event* const v = event_of(e);
-  if (s != nullptr) return here().answer(fake_gpu::machine::record(v, stream_of(s)));
+  if (!is_default(s)) return here().answer(fake_gpu::machine::record(v, stream_of(s)));
   return put(s, [v, n = ++v->promised] { v->reached = n; });
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {

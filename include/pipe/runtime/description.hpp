@@ -159,6 +159,8 @@ struct rank_description {
   /// micro-batch, for the one that is partly filled; on a device the whole mini-batch. -1: not
   /// staged.
   long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
+  /// On a device, if mini-batches are prefetched: the same of the next one.
+  long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
   /// `losses` on every rank if the transport copies.
   long row_losses = -1, losses = -1;

@@ -59,6 +59,10 @@ struct launch_seen {
 
 namespace detail {
 
+/// The place of a job's mini-batch: the program's arrays in the memory of the host or of the
+/// device; or, in that of the engine, as it was prefetched, or as the run before has read it.
+enum class data_place : unsigned char { host, device, loaded, staged };
+
 /// A run over a mini-batch: what to compute, on which data, with which scale factors. Fields marked
 /// `train` are read by training runs only.
 struct job {
@@ -69,9 +73,10 @@ struct job {
   void const* input[max_inputs]{};
   void const* label = nullptr;
   void* output = nullptr;  ///< infer: the model's output before the loss
-  /// Whether `input` and `label`, and `output`, are in the memory of the device that runs the job:
-  /// then it waits for what has been put on `stream`, a cudaStream_t, before the run.
-  bool data_is_on_device = false, output_is_on_device = false;
+  data_place data = data_place::host;
+  bool output_is_on_device = false;
+  /// If data or output are in a program's device memory: the cudaStream_t behind whose work they
+  /// are accessed.
   void* stream = nullptr;
   int samples = 0;        ///< in the mini-batch, at most as planned
   double loss_terms = 1;  ///< divisor of the loss, positive

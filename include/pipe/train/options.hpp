@@ -18,6 +18,7 @@
 #include <pipe/train/options/optimizer.hpp>
 #include <pipe/train/options/partition.hpp>
 #include <pipe/train/options/precision.hpp>
+#include <pipe/train/options/prefetching.hpp>
 #include <pipe/train/options/products.hpp>
 #include <pipe/train/options/recompute.hpp>
 #include <pipe/train/options/schedule.hpp>
@@ -36,9 +37,9 @@ using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
            option_family::schedule, option_family::partition, option_family::recompute,
            option_family::precision, option_family::optimizer, option_family::averaging,
-           option_family::threads, option_family::products, option_family::sorts,
-           option_family::graphs, option_family::backend, option_family::transport,
-           option_family::memory_limit>;
+           option_family::prefetching, option_family::threads, option_family::products,
+           option_family::sorts, option_family::graphs, option_family::backend,
+           option_family::transport, option_family::memory_limit>;
 
 }  // namespace detail
 

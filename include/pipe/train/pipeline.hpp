@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <pipe/base/checked_index.hpp>
-#include <pipe/base/ieee_arithmetic.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/learning_rate.hpp>
@@ -28,6 +27,8 @@
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
+#include <pipe/train/parts/prefetched.hpp>
+#include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
 
 namespace pp {
@@ -112,7 +113,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a setting out of range: see setting_check; pp::error if threads or
   ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
-      : settings_(checked(s)), engine_(s.optimizer, s.runtime) {
+      : settings_(detail::checked_settings_of<compiled>(s)), engine_(s.optimizer, s.runtime) {
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
@@ -150,6 +151,33 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return step_by(b, learning_rate);
   }
 
+  /// Gives a mini-batch for a later call on pp::prefetched, of which two may wait. Needs the option
+  /// Prefetching. On a GPU it is uploaded: at once, if none waits, and else while the call on the
+  /// one that waits runs.
+  ///
+  /// needs:  if one waits, the arrays stay as they are until the call on it has returned
+  /// throws: data_error for a batch out of range; error if two wait
+  void prefetch(batch const& b) {
+    auto const access = enter_with_prefetched();
+    prefetched_.add(prepare(b, detail::job::kind::train), detail::list_bytes(b),
+                    *engine_.operator->());
+  }
+  /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
+  /// data_error. The results are those of the same batch.
+  ///
+  /// throws: also error if none waits
+  step_result step(prefetched_batch b) {
+    auto const access = enter_with_prefetched();
+    return step_by(b, learning_rate());
+  }
+  step_result step(prefetched_batch b, double learning_rate) {
+    auto const access = enter_with_prefetched();
+    return step_by(b, learning_rate);
+  }
+  step_result accumulate(prefetched_batch b) { return accumulate_on(enter_with_prefetched(), b); }
+  step_result gradients(prefetched_batch b) { return gradients_on(enter_with_prefetched(), b); }
+  double evaluate(prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
+
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Accumulated gradients survive a
   /// rejected batch (data_error); they are discarded by parameters_changed, and by a run that fails
@@ -157,26 +185,16 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   ///
   /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
   /// throws: as step does
-  step_result accumulate(batch const& b) {
-    auto const access = engine_.enter();
-    return accumulate_on(b);
-  }
+  step_result accumulate(batch const& b) { return accumulate_on(engine_.enter(), b); }
   step_result accumulate(device_batch const& b) {
-    auto const access = enter_with_device_data();
-    return accumulate_on(b);
+    return accumulate_on(enter_with_device_data(), b);
   }
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
   /// Loss and gradients of a mini-batch, without an update.
-  step_result gradients(batch const& b) {
-    auto const access = engine_.enter();
-    return engine_->run(prepare_gradients(b));
-  }
-  step_result gradients(device_batch const& b) {
-    auto const access = enter_with_device_data();
-    return engine_->run(prepare_gradients(b));
-  }
+  step_result gradients(batch const& b) { return gradients_on(engine_.enter(), b); }
+  step_result gradients(device_batch const& b) { return gradients_on(enter_with_device_data(), b); }
   /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
   /// the rank that ran it, so concurrently. An exception from it is rethrown here after all ranks
   /// have stopped.
@@ -193,14 +211,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// The loss of a mini-batch. Does not change the trainer, so a loss that is not finite is
   /// returned, not thrown.
-  double evaluate(batch const& b) {
-    auto const access = engine_.enter();
-    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
-  }
-  double evaluate(device_batch const& b) {
-    auto const access = enter_with_device_data();
-    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
-  }
+  double evaluate(batch const& b) { return evaluate_on(engine_.enter(), b); }
+  double evaluate(device_batch const& b) { return evaluate_on(enter_with_device_data(), b); }
 
   /// The divisor of a mini-batch's mean loss, and so its weight in an average of losses: the sum of
   /// the weights of rows with a label of 0 or more, or of elements; each weighs 1 if the loss has
@@ -243,7 +255,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Views of the averages, in the order of parameters(); of the parameter itself if it is not
   /// trained.
   std::vector<parameter_view<element>> averaged() {
-    static_assert(detail::accepted<decltype(diagnose_averages())>::value);
+    static_assert(detail::accepted<decltype(detail::diagnose_averages<made>())>::value);
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::average);
@@ -252,7 +264,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// call restores the parameters; until then step and accumulate throw pp::error. Accumulated
   /// gradients are kept.
   void swap_averages() {
-    static_assert(detail::accepted<decltype(diagnose_averages())>::value);
+    static_assert(detail::accepted<decltype(detail::diagnose_averages<made>())>::value);
     auto const access = engine_.enter();
     averages_.swap(parameter_places());
     engine_->parameters_changed();
@@ -293,45 +305,22 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
-  /// The settings of a new trainer, after all checks that need no memory.
-  ///
-  /// throws: data_error for a setting out of range; error as check_at_construction
-  [[gnu::cold]] static settings checked(settings s) {
-    detail::require_ieee_arithmetic();
-    compiled::check_at_construction();
-    setting_check const of_optimizer(optimizer_type::name), of_trainer;
-    of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
-    if constexpr (detail::checked_settings<optimizer_type>) s.optimizer.check(of_optimizer);
-    s.learning_rate_factor.check(setting_check("learning_rate_factor"));
-    of_trainer.amount("clip_value", s.clip_value);
-    of_trainer.amount("clip_norm", s.clip_norm);
-    return s;
-  }
-  /// The diagnosis of a use of averages.
-  static constexpr auto diagnose_averages() {
-    if constexpr (made::fine)
-      return diagnose_use_of_averages<typename compiled::averaging>();
-    else
-      return std::type_identity<detail::nothing_wrong>{};
-  }
   /// The chunks with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
-  /// The diagnosis of a use of arrays in device memory.
-  static constexpr auto diagnose_device_data() {
-    if constexpr (made::fine)
-      return detail::diagnose_use_of_device_data<typename compiled::backend>();
-    else
-      return std::type_identity<detail::nothing_wrong>{};
-  }
   static constexpr bool takes_device_data() {
     return made::fine && compiled::backend::has_own_memory;
   }
   /// Begins a call that is given such arrays.
   auto enter_with_device_data() {
-    static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
+    static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
+    return engine_.enter();
+  }
+
+  auto enter_with_prefetched() {
+    static_assert(detail::accepted<decltype(detail::diagnose_prefetching<made>())>::value);
     return engine_.enter();
   }
 
@@ -346,12 +335,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if constexpr (takes_device_data())
       detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
   }
+  void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
   /// A job on a checked batch, with the seed and the number of the next step.
   template <class Batch>
   detail::job prepare(Batch const& b, detail::job::kind what) {
     detail::job j;
-    j.what = what;
     take(b, j);
+    j.what = what;
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
@@ -361,16 +351,12 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void infer(Batch const& b, Outputs const& outputs) {
     constexpr bool to_device = detail::device_list<Outputs>;
     if constexpr (to_device || std::is_same_v<Batch, device_batch>)
-      static_assert(detail::accepted<decltype(diagnose_device_data())>::value);
+      static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
     auto const access = engine_.enter();
     detail::job j;
     j.what = detail::job::kind::infer;
     take(b, j);
-    detail::check_size({"outputs"}, outputs.size(), std::size_t(j.samples * outputs_per_sample));
-    j.output = outputs.data();
-    j.output_is_on_device = to_device;
-    if constexpr (to_device && takes_device_data())
-      detail::check_readable(*engine_.operator->(), {"outputs"}, outputs);
+    detail::take_outputs(outputs, outputs_per_sample, j, *engine_.operator->());
     engine_->run(j);
   }
 
@@ -391,14 +377,22 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return r;
   }
 
-  /// See accumulate.
-  template <class Batch>
-  step_result accumulate_on(Batch const& b) {
+  /// See accumulate, gradients, watch and evaluate. Access: to the engine, until they return.
+  template <class Access, class Batch>
+  step_result accumulate_on(Access const&, Batch const& b) {
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
     j.is_continued = true;
     return add_up(j);
+  }
+  template <class Access, class Batch>
+  step_result gradients_on(Access const&, Batch const& b) {
+    return engine_->run(prepare_gradients(b));
+  }
+  template <class Access, class Batch>
+  double evaluate_on(Access const&, Batch const& b) {
+    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
   }
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {
@@ -441,6 +435,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   long steps_ = 0;
   detail::accumulation accumulated_;
   detail::averages averages_;
+  detail::prefetch_queue prefetched_;
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

@@ -50,6 +50,7 @@ struct planned_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  using prefetching = option<option_family::prefetching>;
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;

@@ -19,6 +19,7 @@
 #include <system_error>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
 
@@ -55,6 +56,17 @@ class text_data {
   long bytes() const { return long(bytes_.size()); }
   long training_bytes() const { return bytes() - bytes() / held_out_share; }
   int files() const { return files_; }
+  /// The bytes that training windows are drawn from.
+  std::span<unsigned char const> training_text() const {
+    return std::span(bytes_).first(std::size_t(training_bytes()));
+  }
+  /// The begin of training window `window` of a step, less than `places`, which is
+  /// training_bytes() - context.
+  PIPE_HD static constexpr std::uint64_t place(std::uint64_t seed, std::uint64_t step,
+                                               std::uint64_t window, std::uint64_t places) {
+    detail::philox_block const bits = random_block(seed, stream | step, window);
+    return (std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % places;
+  }
 
   /// Fills a training mini-batch: tokens.size() / context windows at random positions. Allocates
   /// nothing.
@@ -66,9 +78,7 @@ class text_data {
     // A window reads context_ + 1 bytes: the label of its last byte is the byte after it.
     std::uint64_t const places = std::uint64_t(training_bytes() - context_);
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
-      detail::philox_block const bits = random_block(seed, stream | step, std::uint64_t(i));
-      std::uint64_t const place = (std::uint64_t(bits.word[1]) << 32 | bits.word[0]) % places;
-      copy_window(long(place), context_, tokens, labels, i);
+      copy_window(long(place(seed, step, std::uint64_t(i), places)), context_, tokens, labels, i);
     }
   }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,7 +80,9 @@ class cuda_engine {
     try {
       return complete(j);
     } catch (...) {
+      executor_.uploads().drain();
       executor_.streams().drain();
+      load_next(j);
       throw;
     }
   }
@@ -95,6 +98,18 @@ class cuda_engine {
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
   long bytes(int rank) const { return executor_.bytes(rank); }
+
+  /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
+  void prefetch(job const& j, bool at_once = true) {
+    if (at_once)
+      executor_.uploads().load(j);
+    else
+      next_ = j;
+  }
+  /// An input or the labels as the last run has read them, for messages.
+  std::vector<float> staged(int input, int samples) const {
+    return executor_.uploads().staged(input, samples);
+  }
 
   /// A program's arrays in device memory, ready for a job that reads or writes them.
   cuda::device_data<typename P::value>& device_data() {
@@ -125,6 +140,8 @@ class cuda_engine {
     parameters_.prepare(j);
     executor_.begin(j);
     enqueue(j);
+    // The device has work while the host converts the next mini-batch.
+    load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -148,6 +165,19 @@ class cuda_engine {
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
+  }
+
+  /// Uploads the next mini-batch, if job j is a run on the one before.
+  ///
+  /// post: if CUDA fails, there is no next one, which the run on it finds
+  void load_next(job const& j) noexcept {
+    if (!next_ || j.data != data_place::loaded) return;
+    try {
+      executor_.uploads().load(*next_);
+    } catch (error const&) {
+      (void)cudaGetLastError();
+    }
+    next_.reset();
   }
 
   /// Enqueues a run whose mini-batch is uploaded: on streams, or as a graph.
@@ -263,8 +293,9 @@ class cuda_engine {
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
-  float loss_scale_ = 1;    // factor of the gradients on the device
-  long failed_update_ = 0;  // the step whose update failed half-way; 0: none
+  std::optional<job> next_;  // to be uploaded while the next run is in progress
+  float loss_scale_ = 1;     // factor of the gradients on the device
+  long failed_update_ = 0;   // the step whose update failed half-way; 0: none
 };
 
 template <>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include <pipe/base/bytes.hpp>
@@ -35,6 +36,11 @@ class batch_upload {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
     // A quarter at a time, so that the device has work while the host converts the rest.
+    for (int r = 0; r < d.ranks; ++r) {
+      left_.emplace_back();
+      for (long const at : d.rank[r].prefetched)
+        if (at >= 0 && !loading_) loading_.emplace();
+    }
     pinned_ = pinned_buffer(2 * std::min(detail::align_up(uploaded / 4), upload_bytes));
   }
 
@@ -54,10 +60,50 @@ class batch_upload {
   ///
   /// post: arrays of the host have been read; those in device memory are read until the run ends
   void enqueue(detail::job const& j) {
-    if (j.data_is_on_device || j.output_is_on_device) follow(j.stream, d_.ranks);
-    for (int r = 0; r < d_.ranks; ++r)
-      for (int i = 0; i <= d_.inputs; ++i)
-        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr) stage(j, r, i);
+    if (j.data == detail::data_place::device || j.output_is_on_device) follow(j.stream, d_.ranks);
+    if (j.data == detail::data_place::staged) return;
+    bool const is_loaded = j.data == detail::data_place::loaded;
+    if (is_loaded) begin_unloading();
+    for_each_list(j, [&](int r, int i) { stage(j, r, i); });
+    if (is_loaded) end_unloading();
+  }
+
+  // ---- the mini-batch that is prefetched ----
+
+  /// Enqueues the upload of a job's mini-batch, whose arrays are in the host's memory, to where the
+  /// next one waits, behind the staging of the one that was there. Runs are not waited for.
+  ///
+  /// post: the arrays have been read
+  void load(detail::job const& j) {
+    is_loaded_ = false;  // if it fails
+    for (event const& left : left_) check(cudaStreamWaitEvent(*loading_, left, 0), "a wait");
+    for_each_list(j, [&](int r, int i) {
+      send(memory_of(r) + d_.rank[r].prefetched[i], given(j, i), type_of(i), bytes_of(j, i),
+           *loading_);
+    });
+    check(cudaEventRecord(arrived_, *loading_), "record of an event");
+    is_loaded_ = true;
+  }
+  /// After a failure: see rank_streams::drain.
+  void drain() const noexcept {
+    if (loading_) (void)cudaStreamSynchronize(*loading_);
+  }
+
+  /// An input of the last run as a rank has read it; of the labels for number d.inputs. Empty if no
+  /// rank has. For messages: waits.
+  std::vector<float> staged(int input, int samples) const {
+    int r = 0;
+    while (r < d_.ranks && d_.rank[r].staging[input] < 0) ++r;
+    if (r == d_.ranks) return {};
+    long const bytes = d_.bytes_of(input) / d_.samples * samples,
+               count = bytes / size_of(type_of(input));
+    std::vector<char> values(static_cast<std::size_t>(bytes));
+    check(cudaMemcpy(values.data(), memory_of(r) + d_.rank[r].staging[input], values.size(),
+                     cudaMemcpyDeviceToHost),
+          "download of a mini-batch");
+    std::vector<float> floats(static_cast<std::size_t>(count));
+    detail::convert_to_float(type_of(input), floats.data(), values.data(), count);
+    return floats;
   }
 
  private:
@@ -71,18 +117,47 @@ class batch_upload {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
 
-  void stage(detail::job const& j, int rank, int input) {
-    char* const to = arenas_[std::size_t(rank)].data() + d_.rank[rank].staging[input];
-    long const bytes = d_.bytes_of(input), all = bytes / d_.samples * j.samples;
-    if (j.data_is_on_device)
-      take(to, given(j, input), type_of(input), all, streams_.of(rank));
-    else
-      send(to, given(j, input), type_of(input), all, streams_.of(rank));
-    if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
-      check(cudaMemsetAsync(to + all, 0, std::size_t(rest), streams_.of(rank)),
-            "filling up of a micro-batch");
+  char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
+  /// Bytes of an input of all samples of a job.
+  long bytes_of(detail::job const& j, int input) const {
+    return d_.bytes_of(input) / d_.samples * j.samples;
   }
-  /// Converts or copies `bytes` of values from a program's array in device memory.
+  /// use(rank, input) for all that a rank reads of a job's mini-batch.
+  template <class Use>
+  void for_each_list(detail::job const& j, Use const& use) {
+    for (int r = 0; r < d_.ranks; ++r)
+      for (int i = 0; i <= d_.inputs; ++i)
+        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr) use(r, i);
+  }
+
+  void begin_unloading() {
+    if (!is_loaded_)
+      detail::throw_error<error>(
+          {"a prefetched mini-batch was discarded when a run before it "
+           "failed: prefetch it again"});
+    is_loaded_ = false;
+    for (int r = 0; r < d_.ranks; ++r)
+      check(cudaStreamWaitEvent(streams_.of(r), arrived_, 0), "a wait for a mini-batch");
+  }
+  void end_unloading() {
+    for (int r = 0; r < d_.ranks; ++r)
+      check(cudaEventRecord(left_[std::size_t(r)], streams_.of(r)), "record of an event");
+  }
+
+  void stage(detail::job const& j, int rank, int input) {
+    char* const to = memory_of(rank) + d_.rank[rank].staging[input];
+    long const bytes = d_.bytes_of(input), all = bytes_of(j, input);
+    cudaStream_t const on = streams_.of(rank);
+    if (j.data == detail::data_place::host)
+      send(to, given(j, input), type_of(input), all, on);
+    else if (j.data == detail::data_place::device)
+      take(to, given(j, input), type_of(input), all, on);
+    else
+      take(to, memory_of(rank) + d_.rank[rank].prefetched[input], dtype::f32, all, on);
+    if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
+      check(cudaMemsetAsync(to + all, 0, std::size_t(rest), on), "filling up of a micro-batch");
+  }
+  /// Converts or copies `bytes` of values from an array in device memory.
   void take(char* to, void const* from, dtype type, long bytes, cudaStream_t on) {
     if (type != dtype::f32)
       return convert_.to_values(to, static_cast<float const*>(from), bytes / size_of(type), on);
@@ -111,9 +186,13 @@ class batch_upload {
   rank_streams const& streams_;
   device_conversions convert_;
   pinned_buffer pinned_;
-  event gone_[2];  // the copy from a half of pinned_ has finished
-  long sent_ = 0;  // halves copied so far
-  event ready_;    // of a program's arrays in device memory
+  event gone_[2];                  // the copy from a half of pinned_ has finished
+  long sent_ = 0;                  // halves copied so far
+  event ready_;                    // of a program's arrays in device memory
+  std::optional<stream> loading_;  // of the mini-batch that is prefetched, if any is
+  event arrived_;                  // it is there
+  std::vector<event> left_;        // by rank: it has been staged
+  bool is_loaded_ = false;
 };
 
 }  // namespace pp::cuda

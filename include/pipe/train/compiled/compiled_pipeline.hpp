@@ -42,6 +42,7 @@ struct compiled_pipeline {
   using schedule = option<option_family::schedule>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  using prefetching = option<option_family::prefetching>;
   using transport = typename option<option_family::transport>::transport;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;

@@ -45,6 +45,7 @@ struct pipeline_schedule {
   using optimizer = option<option_family::optimizer>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
+  using prefetching = option<option_family::prefetching>;
   using transport = typename option<option_family::transport>::transport;
   using model = M;
 

@@ -78,7 +78,11 @@ struct step_memory {
     };
     // The bit after the last input stands for the labels, as in inputs_read.
     for (int i = 0; i <= g.inputs.count; ++i)
-      if (inputs_read >> i & 1) rank.staging[i] = take(staged * batch_bytes(g, i));
+      if (inputs_read >> i & 1) {
+        rank.staging[i] = take(staged * batch_bytes(g, i));
+        if (on_device && Work::prefetching::is_on)
+          rank.prefetched[i] = take(staged * batch_bytes(g, i));
+      }
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;

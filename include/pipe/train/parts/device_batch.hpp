@@ -179,6 +179,19 @@ void check_readable(Engine& engine, batch_part of, device_span<T> values) {
                              "the host's"});
 }
 
+/// Enters the array for the outputs of an inference in a job.
+///
+/// throws: data_error for a wrong size, or an address that the device cannot write to
+template <class Outputs, class Engine>
+void take_outputs(Outputs const& outputs, long per_sample, job& j,
+                  [[maybe_unused]] Engine& engine) {
+  check_size({"outputs"}, outputs.size(), std::size_t(j.samples * per_sample));
+  j.output = outputs.data();
+  j.output_is_on_device = device_list<Outputs>;
+  if constexpr (device_list<Outputs> && requires { engine.device_data(); })
+    check_readable(engine, {"outputs"}, outputs);
+}
+
 /// The divisor of a batch's loss: see loss_terms. To be called after the checks.
 template <class Batch, class Engine>
 double device_loss_terms(Batch const& b, long labels_counted, Engine& engine) {
@@ -210,7 +223,7 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
   using M = typename Batch::model;
   bool const has_labels = j.what != job::kind::infer;
   device_checks<M> checks;
-  j.data_is_on_device = true;
+  j.data = data_place::device;
   j.stream = b.stream;
   take_inputs(b, most, j, checks);
   [&]<int... I>(std::integer_sequence<int, I...>) {

@@ -93,16 +93,21 @@ struct rejection {
 
 /// Throws not_finite if an array of the batch has a value that is not finite.
 ///
-/// shape: values[j.samples * per_sample]
+/// shape: values[j.samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
-[[gnu::cold]] void reject_if_given(rejection const& r, batch_part of, void const* values,
+[[gnu::cold]] void reject_if_given(rejection const& r, batch_part of, int input, void const* values,
                                    long per_sample, job const& j, [[maybe_unused]] Engine& engine) {
   long const count = j.samples * per_sample;
   std::vector<T> downloaded;
   if constexpr (requires { engine.download(downloaded.data(), values, count); })
-    if (j.data_is_on_device) {
-      downloaded.resize(std::size_t(count));
-      engine.download(downloaded.data(), values, count * long(sizeof(T)));
+    if (j.data != data_place::host) {
+      if (j.data == data_place::device) {
+        downloaded.resize(std::size_t(count));
+        engine.download(downloaded.data(), values, count * long(sizeof(T)));
+      } else {
+        downloaded = engine.staged(input, j.samples);
+        if (downloaded.empty()) return;
+      }
       values = downloaded.data();
     }
   T const* const x = static_cast<T const*>(values);
@@ -155,16 +160,19 @@ template <class M, class Engine>
 template <class M, class T, class Engine>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
                                          int ranks, parameter_memory<Engine> const& parameters) {
+  // What was prefetched has made room for the next one, and is where the run has read it.
+  if (j.data == data_place::loaded) j.data = data_place::staged;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((model_tables<M>::inputs[I].is_ids
           ? void()
           : reject_if_given<T>(
                 r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
-                j.input[I], model_tables<M>::inputs[I].form.elements(), j, *parameters.engine)),
+                I, j.input[I], model_tables<M>::inputs[I].form.elements(), j, *parameters.engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)
-    reject_if_given<T>(r, {"labels"}, j.label, labels_per_sample, j, *parameters.engine);
+    reject_if_given<T>(r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
+                       *parameters.engine);
   reject_if_of_parameters<M, T>(r, parameters);
   reject_made<M>(r, j, ranks, *parameters.engine);
 }

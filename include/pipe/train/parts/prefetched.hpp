@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Mini-batches that are given before they are trained on. A GPU's engine uploads them; for a host
+// they are copied, so that a program may reuse its arrays on both.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/train/parts/batch.hpp>
+
+namespace pp {
+
+/// The type of pp::prefetched.
+struct prefetched_batch {
+  explicit constexpr prefetched_batch(int) {}
+};
+/// The mini-batch that was prefetched first, of those not used yet: `trainer.step(pp::prefetched)`.
+inline constexpr prefetched_batch prefetched{0};
+
+namespace detail {
+
+/// Bytes of the lists of a batch: of each input, then of the labels.
+using list_sizes = list<std::size_t, max_inputs + 1>;
+template <class Batch>
+list_sizes list_bytes(Batch const& b) {
+  constexpr int inputs = Batch::model::graph_type::size.inputs;
+  list_sizes bytes{};
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((bytes[I] = input_of<I>(b).size_bytes()), ...);
+  }(std::make_integer_sequence<int, inputs>{});
+  bytes[max_inputs] = b.labels.size_bytes();
+  return bytes;
+}
+
+/// The prefetched mini-batches of a trainer, as jobs, in the order in which they were given.
+class prefetch_queue {
+ public:
+  static constexpr int most = 2;
+
+  /// Adds the job of a checked mini-batch. The engine reads its arrays at once if it is the only
+  /// one, and else during the run of the one before.
+  ///
+  /// bytes:  of its lists
+  /// throws: pp::error if there are `most` already
+  template <class Engine>
+  void add(job const& j, list_sizes const& bytes, Engine& engine) {
+    if (count_ == most)
+      throw_error<error>({"prefetch(): ", most, " mini-batches are prefetched already: call step(",
+                          "pp::prefetched) first"});
+    item& to = items_[(first_ + count_) % most];
+    to.of = j;
+    if constexpr (requires { engine.prefetch(j); }) {
+      to.of.data = data_place::loaded;
+      engine.prefetch(j, count_ == 0);
+    } else {
+      for (int i = 0; i <= max_inputs; ++i) {
+        void const*& array = i < max_inputs ? to.of.input[i] : to.of.label;
+        if (array == nullptr) continue;
+        to.copies[i].resize(bytes[i]);
+        if (bytes[i] > 0) std::memcpy(to.copies[i].data(), array, bytes[i]);
+        array = to.copies[i].data();
+      }
+    }
+    ++count_;
+  }
+  /// Removes the first one. Copies of its arrays stay until another one is added.
+  ///
+  /// throws: pp::error if there is none
+  job take() {
+    if (count_ == 0)
+      throw_error<error>({"no mini-batch is prefetched: call prefetch(batch) before"});
+    job const j = items_[first_].of;
+    first_ = (first_ + 1) % most;
+    --count_;
+    return j;
+  }
+  int count() const { return count_; }
+
+ private:
+  struct item {
+    job of;
+    std::vector<char> copies[max_inputs + 1];
+  };
+  item items_[most];
+  int first_ = 0, count_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace pp

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The checks of a trainer's settings.
+#pragma once
+
+#include <pipe/base/ieee_arithmetic.hpp>
+#include <pipe/optim/setting_check.hpp>
+
+namespace pp::detail {
+
+/// The settings of a new trainer, after all checks that need no memory. Compiled: its
+/// compiled_pipeline.
+///
+/// throws: data_error for a setting out of range; error as check_at_construction
+template <class Compiled, class Settings>
+[[gnu::cold]] Settings checked_settings_of(Settings s) {
+  using optimizer = typename Compiled::optimizer;
+  require_ieee_arithmetic();
+  Compiled::check_at_construction();
+  setting_check const of_optimizer(optimizer::name), of_trainer;
+  of_optimizer.amount("learning_rate", s.optimizer.learning_rate);
+  if constexpr (checked_settings<optimizer>) s.optimizer.check(of_optimizer);
+  s.learning_rate_factor.check(setting_check("learning_rate_factor"));
+  of_trainer.amount("clip_value", s.clip_value);
+  of_trainer.amount("clip_norm", s.clip_norm);
+  return s;
+}
+
+}  // namespace pp::detail
