@@ -62,7 +62,7 @@ void is_exact() {
   copy(x.at(), left.data(), left.size() * sizeof(T), cudaMemcpyHostToDevice);
   copy(y.at(), right.data(), right.size() * sizeof(T), cudaMemcpyHostToDevice);
   copy(z.at(), out.data(), out.size() * sizeof(float), cudaMemcpyHostToDevice);
-  cuda::prepare_roles<body>();
+  cuda::prepare_body<body>();
   cuda::launch_roles<body>({x.at(), y.at(), z.at()}, nullptr);
   cuda::check(cudaDeviceSynchronize(), "run of a product");
   copy(out.data(), z.at(), out.size() * sizeof(float), cudaMemcpyDeviceToHost);
