@@ -52,8 +52,7 @@ inline encoded_map encode(tensor_map const& m) {
   int const status = encode_tiled(&to, m.format == product_format::fp16 ? half : bfloat16, 2,
                                   const_cast<void*>(m.base), extents, strides, box, one, 0,
                                   int(m.pattern), promotion_to_128_bytes, 0);
-  if (status != 0)
-    detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: refuses a matrix"});
+  if (status != 0) detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: refuses a matrix"});
   return to;
 }
 

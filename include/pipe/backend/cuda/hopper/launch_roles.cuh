@@ -19,6 +19,7 @@ struct mapped_arguments {
 
 /// The entry point of a body with roles.
 ///
+/// shape: the body's operands; Body::blocks(arguments) blocks of Body::threads threads
 /// needs: code for sm_90a; wgmma and setmaxnreg are of this architecture alone
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, 1)
