@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The permutation of the 16-byte pieces of a tile in shared memory that TMA and wgmma know, by which
-// neither rows nor columns of it meet in a bank. It is one of byte addresses: where a tile begins
-// does not matter.
+// The permutation of the 16-byte pieces of a tile in shared memory that TMA and wgmma know: neither
+// rows nor columns of it meet in a bank. It is one of byte addresses: where a tile begins does not
+// matter.
 #pragma once
 
 #include <pipe/base/config.hpp>
