@@ -3,6 +3,7 @@
 """Reads what nvcc makes of a program's kernels: the instructions that each family is meant to have are there, and nothing is spilled.
 
     device_code.py SOURCE --compiler NVCC --include FOLDER... --architectures 80 90a
+    device_code.py SOURCE --compiler NVCC --include FOLDER... --architectures 90a --families wgmma_tiles
 
 A kernel of FAMILIES that the source does not have at all is an error too: nothing would have been looked at.
 """
@@ -36,6 +37,15 @@ FAMILIES = {
     "flat_kernel": [LOADS, STORES],
 }
 
+# Of programs that ask for them: by --families.
+WGMMA = {
+    "wgmma_tiles": [("wgmma.mma_async", re.compile(r"\bwgmma\.mma_async\.")),
+                    ("copies of boxes", re.compile(r"\bcp\.async\.bulk\.tensor\.2d\.")), STORES],
+}
+WGMMA_STEPS = 4  # multiplications in the loop over slabs, whose code is there once
+# What ptxas says of products that it runs one after the other, and of registers that it does not hand on.
+SLOW = re.compile(r"^.*(?:C7510|C7508|[Ss]erializ|setmaxnreg).*$", re.M)
+
 # Own kernels may be launched before those in front of them have ended, from this architecture on.
 EARLY = 90
 TARGET = re.compile(r"^\.target sm_(\d+)", re.M)
@@ -48,7 +58,7 @@ SPILLS = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores
 
 def family_of(kernel):
     """contraction_tiles, of the mangled name of run_body<pp::cuda::contraction_tiles<...>>; nothing if it is of no family."""
-    name = re.match(r"_ZN2pp4cuda\d+run_body(?:_of)?INS0_(\d+)(\w+)", kernel)
+    name = re.match(r"_ZN2pp4cuda\d+run_(?:body|body_of|roles)INS0_(\d+)(\w+)", kernel)
     return name[2][:int(name[1])] if name else ""
 
 
@@ -63,6 +73,12 @@ def problems(ptx, report):
         for what, pattern in FAMILIES.get(family, []):
             if not pattern.search(text):
                 yield f"{name}: no {what}"
+        if family in WGMMA:
+            steps = len(re.findall(r"\bwgmma\.mma_async\.", text))
+            if steps != WGMMA_STEPS:
+                yield f"{name}: {steps} multiplications in its code, not {WGMMA_STEPS}"
+            if MULTIPLIES[1].search(text):
+                yield f"{name}: an mma.sync"
     yield from (f"there is no {family}" for family in FAMILIES if family not in seen)
     target = TARGET.search(ptx)
     if target and int(target[1]) >= EARLY:
@@ -70,6 +86,7 @@ def problems(ptx, report):
             access, wait = ACCESS.search(text), WAIT.search(text)
             if family_of(name) and (not wait or access and access.start() < wait.start()):
                 yield f"{name}: accesses memory before griddepcontrol.wait"
+    yield from (f"ptxas: {line.strip()}" for line in SLOW.findall(report))
     spills = {name: (int(stored), int(loaded)) for name, stored, loaded in SPILLS.findall(report)}
     yield from (f"{name}: nothing is reported of it" for name in kernels if name not in spills)
     for name, (stored, loaded) in spills.items():
@@ -94,7 +111,11 @@ def main():
     parser.add_argument("--compiler", default="")
     parser.add_argument("--include", nargs="*", default=[])
     parser.add_argument("--architectures", nargs="+", default=["80", "90a"])
+    parser.add_argument("--families", nargs="+", default=sorted(FAMILIES))
     arguments = parser.parse_args()
+    wanted = {name: (FAMILIES | WGMMA)[name] for name in arguments.families}
+    FAMILIES.clear()
+    FAMILIES.update(wanted)
     if not Path(arguments.compiler).is_file():
         print("skipped: there is no nvcc")
         return SKIPPED

@@ -6,11 +6,13 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <memory>
 #include <vector>
 
-#include <pipe/backend/cuda/hopper/launch_roles.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
 
 #include "cuda/ring_product.hpp"
+#include "cuda/wgmma_agreement.hpp"
 
 using namespace pp;
 using cuda::major;
@@ -62,7 +64,7 @@ void is_exact() {
   copy(x.at(), left.data(), left.size() * sizeof(T), cudaMemcpyHostToDevice);
   copy(y.at(), right.data(), right.size() * sizeof(T), cudaMemcpyHostToDevice);
   copy(z.at(), out.data(), out.size() * sizeof(float), cudaMemcpyHostToDevice);
-  cuda::prepare_roles<body>();
+  cuda::prepare_body<body>();
   cuda::launch_roles<body>({x.at(), y.at(), z.at()}, nullptr);
   cuda::check(cudaDeviceSynchronize(), "run of a product");
   copy(out.data(), z.at(), out.size() * sizeof(float), cudaMemcpyDeviceToHost);
@@ -87,4 +89,67 @@ TEST_CASE("hopper: a product by TMA, mbarrier and wgmma is exact", "[gpu]") {
   is_exact<fp16, 128, 2, 3, major::k, major::mn>();
   is_exact<bf16, 64, 2, 5, major::mn, major::mn>();
   is_exact<fp16, 256, 1, 2, major::mn, major::k>();
+}
+
+namespace {
+
+using namespace wgmma_agreement;
+
+/// The bytes of all that a product's kernels write on the device.
+template <class P, class Kernels>
+std::vector<unsigned char> results_on_device(Kernels kernels, bool accumulate) {
+  using o = operands<P>;
+  std::vector<std::vector<unsigned char>> host(5);
+  auto const set = [&](int slot, auto const& list) {
+    auto const* const from = reinterpret_cast<unsigned char const*>(list.data());
+    host[std::size_t(slot)].assign(from, from + list.size() * sizeof list[0]);
+  };
+  using out = typename o::out;
+  set(0, o::numbers(0)), set(1, o::numbers(1)), set(3, o::numbers(3));
+  set(2, std::vector<out>(o::size_of(2), out(accumulate ? 3.0f : NAN)));
+  if (P::is_weight) set(3, std::vector<float>(o::size_of(3), accumulate ? 3.0f : NAN));
+  set(4, std::vector<out>(o::size_of(4) + 1, out(NAN)));
+  cuda::arguments a;
+  std::vector<std::unique_ptr<device_array<unsigned char>>> device;
+  for (std::size_t slot = 0; slot < host.size(); ++slot) {
+    device.push_back(std::make_unique<device_array<unsigned char>>(host[slot].size()));
+    a.slot[slot] = device.back()->at();
+    cuda::check(cudaMemcpy(device.back()->at(), host[slot].data(), host[slot].size(),
+                           cudaMemcpyHostToDevice),
+                "upload");
+  }
+  device_array<unsigned char> const workspace(std::size_t(cuda::workspace_of(kernels)) + 1);
+  device_array<unsigned> const tickets(std::size_t(cuda::most_tickets));
+  cuda::check(cudaMemset(tickets.at(), 0, cuda::most_tickets * sizeof(unsigned)), "tickets");
+  a.workspace = workspace.at(), a.tickets = tickets.at(), a.accumulate = accumulate;
+  cuda::prepare_kernels(kernels);
+  cuda::launch_kernels(kernels, a, nullptr);
+  cuda::check(cudaDeviceSynchronize(), "run of a product");
+  std::vector<unsigned char> all;
+  for (std::size_t slot = 2; slot < host.size(); ++slot) {
+    std::vector<unsigned char> bytes(host[slot].size());
+    cuda::check(cudaMemcpy(bytes.data(), device[slot]->at(), bytes.size(), cudaMemcpyDeviceToHost),
+                "download");
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  return all;
+}
+template <class P, cuda::wgmma_plan Plan>
+void agrees(bool accumulate = false) {
+  auto const expected = results_on_device<P>(cuda::lower_contraction<P, 0>(), accumulate);
+  CHECK((results_on_device<P>(cuda::lower_wgmma<P, 0, Plan>(), accumulate) == expected));
+}
+
+}  // namespace
+
+TEST_CASE("hopper: a product by wgmma is that of the kernels for every GPU", "[gpu]") {
+  if (!is_hopper()) {
+    WARN("no GPU of compute capability 9.0");
+    return;
+  }
+  constexpr cuda::wgmma_plan wide{256, 3}, narrow{128, 4};
+  agrees<one_product<bf16, op_kind::matmul, 150, 328, 136>, narrow>();
+  agrees<one_product<fp16, op_kind::matmul_input_gradient, 24, 264, 264, true>, wide>();
+  agrees<one_product<bf16, op_kind::matmul_weight_gradient, 136, 152, 72>, narrow>(true);
+  agrees<one_product<bf16, op_kind::matmul, 8, 8, 128 * 134>, narrow>();  // two tiles of a block
 }

@@ -39,8 +39,7 @@ struct arguments {
 /// out (64 * Consumers, N) = left right, of Slabs * 64 k.
 template <class T, int N, int Consumers, int Slabs, major A, major B>
 struct ring_product {
-  using arguments = hopper::arguments;
-  using roles = void;
+  using launch_arguments = hopper::arguments;
   static constexpr int consumers = Consumers, threads = pp::cuda::threads_of_roles(Consumers),
                        stages = 2, rows = 64 * Consumers, inner = 64 * Slabs;
   static constexpr auto format =

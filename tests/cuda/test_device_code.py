@@ -52,6 +52,18 @@ class DeviceCode(unittest.TestCase):
                   ptx=late.replace("\tmma", "\tgriddepcontrol.wait;\n\tmma"))
         self.says(ptx=PTX.replace(".version", ".target sm_80\n.version"))
 
+    def test_products_by_wgmma(self):
+        name = PRODUCT.replace("8run_body", "9run_roles").replace("17contraction_tiles", "11wgmma_tiles")
+        text = PTX.replace(PRODUCT, name).replace("\tmma.sync.aligned", "\tcp.async.bulk.tensor.2d.x;\n" + "\twgmma.mma_async.x;\n" * 4 + "\tneg")
+        report = REPORT.replace(PRODUCT, name)
+        with unittest.mock.patch.object(device_code, "FAMILIES", device_code.WGMMA):
+            self.says(ptx=text, report=report)
+            self.says(f"{name}: no copies of boxes", ptx=text.replace("bulk.tensor", "bulk"), report=report)
+            self.says(f"{name}: 5 multiplications in its code, not 4", ptx=text.replace("neg", "wgmma.mma_async.x;\n\tneg"), report=report)
+            self.says(f"{name}: an mma.sync", ptx=text.replace("neg", "mma.sync."), report=report)
+            line = "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+            self.says("ptxas: " + line, ptx=text, report=report + line + "\n")
+
     def test_spills_are_told(self):
         self.says(f"{PRODUCT}: spills 8 bytes, loads 0", report=REPORT.replace("0 bytes spill stores", "8 bytes spill stores", 1))
 

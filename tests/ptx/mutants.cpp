@@ -43,6 +43,11 @@ std::vector<mutant> all_mutants(std::map<std::string, kernel> const& kernels) {
       if (opcode == "bar.sync") add("barrier");
       if (opcode.starts_with("cp.async.wait_")) add("wait");
       if (opcode == "griddepcontrol.wait") add("start");
+      if (opcode == "wgmma.fence.sync.aligned" || opcode.starts_with("fence.mbarrier_init"))
+        add("fence");
+      if (opcode.starts_with("wgmma.commit_group") || opcode.starts_with("wgmma.wait_group"))
+        add("wait");
+      if (opcode.starts_with("mbarrier.arrive")) add("arrival");
       if (opcode.starts_with("mma."))
         for (int variant : {0, 1}) add("product", variant);
       if (opcode.find(".shared") != opcode.npos && !opcode.starts_with("cvta")) add("shared");

@@ -17,7 +17,9 @@ namespace ptx {
 /// does not count. It ends with 0 if all were killed, else 1.
 ///
 ///   barrier   without a bar.sync
-///   wait      without a cp.async.wait_group or wait_all
+///   wait      without a cp.async.wait_group or wait_all, or a wgmma.commit_group or wait_group
+///   fence     without a wgmma.fence or fence.mbarrier_init
+///   arrival   without an mbarrier.arrive
 ///   product   with two registers of a, or of b, of an mma swapped
 ///   shared    16 bytes further on in shared memory: ld, st, ldmatrix, cp.async
 ///

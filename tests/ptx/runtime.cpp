@@ -264,7 +264,6 @@ cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
-cudaError_t cudaPeekAtLastError() { return here().broken ? cudaErrorLaunchFailure : here().last; }
 char const* cudaGetErrorName(cudaError_t e) { return cudaGetErrorString(e); }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   switch (int(which)) {

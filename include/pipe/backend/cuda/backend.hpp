@@ -27,6 +27,13 @@ inline constexpr bool has_target_for_kernels = false;
 inline constexpr bool has_target_for_kernels = true;
 #endif
 
+/// The same for wgmma and setmaxnreg, which code for sm_90a alone may have.
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr bool has_target_for_wgmma = false;
+#else
+inline constexpr bool has_target_for_wgmma = true;
+#endif
+
 #ifdef __CUDACC__
 inline constexpr bool is_nvcc = true;
 using device_stream = cudaStream_t;
@@ -44,6 +51,8 @@ template <class... What>
 struct cuda_needs_a_target_from_sm_80;
 template <class... What>
 struct optimizer_has_no_passes_for_cuda;
+template <class... What>
+struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
@@ -64,6 +73,10 @@ struct Cuda {
       return detail::diagnosis_of<wrong::cuda_is_compiled_by_nvcc, Cuda>();
     else if constexpr (!detail::has_target_for_kernels)
       return detail::diagnosis_of<wrong::cuda_needs_a_target_from_sm_80, Cuda>();
+    else if constexpr (Chosen::products::products == detail::product_policy::wgmma &&
+                       !detail::has_target_for_wgmma)
+      return detail::diagnosis_of<wrong::wgmma_products_need_sm_90a_alone,
+                                  typename Chosen::products>();
     else if constexpr (!computes_in<typename Chosen::precision>)
       return detail::diagnosis_of<wrong::backend_has_no_such_precision, Cuda,
                                   typename Chosen::precision>();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <pipe/backend/cuda/attention/attention.hpp>
+#include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
@@ -55,11 +56,24 @@ using lowered_chain = decltype(lower_chain<P, Constant>());
 template <class P, int C>
 using chain_kernels = lowered_chain<source_of<P>, chain_of<P, C>>;
 
+/// The kernels of group G under a policy of products.
+template <class P, int G, detail::product_policy Policy>
+constexpr auto kernels_under() {
+  if constexpr (policy_of<P, G, Policy>() == detail::product_policy::wgmma) {
+    if constexpr (suits_wgmma<P, G>())
+      return lower_wgmma<P, G>();
+    else
+      return lowered<P, G>{};
+  } else {
+    return lowered<P, G>{};
+  }
+}
+
 /// Bytes of workspace of group G. Our own kernels must find enough where cuBLASLt is not.
 template <class P, int G, detail::product_policy Policy>
 constexpr long workspace_of() {
-  long needed = workspace_of(lowered<P, G>{});
-  if constexpr (policy_of<P, G, Policy>() != detail::product_policy::own)
+  long needed = workspace_of(kernels_under<P, G, Policy>());
+  if constexpr (detail::may_call_cublaslt(policy_of<P, G, Policy>()))
     if (blas_lowering<P, G>::workspace_bytes > needed)
       needed = blas_lowering<P, G>::workspace_bytes;
   return needed;

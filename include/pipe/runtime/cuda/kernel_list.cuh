@@ -5,6 +5,7 @@
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/hopper/launch_roles.cuh>
 
 namespace pp::cuda {
 

@@ -28,9 +28,9 @@ inline arguments with_slots(arguments a, void* const* slots, int count) {
   return a;
 }
 /// cuda_group::launch by the library's kernels.
-template <class P, int G>
+template <class P, int G, class Kernels>
 void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
-  launch_kernels(lowered<P, G>{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
+  launch_kernels(Kernels{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
 }
 /// cuda_group::launch of a chain. Kernels: a narrow_mlp.
 template <class Kernels>
@@ -134,11 +134,13 @@ class cuda_launches {
   template <int G>
   void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
-    static_assert(cuda::fit_every_device(cuda::lowered<source, G>{}));
-    cuda::prepare_kernels(cuda::lowered<source, G>{});
-    groups_[G] = {&cuda::launch_group<source, G>, nullptr,
-                  cuda::count_of(cuda::lowered<source, G>{})};
-    if constexpr (policy != product_policy::own) {
+    using kernels = decltype(cuda::kernels_under<source, G, P::products>());
+    static_assert(policy == product_policy::wgmma
+                      ? cuda::most_shared_bytes(kernels{}) <= cuda::wgmma_shared_bytes
+                      : cuda::fit_every_device(kernels{}));
+    cuda::prepare_kernels(kernels{});
+    groups_[G] = {&cuda::launch_group<source, G, kernels>, nullptr, cuda::count_of(kernels{})};
+    if constexpr (may_call_cublaslt(policy)) {
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
       if (use_cublaslt<G, true>()) return;
       // The library has no such product, or is not installed: perhaps one without the activation.

@@ -13,7 +13,7 @@
 
 namespace pp::cuda {
 
-namespace detail {
+namespace driver {
 
 /// cuTensorMapEncodeTiled, of CUDA 12.0 on, with its enumerations as numbers.
 using encode_tiled = int (*)(void* map, int type, std::uint32_t rank, void* base,
@@ -34,15 +34,15 @@ inline encode_tiled find_encode_tiled() {
         "cuTensorMapEncodeTiled");
 #endif
   if (result != cudaDriverEntryPointSuccess || found == nullptr)
-    pp::detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: the driver does not have it"});
+    detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: the driver does not have it"});
   return reinterpret_cast<encode_tiled>(found);
 }
 
-}  // namespace detail
+}  // namespace driver
 
 /// throws: pp::error if the driver refuses the map
 inline encoded_map encode(tensor_map const& m) {
-  static detail::encode_tiled const encode_tiled = detail::find_encode_tiled();
+  static driver::encode_tiled const encode_tiled = driver::find_encode_tiled();
   constexpr int half = 6, bfloat16 = 9, promotion_to_128_bytes = 2;
   std::uint64_t const extents[] = {std::uint64_t(m.columns), std::uint64_t(m.rows)},
                       strides[] = {std::uint64_t(m.pitch)};
@@ -52,8 +52,7 @@ inline encoded_map encode(tensor_map const& m) {
   int const status = encode_tiled(&to, m.format == product_format::fp16 ? half : bfloat16, 2,
                                   const_cast<void*>(m.base), extents, strides, box, one, 0,
                                   int(m.pattern), promotion_to_128_bytes, 0);
-  if (status != 0)
-    pp::detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: refuses a matrix"});
+  if (status != 0) detail::throw_error<error>({"CUDA, cuTensorMapEncodeTiled: refuses a matrix"});
   return to;
 }
 

@@ -13,12 +13,13 @@ namespace pp::cuda {
 /// What such a kernel is launched with.
 template <class Body>
 struct mapped_arguments {
-  typename Body::arguments arguments;
+  typename Body::launch_arguments arguments;
   operand_maps<encoded_map> maps;
 };
 
 /// The entry point of a body with roles.
 ///
+/// shape: the body's operands; Body::blocks(arguments) blocks of Body::threads threads
 /// needs: code for sm_90a; wgmma and setmaxnreg are of this architecture alone
 template <class Body>
 static __global__ void __launch_bounds__(Body::threads, 1)
@@ -30,27 +31,35 @@ static __global__ void __launch_bounds__(Body::threads, 1)
   Body::run(block, a.arguments, a.maps);
 }
 
-/// Loads the kernel, as prepare_body does.
+template <class Body>
+concept body_with_roles = requires { typename Body::launch_arguments; };
+
+/// Loads the kernel, as for other bodies.
 ///
 /// throws: pp::error if the device has no code for it or too little shared memory
-template <class Body>
-void prepare_roles() {
+template <body_with_roles Body>
+void prepare_body() {
   cudaFuncAttributes code{};
-  check(cudaFuncGetAttributes(&code, run_roles<Body>), "code of a kernel with roles");
+  check(cudaFuncGetAttributes(&code, run_roles<Body>), "code of a kernel for sm_90a");
   starts_early<Body> = true;
   check(cudaFuncSetAttribute(run_roles<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              int(shared_bytes<Body>)),
         "shared memory of a kernel");
 }
 
+/// Launches it on a stream.
+///
 /// throws: pp::error if a map is refused or the launch fails
-template <class Body>
-  requires requires { typename Body::roles; }
-void launch_roles(typename Body::arguments const& a, cudaStream_t stream) {
+template <body_with_roles Body>
+void launch_roles(typename Body::launch_arguments const& a, cudaStream_t stream) {
   operand_maps<tensor_map> const maps = Body::maps(a);
   mapped_arguments<Body> const all{a, {encode(maps.left), encode(maps.right)}};
   launch_kernel(reinterpret_cast<void const*>(run_roles<Body>), &all, Body::blocks(a),
                 Body::threads, shared_bytes<Body>, starts_early<Body>, stream);
+}
+template <body_with_roles Body>
+void launch_body(arguments const& a, cudaStream_t stream) {
+  launch_roles<Body>(a, stream);
 }
 
 }  // namespace pp::cuda

@@ -46,7 +46,7 @@ PIPE_HD PIPE_INLINE void arrive([[maybe_unused]] Role& role, mbarrier* b) {
   role.arrive(b, 0);
 #endif
 }
-/// One arrival, which announces that copies bring so many bytes in this phase.
+/// One arrival, which announces the bytes that copies bring in this phase.
 template <class Role>
 PIPE_HD PIPE_INLINE void arrive_expecting([[maybe_unused]] Role& role, mbarrier* b, int bytes) {
 #ifdef __CUDA_ARCH__

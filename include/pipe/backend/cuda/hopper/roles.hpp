@@ -15,7 +15,7 @@
 
 namespace pp::cuda {
 
-/// Threads of a block with a producer's warpgroup, which is the first, and so many consumers'.
+/// Threads of a block: a producer's warpgroup, which is the first, and those of consumers.
 constexpr int threads_of_roles(int consumers) { return (1 + consumers) * warpgroup_size; }
 
 #ifdef __CUDACC__

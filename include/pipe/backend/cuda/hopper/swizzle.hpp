@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How TMA and wgmma permute the 16-byte pieces of a tile in shared memory, so that neither rows nor
-// columns of it meet in a bank. The permutation is one of byte addresses: it does not know where a
-// tile begins.
+// The permutation of the 16-byte pieces of a tile in shared memory that TMA and wgmma know: neither
+// rows nor columns of it meet in a bank. It is one of byte addresses: where a tile begins does not
+// matter.
 #pragma once
 
 #include <pipe/base/config.hpp>

@@ -65,7 +65,7 @@ PIPE_HD PIPE_INLINE void hold_sums([[maybe_unused]] float (&sums)[Count]) {
 }
 
 #ifdef __CUDA_ARCH__
-namespace detail {
+namespace instructions {
 
 // One instruction has N / 2 sums as operands, so each N is spelled out.
 template <operand_format F, major A, major B>
@@ -217,7 +217,7 @@ __device__ __forceinline__ void wgmma_async(float (&c)[128], std::uint64_t a, st
         : "l"(a), "l"(b), "r"(adds), "n"(int(A == major::mn)), "n"(int(B == major::mn)));
 }
 
-}  // namespace detail
+}  // namespace instructions
 #endif
 
 /// Starts sums += a b, or sums = a b if it does not add. access(state): the thread's sums.
@@ -231,7 +231,7 @@ PIPE_HD PIPE_INLINE void multiply_async(Role& role, Access access, std::uint64_t
   static_assert(F != operand_format::tf32);
   static_assert(Count == 32 || Count == 64 || Count == 128);
 #ifdef __CUDA_ARCH__
-  detail::wgmma_async<F, A, B>(access(role.mine()), a, b, int(adds));
+  instructions::wgmma_async<F, A, B>(access(role.mine()), a, b, int(adds));
 #else
   role.template multiply_later<F, A, B, Count>(access, a, b, adds);
 #endif

@@ -11,7 +11,7 @@ namespace pp {
 
 namespace detail {
 
-enum class product_policy : unsigned char { planned, own, cublaslt, timed };
+enum class product_policy : unsigned char { planned, own, cublaslt, timed, wgmma };
 
 }  // namespace detail
 
@@ -34,6 +34,13 @@ struct TimedProducts {
   static constexpr auto products = detail::product_policy::timed;
 };
 
+/// Large products of 16-bit numbers run by kernels of Hopper alone (TMA, wgmma), all others by our
+/// own for every GPU. They have run on the CPU only, and are off unless this option asks for them;
+/// the program is compiled for sm_90a alone.
+struct WgmmaProducts {
+  static constexpr auto products = detail::product_policy::wgmma;
+};
+
 namespace detail {
 
 template <class O>
@@ -45,6 +52,9 @@ concept product_option = requires {
 /// anyway.
 constexpr bool needs_cublaslt(product_policy p) {
   return p == product_policy::cublaslt || p == product_policy::timed;
+}
+constexpr bool may_call_cublaslt(product_policy p) {
+  return p != product_policy::own && p != product_policy::wgmma;
 }
 
 }  // namespace detail

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Matrix products of Hopper: blocks that stay and go from tile to tile, in which one thread copies
+// slabs ahead (TMA) and two warpgroups multiply them (wgmma), each half of a tile. The copies of
+// the next tile go on under the epilogue of this one.
+#pragma once
+
+#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/hopper/roles.hpp>
+#include <pipe/backend/cuda/hopper/wgmma_slab.hpp>
+#include <pipe/backend/cuda/matmul/contraction.hpp>
+#include <pipe/backend/cuda/rows/column_sums.hpp>
+
+namespace pp::cuda {
+
+/// Tiles of 128 x `columns`, of which `stages` slabs are in shared memory or on their way there.
+struct wgmma_plan {
+  static constexpr int rows = 128, depth = 64;
+  int columns, stages;
+  friend constexpr bool operator==(wgmma_plan const&, wgmma_plan const&) = default;
+  constexpr extent tiles(product_shape const& s) const {
+    return (s.rows + rows - 1) / rows * ((s.columns + columns - 1) / columns);
+  }
+};
+inline constexpr long wgmma_shared_bytes = 227 * 1024;
+inline constexpr extent wgmma_blocks = 132;  // multiprocessors of an H100 or H200
+
+/// The plan whose busiest block has the least to multiply; 16 columns more count for what it does
+/// besides.
+constexpr wgmma_plan wgmma_plan_for(product_shape const& s) {
+  wgmma_plan best{};
+  extent least = -1;
+  for (wgmma_plan const p : {wgmma_plan{256, 3}, wgmma_plan{128, 4}}) {
+    extent const busiest = (p.tiles(s) + wgmma_blocks - 1) / wgmma_blocks,
+                 needed = busiest * (p.columns + 16);
+    if (least < 0 || needed < least) least = needed, best = p;
+  }
+  return best;
+}
+
+/// Whether TMA and wgmma take a product: of 16-bit numbers, in rows of multiples of 16 bytes.
+template <class P, int G>
+constexpr bool fits_wgmma() {
+  using product = contraction<P, G>;
+  constexpr product_shape s = product::shape;
+  constexpr extent left = product::makes_weight ? s.rows : s.inner,
+                   right = product::turns_right ? s.inner : s.columns;
+  return (product::format == product_format::bf16 || product::format == product_format::fp16) &&
+         left % 8 == 0 && right % 8 == 0;
+}
+/// Whether it fills at least half of the multiprocessors, and is no narrow layer's. There are no
+/// splits: gradients of small weights are left to contraction_tiles.
+template <class P, int G>
+constexpr bool suits_wgmma() {
+  constexpr product_shape s = contraction<P, G>::shape;
+  return fits_wgmma<P, G>() && !is_narrow(s) && s.columns >= 128 &&
+         2 * wgmma_plan_for(s).tiles(s) >= wgmma_blocks;
+}
+
+/// The tiles of c = a b.
+///
+/// shape: a (M, K), b (K, N) -> c (M, N), not the bias's gradient
+/// law:   an element adds its products over ascending k, in steps of the tensor core's depth: the
+///        order depends on K alone. It is not that of contraction_tiles: a tensor core cuts sums of
+///        16 products, and there 8 or 16
+/// work:  a block has every 132nd tile; a consumer has 64 rows, in registers
+/// cost:  as contraction_tiles
+template <class P, int G, wgmma_plan Plan>
+struct wgmma_tiles {
+  using T = typename P::element;
+  using launch_arguments = arguments;
+  using product = contraction<P, G>;
+  static constexpr product_shape shape = product::shape;
+  static constexpr product_format format = product::format;
+  static constexpr operand_format operands = operands_of(format);
+  static constexpr int consumers = 2, threads = threads_of_roles(consumers), stages = Plan.stages,
+                       columns = Plan.columns;
+  static constexpr extent tile_rows = (shape.rows + Plan.rows - 1) / Plan.rows,
+                          tile_columns = (shape.columns + columns - 1) / columns,
+                          tiles = tile_rows * tile_columns,
+                          slabs = (shape.inner + Plan.depth - 1) / Plan.depth;
+  static constexpr extent resident_blocks = tiles < wgmma_blocks ? tiles : wgmma_blocks;
+  static constexpr long workspace_bytes = product::left_bytes;
+  static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
+
+  static constexpr major left_along = product::makes_weight ? major::mn : major::k,
+                         right_along = product::turns_right ? major::k : major::mn;
+  using left_slab = wgmma_slab<Plan.rows, left_along>;
+  using right_slab = wgmma_slab<columns, right_along>;
+
+  /// Sums on their way from the layout of tensor cores to rows, 64 columns at a time. Where a
+  /// thread takes eight, the halves of all eights lie apart: see contraction_tiles.
+  static constexpr int piece = 64, stride = piece + 8, apart = piece / 2 + 4;
+  PIPE_HD static PIPE_INLINE int place_of_sum(int column) {
+    return product::each == 8 ? column / 8 * 4 + column / 4 % 2 * apart + column % 4 : column;
+  }
+  struct state {
+    float sums[columns / 2];
+  };
+  struct shared {
+    left_slab left[stages];
+    right_slab right[stages];
+    float sums[consumers][64 * stride];
+    mbarrier full[stages], empty[stages];
+  };
+
+  static extent blocks(arguments const&) { return resident_blocks; }
+  static operand_maps<tensor_map> maps(arguments const& a) {
+    return {left_slab::map_of(product::left(a), format, shape.rows, shape.inner),
+            right_slab::map_of(product::right(a), format, shape.columns, shape.inner)};
+  }
+
+  struct place {
+    int row, column;
+  };
+  /// Consecutive tiles go down bands of eight rows of tiles: see contraction_tiles.
+  PIPE_HD PIPE_INLINE static place place_of(unsigned index) {
+    constexpr unsigned band = 8, band_tiles = band * unsigned(tile_columns);
+    unsigned const first = index / band_tiles * band, rest = unsigned(tile_rows) - first,
+                   high = rest < band ? rest : band;
+    return {int(first + index % band_tiles % high) * Plan.rows,
+            int(index % band_tiles / high) * columns};
+  }
+
+  template <class Block, class Maps>
+  PIPE_HD static void run(Block& block, arguments const& a, Maps const& maps) {
+    shared& s = block.shared();
+    block.phase([&](int thread, state&) {
+      if (thread != 0) return;
+      PIPE_UNROLL
+      for (int i = 0; i < stages; ++i) {
+        begin_barrier(block, &s.full[i], 1);
+        begin_barrier(block, &s.empty[i], consumers * warpgroup_size / warp_size);
+      }
+      barriers_are_ready(block);
+    });
+    split_roles(
+        block, [&](auto& producer) { produce(producer, s, maps); },
+        [&](auto& consumer) { consume(consumer, a, s); });
+  }
+
+  template <class Producer, class Maps>
+  PIPE_HD PIPE_INLINE static void produce(Producer& producer, shared& s, Maps const& maps) {
+    ring_place ring;
+    for (extent tile = producer.index(); tile < tiles; tile += resident_blocks) {
+      place const at = place_of(unsigned(tile));
+      for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {
+        mbarrier* const full = &s.full[ring.stage];
+        await_phase(producer, &s.empty[ring.stage], ring.parity ^ 1);
+        arrive_expecting(producer, full, left_slab::bytes + right_slab::bytes);
+        s.left[ring.stage].start(producer, maps.left, at.row, slab * Plan.depth, full);
+        s.right[ring.stage].start(producer, maps.right, at.column, slab * Plan.depth, full);
+      }
+    }
+  }
+
+  template <class Consumer>
+  PIPE_HD PIPE_INLINE static void consume(Consumer& consumer, arguments const& a, shared& s) {
+    ring_place ring;
+    auto const release = [&](int stage) {
+      consumer.part([&](int thread, state&) {
+        if (thread % warp_size == 0) arrive(consumer, &s.empty[stage]);
+      });
+    };
+    for (extent tile = consumer.index(); tile < tiles; tile += resident_blocks) {
+      place const at = place_of(unsigned(tile));
+      int before = 0;
+      for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {
+        await_phase(consumer, &s.full[ring.stage], ring.parity);
+        std::uint64_t const left = s.left[ring.stage].descriptor(consumer, consumer.number() * 64),
+                            right = s.right[ring.stage].descriptor(consumer, 0);
+        begin_multiplications(consumer);
+        PIPE_UNROLL
+        for (int k = 0; k < Plan.depth / wgmma::inner; ++k)
+          multiply_async<operands, left_along, right_along, columns / 2>(
+              consumer, [](state& mine) -> auto& { return mine.sums; },
+              advance(left, k * left_slab::step_bytes), advance(right, k * right_slab::step_bytes),
+              slab > 0 || k > 0);
+        commit_multiplications(consumer);
+        // The slab before this one has been multiplied.
+        await_multiplications<1>(consumer);
+        if (slab > 0) release(before);
+        before = ring.stage;
+      }
+      await_multiplications<0>(consumer);
+      consumer.part([](int, state& mine) { hold_sums(mine.sums); });
+      release(before);
+      take_tile(consumer, a, s, at);
+    }
+  }
+
+  /// The consumer's 64 rows, to rows in memory.
+  template <class Consumer>
+  PIPE_HD PIPE_INLINE static void take_tile(Consumer& consumer, arguments const& a, shared& s,
+                                            place const& at) {
+    constexpr int each = product::each, pieces = piece / each, all = 64 * pieces, together = 4;
+    static_assert(all % (together * warpgroup_size) == 0);
+    float* const staged = s.sums[consumer.number()];
+    int const row = at.row + consumer.number() * 64;
+    PIPE_UNROLL
+    for (int first = 0; first < columns; first += piece) {
+      consumer.phase([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int i = 0; i < piece / 2; i += 2) {
+          tile_place const p = place_in_wgmma(thread, i);
+          float const two[2] = {mine.sums[first / 2 + i], mine.sums[first / 2 + i + 1]};
+          save<2, memory_space::shared>(staged + p.row * stride + place_of_sum(p.column), two);
+        }
+      });
+      consumer.phase([&](int thread, state&) {
+        for (int begin = thread; begin < all; begin += together * warpgroup_size) {
+          auto const each_piece = [&](auto f) {
+            PIPE_UNROLL
+            for (int i = 0; i < together; ++i) {
+              int const n = begin + i * warpgroup_size, r = n / pieces, c = n % pieces * each;
+              if (row + r < shape.rows && at.column + first + c < shape.columns) f(i, r, c);
+            }
+          };
+          typename product::template before<each> z[together];
+          each_piece([&](int i, int r, int c) {
+            product::template fetch<each>(a, row + r, at.column + first + c, z[i]);
+          });
+          each_piece([&](int i, int r, int c) {
+            float v[each];
+            float const* const from = staged + r * stride + place_of_sum(c);
+            if constexpr (each == 8) {
+              float half[2][4];
+              load<4>(from, half[0]), load<4>(from + apart, half[1]);
+              PIPE_UNROLL
+              for (int k = 0; k < 8; ++k) v[k] = half[k / 4][k % 4];
+            } else {
+              load<each>(from, v);
+            }
+            product::template take<each>(a, row + r, at.column + first + c, v, z[i]);
+          });
+        }
+      });
+    }
+  }
+};
+
+/// The kernels of a product by wgmma_tiles: the prologue's rows before it, the bias's gradient
+/// behind it.
+///
+/// needs: fits_wgmma
+template <class P, int G, wgmma_plan Plan = wgmma_plan_for(contraction<P, G>::shape)>
+constexpr auto lower_wgmma() {
+  using product = contraction<P, G>;
+  using tiles = wgmma_tiles<P, G, Plan>;
+  constexpr detail::group g = group_of<P, G>::value;
+  if constexpr (product::makes_left)
+    return kernel_list<left_rows_kernel<P, G>, tiles>{};
+  else if constexpr (product::sums_bias)
+    return kernel_list<
+        tiles,
+        column_sums_kernel<element_source<typename P::element, product::shape.inner,
+                                          product::shape.columns, g.in[1], product::stored>>>{};
+  else
+    return kernel_list<tiles>{};
+}
+
+}  // namespace pp::cuda
