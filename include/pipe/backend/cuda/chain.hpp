@@ -171,7 +171,13 @@ struct chain {
   template <int Count, int I>
   PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
                                                [[maybe_unused]] float (&v)[Count]) {
-    if constexpr (is_rounded<I>) {
+    if constexpr (is_rounded<I> && Count % 2 == 0) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; i += 2) {
+        unsigned const both = pack<T>(v[i], v[i + 1]);
+        v[i] = unpack<T>(both, 0), v[i + 1] = unpack<T>(both, 1);
+      }
+    } else if constexpr (is_rounded<I>) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
     } else if constexpr (is_sealed<I>) {

@@ -132,7 +132,7 @@ struct narrow_backward_kernel {
       layer<b>::multiply(block, dy, slab_of<b>(block.shared().weights));
       if constexpr (L > 0 && !is_last) block.phase([](int, state&) {});  // the tile has been read
       block.part([&](int thread, state& mine) {
-        layer<b>::template finish_rows<!is_last, (Dropped >> b & 1) != 0>(
+        layer<b>::template finish_rows<!is_last, gradients::is_whole, (Dropped >> b & 1) != 0>(
             a.of[b], thread, mine, row, end, block.shared().tile);
       });
     }

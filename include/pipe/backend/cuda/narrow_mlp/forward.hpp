@@ -64,6 +64,7 @@ struct narrow_forward_kernel {
                           tiles_each = (tiles + narrow_blocks - 1) / narrow_blocks;
   static constexpr int threads = narrow_threads,
                        resident = 2 * sizeof(shared) <= 220 * 1024 ? 2 : 1;
+  static constexpr bool is_whole = rows % Rows == 0;  // no tile has rows beyond the end
   static constexpr extent blocks_in_all = (tiles + tiles_each - 1) / tiles_each;
   PIPE_HD static extent blocks(arguments const&) { return blocks_in_all; }
 
@@ -106,7 +107,7 @@ struct narrow_forward_kernel {
     else
       layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
     auto const finish_it = [&](int thread, state& mine) {
-      layer<I>::template finish_rows<(I + 1 < layers), (Dropped >> I & 1) != 0>(
+      layer<I>::template finish_rows<(I + 1 < layers), is_whole, (Dropped >> I & 1) != 0>(
           a.of[I], thread, mine, row, end, block.shared().tile);
     };
     if constexpr (I + 1 < layers) {

@@ -206,6 +206,8 @@ struct narrow_gradients {
   static_assert((... && is_split_alike<G>()),
                 "weights whose sums are split differently are in no run");
   static constexpr extent blocks_in_all = (rows + rows_each - 1) / rows_each;
+  /// Whether no tile has rows beyond the end.
+  static constexpr bool is_whole = rows % Rows == 0 && rows_each % Rows == 0;
   /// The end of the rows of the block whose first one this is.
   PIPE_HD PIPE_INLINE static extent end_of(extent first) {
     return first + rows_each < rows ? first + rows_each : rows;

@@ -173,15 +173,15 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
                                             extent end, int turn) {
-    constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>, together = forward<K>::together;
-    forward<K>::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
+    using layer = forward<K>;
+    using seconds = typename layer::seconds;
+    constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>;
+    layer::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
     block.phase([&](int thread, state& mine) {
-      tile& next = x_of(block, K + 1, turn);
-      forward<K>::template finish_each<true>(
-          thread, mine, row, end, next, [&](int r, int column, float(&some)[together]) {
-            using steps = chain<P, g, true>;
-            typename steps::template seconds<together> z;
-            steps::fetch(a.of[K], row + r, column, z);
+      layer::template finish_each<true, gradients::is_whole>(
+          thread, mine, row, end, x_of(block, K + 1, turn),
+          [&](int r, int column, seconds& z) { layer::steps::fetch(a.of[K], row + r, column, z); },
+          [&](int r, int column, float(&some)[layer::together], seconds const& z) {
             T* to = nullptr;
             if constexpr (kept >= 0)
               to = block.shared().kept[kept_before<K>()].element + r * tile::stride + column;
@@ -228,29 +228,31 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void finish_gradient(Block& block, arguments const& a, extent row,
                                                   extent end, int turn) {
-    constexpr int b = input_of<K>, g = launch_at<b, G...>, together = backward<K>::together;
+    constexpr int b = input_of<K>, g = launch_at<b, G...>;
     constexpr bool dropped = (Dropped >> (recomputed + b) & 1) != 0;
+    cuda::arguments const& of = a.of[recomputed + b];
+    using layer = backward<K>;
     if constexpr (K == 0) {
       block.part([&](int thread, state& mine) {
-        backward<K>::template finish_rows<false, dropped>(a.of[recomputed + b], thread, mine, row,
-                                                          end, x_of(block, K, turn));
+        layer::template finish_rows<false, gradients::is_whole, dropped>(of, thread, mine, row, end,
+                                                                         x_of(block, K, turn));
       });
     } else {
+      using seconds = typename layer::seconds;
       constexpr int derived = derivative_step<P, g>, kept = kept_slot<P, launch_at<K - 1, F...>>;
       block.phase([](int, state&) {});  // all threads have read the layer's input
       block.part([&](int thread, state& mine) {
         tile& x = x_of(block, K, turn);
-        backward<K>::template finish_each<true>(
-            thread, mine, row, end, x, [&](int r, int column, float(&some)[together]) {
-              using steps = chain<P, g, true>;
-              typename steps::template seconds<together> z;
-              steps::template fetch<together, derived>(a.of[recomputed + b], row + r, column, z);
-              if constexpr (derived >= 0) {
-                T const* from = x.element;
-                if constexpr (kept >= 0) from = block.shared().kept[kept_before<K - 1>()].element;
-                z.of[derived].load(from + r * tile::stride + column);
-              }
-              finish<P, g>(a.of[recomputed + b], row + r, column, some, z,
+        T const* from = x.element;
+        if constexpr (kept >= 0) from = block.shared().kept[kept_before<K - 1>()].element;
+        layer::template finish_each<true, gradients::is_whole>(
+            thread, mine, row, end, x,
+            [&](int r, int column, seconds& z) {
+              layer::steps::template fetch<layer::together, derived>(of, row + r, column, z);
+              if constexpr (derived >= 0) z.of[derived].load(from + r * tile::stride + column);
+            },
+            [&](int r, int column, float(&some)[layer::together], seconds const& z) {
+              finish<P, g>(of, row + r, column, some, z,
                            narrow_stores<handed_slot<P, g>, dropped>{});
             });
       });

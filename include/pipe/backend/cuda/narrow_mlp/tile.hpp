@@ -214,52 +214,93 @@ struct narrow_layer {
     }
   }
 
-  /// A thread's finished rows, of a tile that begins with row `row` of those before `end`, each
-  /// some elements through finish(row of the tile, column, elements); Keeps: they become the tile
-  /// `next`.
-  template <bool Keeps, class State, class Slab, class Finish>
+  using steps = chain<P, G, true>;
+  using seconds = typename steps::template seconds<together>;  ///< operands of the epilogue
+  /// Pieces of `each` elements in a row of a thread's small tiles, and how many of them may have
+  /// their operands on the way at once: in 16 registers.
+  static constexpr int wide = product::across / (each / 2);
+  static constexpr int ahead = [] {
+    int words = 0;
+    for (detail::step const& s : group_of<P, G>::value.epilogue)
+      if (s.kind != op_kind::map && s.kind != op_kind::dropout)
+        words += together * int(sizeof(T)) < 4 ? 1 : together * int(sizeof(T)) / 4;
+    int most = wide;
+    while (most > 1 && (most * 2 * (each / together) * words > 16 || wide % most != 0)) --most;
+    return most;
+  }();
+
+  /// A thread's finished rows, of a tile that begins with row `row` of those before `end`: some
+  /// elements at a time, finish(row of the tile, column, elements, z), for which fetch(row of the
+  /// tile, column, z) has been called before. Keeps: they become the tile `next`. Whole: no row is
+  /// beyond the end.
+  ///
+  /// work: where accesses are as wide as pieces, the operands of some pieces are on the way before
+  ///       the first of these is stored
+  template <bool Keeps, bool Whole, class State, class Slab, class Fetch, class Finish>
   PIPE_HD PIPE_INLINE static void finish_each(int thread, State& mine, extent row, extent end,
-                                              Slab& next, Finish finish_some) {
+                                              Slab& next, Fetch fetch, Finish finish_some) {
     int const lane = thread % warp_size;
+    constexpr int pieces = each / together;
+    auto const row_at = [&](int i, int half) {
+      return product::row(thread, i) + place_in_c(lane, 2 * half).row;
+    };
+    auto const column_at = [&](int w) {
+      return product::column(thread, w * (each / 2)) + lane % 4 * each;
+    };
+    auto const is_present = [&](int r, int column) {
+      return (Whole || row + r < end) &&
+             (columns == narrow_columns(columns, sizeof(T)) || column < columns);
+    };
     PIPE_UNROLL
     for (int i = 0; i < product::down; ++i) {
       PIPE_UNROLL
-      for (int j = 0; j < product::across; j += each / 2) {
-        if (!product::is_inside(thread, i, j)) continue;
-        PIPE_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          int const r = product::row(thread, i) + place_in_c(lane, 2 * half).row;
-          int const c = product::column(thread, j) + lane % 4 * each;
+      for (int first = 0; first < wide; first += ahead) {
+        seconds z[ahead][2][pieces];
+        auto const each_piece = [&](auto take) {
+          PIPE_UNROLL
+          for (int w = 0; w < ahead; ++w) {
+            if (!product::is_inside(thread, i, (first + w) * (each / 2))) continue;
+            PIPE_UNROLL
+            for (int half = 0; half < 2; ++half)
+              take(first + w, half, row_at(i, half), column_at(first + w), z[w][half]);
+          }
+        };
+        if constexpr (pieces == 1)
+          each_piece([&](int, int, int r, int c, seconds(&of)[pieces]) {
+            if (is_present(r, c)) fetch(r, c, of[0]);
+          });
+        each_piece([&](int w, int half, int r, int c, seconds(&of)[pieces]) {
           float v[each];
           PIPE_UNROLL
-          for (int e = 0; e < each; ++e)
-            v[e] = mine.sums[i * product::across + j + e / 2][2 * half + e % 2];
-          bool const present = row + r < end;
-          PIPE_UNROLL
-          for (int e = 0; e < each; e += together) {
+          for (int e = 0; e < pieces; ++e) {
             float some[together];
             PIPE_UNROLL
-            for (int k = 0; k < together; ++k) some[k] = v[e + k];
-            if (present && c + e < columns) finish_some(r, c + e, some);
+            for (int k = 0; k < together; ++k) {
+              int const at = e * together + k;
+              some[k] = mine.sums[i * product::across + w * (each / 2) + at / 2][2 * half + at % 2];
+            }
+            bool const present = is_present(r, c + e * together);
+            if constexpr (pieces > 1)
+              if (present) fetch(r, c + e * together, of[e]);
+            if (present) finish_some(r, c + e * together, some, of[e]);
             PIPE_UNROLL
-            for (int k = 0; k < together; ++k) v[e + k] = present && c + e < columns ? some[k] : 0;
+            for (int k = 0; k < together; ++k) v[e * together + k] = present ? some[k] : 0;
           }
           if constexpr (Keeps)
             save<each, memory_space::shared>(next.element + r * Slab::stride + c, v);
-        }
+        });
       }
     }
   }
   /// The same through the group's epilogue, with second operands from memory, and results to it.
   /// Dropped: the one that is handed on has no place there.
-  template <bool Keeps, bool Dropped, class State, class Slab>
+  template <bool Keeps, bool Whole, bool Dropped, class State, class Slab>
   PIPE_HD PIPE_INLINE static void finish_rows(arguments const& a, int thread, State& mine,
                                               extent row, extent end, Slab& next) {
-    finish_each<Keeps>(
-        thread, mine, row, end, next, [&](int r, int column, float(&some)[together]) {
-          using steps = chain<P, G, true>;
-          typename steps::template seconds<together> z;
-          steps::fetch(a, row + r, column, z);
+    finish_each<Keeps, Whole>(
+        thread, mine, row, end, next,
+        [&](int r, int column, seconds& z) { steps::fetch(a, row + r, column, z); },
+        [&](int r, int column, float(&some)[together], seconds const& z) {
           finish<P, G>(a, row + r, column, some, z, narrow_stores<handed_slot<P, G>, Dropped>{});
         });
   }
