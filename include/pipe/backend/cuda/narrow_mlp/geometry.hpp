@@ -29,13 +29,15 @@ inline constexpr int narrow_threads = 256, narrow_blocks = 2 * 132;
 
 /// Columns of a matrix in shared memory: filled up with zeros to a multiple of 64 bytes, the depth
 /// of a slab of contraction_tiles.
-constexpr int narrow_columns(int columns, int bytes) {
+PIPE_HD constexpr int narrow_columns(int columns, int bytes) {
   int const some = 64 / bytes;
   return (columns + some - 1) / some * some;
 }
 /// Elements from a row to the next, as in operand_slab: 8 more than a row has, so that rows begin
 /// in different banks.
-constexpr int narrow_stride(int columns, int bytes) { return narrow_columns(columns, bytes) + 8; }
+PIPE_HD constexpr int narrow_stride(int columns, int bytes) {
+  return narrow_columns(columns, bytes) + 8;
+}
 
 /// Tiles in which a chain of gradients that recomputes the inputs of its layers has them: three at
 /// least, as the first layer's of the next rows comes while the last two are in use.

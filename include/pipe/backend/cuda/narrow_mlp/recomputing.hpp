@@ -103,7 +103,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
                                        : narrow_layer<P, H, Rows, 2>::product::across;
   /// Of layer K, the number of its kept rows.
   template <int K>
-  static constexpr int kept_before() {
+  PIPE_HD static constexpr int kept_before() {
     return []<int... I>(std::integer_sequence<int, I...>) {
       return (0 + ... + (kept_slot<P, launch_at<I, F...>> >= 0));
     }(std::make_integer_sequence<int, K>{});
