@@ -17,6 +17,8 @@ template <class T, bool TakesNarrow>
 struct chain_rules {
   narrow_chain_rule narrow;
 
+  /// Whether a group may be in a chain: the first of a norm's gradients, which is looked at
+  /// together with the launch behind it, or a narrow product.
   constexpr bool may_join(detail::group const& g, int samples) const {
     if (g.anchor == op_kind::norm_parameter_gradient) return true;
     return TakesNarrow && narrow.may_join(g, samples);
@@ -27,6 +29,8 @@ struct chain_rules {
       return detail::launch_chain{first, is_norm_pair(p, first) ? 2 : 1, 0};
     return narrow.longest(p, first);
   }
+  // Gradients of a norm hand nothing on: both read from memory, and all results are stored.
+
   constexpr int taken(detail::group const& g) const {
     return detail::is_contraction(g.anchor) ? narrow.taken(g) : -1;
   }

@@ -109,6 +109,7 @@ class batch_upload {
  private:
   static constexpr long upload_bytes = 1L << 20;  // most bytes of one copy
 
+  /// The array of a job's input, or of its labels for number d.inputs; null if it has none.
   void const* given(detail::job const& j, int input) const {
     return input < d_.inputs ? j.input[input] : j.label;
   }
@@ -117,6 +118,7 @@ class batch_upload {
     return which < d_.inputs && d_.input_is_converted[which] ? d_.value_type : dtype::f32;
   }
 
+  /// The arena of a rank.
   char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
   /// Bytes of an input of all samples of a job.
   long bytes_of(detail::job const& j, int input) const {
@@ -130,6 +132,9 @@ class batch_upload {
         if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr) use(r, i);
   }
 
+  /// Ranks wait for the upload of the prefetched mini-batch, which this run takes.
+  ///
+  /// throws: pp::error if a failure has discarded it
   void begin_unloading() {
     if (!is_loaded_)
       detail::throw_error<error>(
@@ -139,11 +144,14 @@ class batch_upload {
     for (int r = 0; r < d_.ranks; ++r)
       check(cudaStreamWaitEvent(streams_.of(r), arrived_, 0), "a wait for a mini-batch");
   }
+  /// The next mini-batch may be uploaded over it once all ranks have staged it.
   void end_unloading() {
     for (int r = 0; r < d_.ranks; ++r)
       check(cudaEventRecord(left_[std::size_t(r)], streams_.of(r)), "record of an event");
   }
 
+  /// Brings one array to where kernels of a rank read it: from the host's memory, from a program's
+  /// in device memory, or from where it was prefetched.
   void stage(detail::job const& j, int rank, int input) {
     char* const to = memory_of(rank) + d_.rank[rank].staging[input];
     long const bytes = d_.bytes_of(input), all = bytes_of(j, input);

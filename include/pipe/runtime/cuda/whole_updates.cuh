@@ -26,6 +26,7 @@ class cuda_whole_updates {
   void update(int) const {}
 };
 
+/// With whole tensors: two launches for each chunk, on the stream of its rank.
 template <class P>
 class cuda_whole_updates<P, true> {
   using optimizer = typename P::optimizer;
@@ -37,6 +38,8 @@ class cuda_whole_updates<P, true> {
  public:
   using kernels = cuda::kernel_list<gather, cuda::flat_kernel<move>>;
 
+  /// Makes the lists of all chunks. judged: the outcome of a step, in device memory, which an
+  /// update that must not happen is told by.
   cuda_whole_updates(cuda_executor& executor, cuda::step_outcome const* judged)
       : executor_(executor), d_(executor.description()) {
     int coefficients = 0;
@@ -68,9 +71,12 @@ class cuda_whole_updates<P, true> {
     unsigned* tickets = nullptr;
   };
 
+  /// The beginning of a region of fp32 numbers in the memory of the chunk's rank.
   float* floats(chunk_description const& c, long region) const {
     return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
   }
+  /// The lists of a chunk, copied to its rank's bookkeeping. coefficients: the number of the
+  /// chunk's first set, of which each range of its parameters has one.
   lists lists_of(chunk_description const& c, int coefficients) {
     std::vector<cuda::updated_tensor> tensors;
     std::vector<cuda::flat_range> ranges;

@@ -12,6 +12,7 @@
 
 namespace pp::cuda {
 
+/// The lesser of two indices, for reductions.
 struct smaller {
   PIPE_HD PIPE_INLINE extent operator()(extent a, extent b) const { return a < b ? a : b; }
 };
@@ -56,6 +57,7 @@ struct check_values_kernel {
       block.shared().first[thread / warp_size] = mine.first;
       block.shared().counted[thread / warp_size] = mine.counted;
     });
+    // The host takes the least of all blocks' first values, and adds up the counts.
     block.part([&](int thread, state&) {
       if (thread != 0) return;
       extent first = array.count, counted = 0;

@@ -67,7 +67,14 @@ PIPE_HD PIPE_INLINE void hold_sums([[maybe_unused]] float (&sums)[Count]) {
 #ifdef __CUDA_ARCH__
 namespace instructions {
 
-// One instruction has N / 2 sums as operands, so each N is spelled out.
+// One instruction has N / 2 sums as operands, so each N is spelled out: after them come the
+// descriptors of a and b, whether it adds to the sums (a predicate, made of an integer), factors of
+// 1 for a and b, and for each of them whether it is in memory along m or n instead of k.
+//
+// The sums are read and written: "+f" keeps them in the same registers from one instruction to the
+// next, while products are under way.
+
+/// N = 64.
 template <operand_format F, major A, major B>
 __device__ __forceinline__ void wgmma_async(float (&c)[32], std::uint64_t a, std::uint64_t b,
                                             int adds) {
@@ -98,6 +105,7 @@ __device__ __forceinline__ void wgmma_async(float (&c)[32], std::uint64_t a, std
           "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
         : "l"(a), "l"(b), "r"(adds), "n"(int(A == major::mn)), "n"(int(B == major::mn)));
 }
+/// N = 128.
 template <operand_format F, major A, major B>
 __device__ __forceinline__ void wgmma_async(float (&c)[64], std::uint64_t a, std::uint64_t b,
                                             int adds) {
@@ -142,6 +150,7 @@ __device__ __forceinline__ void wgmma_async(float (&c)[64], std::uint64_t a, std
           "+f"(c[63])
         : "l"(a), "l"(b), "r"(adds), "n"(int(A == major::mn)), "n"(int(B == major::mn)));
 }
+/// N = 256.
 template <operand_format F, major A, major B>
 __device__ __forceinline__ void wgmma_async(float (&c)[128], std::uint64_t a, std::uint64_t b,
                                             int adds) {

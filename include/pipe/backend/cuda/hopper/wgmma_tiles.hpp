@@ -104,12 +104,15 @@ struct wgmma_tiles {
     mbarrier full[stages], empty[stages];
   };
 
+  /// A block for each multiprocessor, which stays there, or fewer if there are fewer tiles.
   static extent blocks(arguments const&) { return resident_blocks; }
+  /// The matrices that the producer copies: a, and b as columns of it.
   static operand_maps<tensor_map> maps(arguments const& a) {
     return {left_slab::map_of(product::left(a), format, shape.rows, shape.inner),
             right_slab::map_of(product::right(a), format, shape.columns, shape.inner)};
   }
 
+  /// The first row and column of a tile.
   struct place {
     int row, column;
   };
@@ -139,6 +142,9 @@ struct wgmma_tiles {
         [&](auto& consumer) { consume(consumer, a, s); });
   }
 
+  /// Copies the slabs of all of the block's tiles, one stage after the other. A stage is copied
+  /// to when both consumers have released it; the parity of a ring's first turn is one that every
+  /// new barrier has already passed.
   template <class Producer, class Maps>
   PIPE_HD PIPE_INLINE static void produce(Producer& producer, shared& s, Maps const& maps) {
     ring_place ring;
@@ -154,6 +160,8 @@ struct wgmma_tiles {
     }
   }
 
+  /// Multiplies 64 rows of each tile. A slab is released after the multiplications of the next one
+  /// have been started, so that the tensor core never waits for the release.
   template <class Consumer>
   PIPE_HD PIPE_INLINE static void consume(Consumer& consumer, arguments const& a, shared& s) {
     ring_place ring;
@@ -189,7 +197,9 @@ struct wgmma_tiles {
     }
   }
 
-  /// The consumer's 64 rows, to rows in memory.
+  /// The consumer's 64 rows, to rows in memory: through shared memory, 64 columns at a time, so
+  /// that a thread has neighbours of a row for the epilogue. Operands of several pieces are fetched
+  /// before the first is stored.
   template <class Consumer>
   PIPE_HD PIPE_INLINE static void take_tile(Consumer& consumer, arguments const& a, shared& s,
                                             place const& at) {

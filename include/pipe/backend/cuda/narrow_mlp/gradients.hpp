@@ -111,6 +111,9 @@ struct narrow_weight_sums {
 struct narrow_level {
   int weight = -1, input = -1;
 };
+/// The levels of a chain of gradients, from the last layer down.
+///
+/// law: a level has a gradient of an input, but the last may have only that of a weight
 template <class P, int... G>
 struct narrow_levels {
   static constexpr int launches = sizeof...(G);
@@ -146,13 +149,15 @@ struct narrow_gradients {
   template <int I>
   using weight_sums = narrow_weight_sums<P, launch_at<I, G...>>;
 
-  /// What a thread keeps for the launches before I.
+  /// The number of sums that a thread keeps for the launches before I: sixteenths of weights'
+  /// gradients, each four floats,
   template <int I>
   static constexpr int sums_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::sums : 0));
     }(std::make_integer_sequence<int, I>{});
   }
+  /// and columns of biases' gradients.
   template <int I>
   static constexpr int columns_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
@@ -171,6 +176,7 @@ struct narrow_gradients {
     ((m = N > m ? N : m), ...);
     return m;
   }
+  /// Widths of what launch I reads: dy, and the input of its layer if it makes a weight's gradient.
   template <int I>
   static constexpr int width_of_dy = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
                                          ? group_of<P, I>::value.attributes.contraction().inner
@@ -185,9 +191,11 @@ struct narrow_gradients {
   // ---- which rows a block takes ----
 
   static constexpr extent rows = extent(group_of<P, launch_at<0, G...>>::value.rows) * P::samples;
+  /// A launch that makes a weight's gradient: all of them split the rows alike.
   static constexpr int a_weight = levels::template at<0>.weight >= 0
                                       ? levels::template at<0>.weight
                                       : levels::template at<1>.weight;
+  /// Rows of a block: those of one split of the weights' sums, or even shares of tiles.
   static constexpr extent rows_each_of() {
     extent const tiles = (rows + Rows - 1) / Rows;
     if constexpr (has_weights)

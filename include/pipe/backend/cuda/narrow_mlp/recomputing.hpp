@@ -150,6 +150,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
   PIPE_HD PIPE_INLINE static tile& x_of(Block& block, int k, int turn) {
     return block.shared().x[turn == 0 ? k : tiles - 1 - k];
   }
+  /// Starts the copies of all layers' weights, and of the last one's for its input's gradient.
   template <class Block, int... K>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
                                                 std::integer_sequence<int, K...>) {
@@ -157,6 +158,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     backward<recomputed>::copy(block, a.of[recomputed + input_of<recomputed>],
                                block.shared().last_weights);
   }
+  /// Starts the copy of the first layer's input, of rows [row, end).
   template <class Block>
   PIPE_HD PIPE_INLINE static void start_x(Block& block, arguments const& a, extent row, extent end,
                                           int turn) {
@@ -164,12 +166,15 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     commit_copies(block);
   }
 
+  /// Recomputes the inputs of all layers but the first, for a tile of rows.
   template <class Block, int... K>
   PIPE_HD PIPE_INLINE static void run_forward(Block& block, arguments const& a, extent row,
                                               extent end, int turn,
                                               std::integer_sequence<int, K...>) {
     (run_layer<K>(block, a, row, end, turn), ...);
   }
+  /// Layer K: its result is the next layer's input; a value that its derivative reads besides is
+  /// kept beside it.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
                                             extent end, int turn) {
@@ -190,12 +195,15 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     });
   }
 
+  /// Gradients of a tile of rows, from the last layer to the first.
   template <class Block, int... L>
   PIPE_HD PIPE_INLINE static void run_backward(Block& block, arguments const& a, extent row,
                                                extent end, int turn,
                                                std::integer_sequence<int, L...>) {
     (run_level<L>(block, a, row, end, turn), ...);
   }
+  /// Level L, of layer layers - 1 - L. Memory that it is the last to read is filled for the next
+  /// tile meanwhile.
   template <int L, class Block>
   PIPE_HD PIPE_INLINE static void run_level(Block& block, arguments const& a, extent row,
                                             extent end, int turn) {
@@ -211,6 +219,8 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     else
       run_gradients<k>(block, a, x_of(block, k + 1, turn), row, end, turn);
   }
+  /// Both gradients of layer K: of its weight first, since that of its input takes the place of
+  /// what the weight's has read.
   template <int K, class Block, class Dy>
   PIPE_HD PIPE_INLINE static void run_gradients(Block& block, arguments const& a, Dy const& dy,
                                                 extent row, extent end, int turn) {

@@ -142,6 +142,7 @@ struct norm_rows {
   }
 
  private:
+  /// xhat of a piece of x, with the statistics of its row.
   PIPE_HD PIPE_INLINE static void normalise(arguments const& s, extent row, float const (&x)[each],
                                             float (&xhat)[each]) {
     float statistics[2];
@@ -149,6 +150,7 @@ struct norm_rows {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) xhat[i] = (x[i] - statistics[0]) * statistics[1];
   }
+  /// A piece of a row into the thread's sums.
   PIPE_HD PIPE_INLINE static void add(state& mine, int slot, float const (&dy)[each],
                                       float const (&xhat)[each]) {
     PIPE_UNROLL
@@ -195,6 +197,7 @@ struct norm_rows {
     });
   }
 
+  /// Part number `part` of the workspace: those of blocks first, then those of groups of blocks.
   PIPE_HD PIPE_INLINE static float* part_at(arguments const& s, extent part) {
     return static_cast<float*>(s.workspace) + part * width;
   }
@@ -267,6 +270,7 @@ struct norm_rows {
     PIPE_UNROLL
     for (int quad = 0; quad < each / in_quad; ++quad) f(quad);
   }
+  /// f(sum, slot, column) for each of the thread's pieces of each sum.
   template <class F>
   PIPE_HD PIPE_INLINE static void for_totals(int thread, F f) {
     team::for_kept(thread, [&](int slot, int column) {
@@ -355,6 +359,7 @@ struct norm_gradients_kernel : norm_rows<P, Sums, Input> {
   }
 };
 
+/// The kernel of the sums alone: wide rows, which no team keeps, are column_sums.
 template <class P, int G>
 constexpr auto lower_norm_sums() {
   if constexpr (divide_norm_row(group_of<P, G>::value.columns, int(sizeof(typename P::element)))
