@@ -64,6 +64,14 @@ class GptOnCuda(unittest.TestCase):
             for ours, theirs in zip(self.losses("--device", "cuda", "--schedule", schedule), expected, strict=True):
                 self.assertAlmostEqual(theirs, ours, delta=1e-4 * theirs)
 
+    @unittest.skipUnless(has_device(), "this machine has no GPU")
+    def test_text_on_the_device_changes_no_loss(self):
+        self.assertEqual(self.losses("--device", "cuda"), self.losses("--device", "cuda", "--data-on-device"))
+
+    def test_text_on_the_device_needs_the_device(self):
+        result = self.run_gpt("--data-on-device")
+        self.assertEqual((1, "gpt: --data-on-device needs --device cuda\n"), (result.returncode, result.stderr))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
