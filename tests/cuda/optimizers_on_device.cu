@@ -42,4 +42,6 @@ void holds(double tolerance) {
 }  // namespace
 
 TEST_CASE("LAMB on a GPU", "[gpu]") { holds<LAMB, FP32>(1e-4); }
+TEST_CASE("Adafactor on a GPU", "[gpu]") { holds<Adafactor, FP16>(3e-2); }
+TEST_CASE("Muon on a GPU", "[gpu]") { holds<Muon, FP32>(1e-4); }
 TEST_CASE("a user's optimizer of two passes on a GPU", "[gpu]") { holds<laws::Normed, BF16>(3e-2); }

@@ -9,8 +9,10 @@
 #include <memory>
 #include <vector>
 
+#include <pipe/backend/cuda/update/factored_means.hpp>
 #include <pipe/backend/cuda/update/whole_tensors.hpp>
 #include <pipe/base/half.hpp>
+#include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/lamb.hpp>
 
 #include "cuda/run_bodies.hpp"
@@ -42,6 +44,12 @@ struct loops {
     for (long i = 0; i < n; ++i) sum += x[i] * x[i];
     return sum;
   }
+  void sum_squares_of_columns(double const* x, long rows, long columns, double* out) const {
+    for (long c = 0; c < columns; ++c) {
+      out[c] = 0;
+      for (long r = 0; r < rows; ++r) out[c] += x[r * columns + c] * x[r * columns + c];
+    }
+  }
 };
 
 static_assert(two_pass_optimizer<laws::Normed> && two_pass_optimizer<LAMB>);
@@ -65,6 +73,8 @@ struct stage {
       tensors.push_back({s, elements, state_numbers});
       cuda::updated_tensor t{elements, state_numbers, s.rows, s.columns};
       t.coefficients = int(list.size()) + 1;  // number 0 is another range's
+      if constexpr (detail::factored_optimizer<Optimizer>)
+        t.is_factored = Optimizer::is_factored(s.kind);
       cuda::cut_tensor(t, int(list.size()), cuda::extent(ranges.size()),
                        [&](cuda::flat_range const& x) { ranges.push_back(x); });
       list.push_back(t);
@@ -88,6 +98,7 @@ void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& 
     std::vector<double> sums(of.ranges.size() * Optimizer::sums, double(none)),
         factors(of.list.size(), double(none));
     std::vector<unsigned> tickets(of.list.size(), 0);
+    std::vector<float> row_factors(of.list.size(), none);
     std::vector<double> memory((of.list.size() + 1) * set_bytes / sizeof(double));  // aligned
     auto* const sets = reinterpret_cast<unsigned char*>(memory.data());
     for (long step = 1; step <= 3; ++step) {
@@ -109,9 +120,30 @@ void steps_are_the_formula(Optimizer const& o, std::vector<tensor_shape> const& 
                  tensor_update<double>{p.shape, exact_w.data() + p.begin, gradient.data(),
                                        exact_states.data() + p.state, workspace.data()});
       }
-      cuda::tensor_memory<Optimizer> const all{
-          of.list.data(), sets, w.data(), g.data(), states.data(), factors.data(), judged.get()};
+      cuda::tensor_memory<Optimizer> all{of.list.data(), sets,           w.data(),    g.data(),
+                                         states.data(),  factors.data(), judged.get()};
       cuda::flat_ranges const where{of.ranges.data(), cuda::extent(of.ranges.size()), 0};
+      if constexpr (detail::factored_optimizer<Optimizer>) {
+        std::vector<cuda::factored_tensor> factored(of.list.size());
+        std::vector<cuda::flat_range> tiles, means;
+        long const count = cuda::list_matrices(
+            of.list.data(), int(of.list.size()), factored.data(),
+            [&](cuda::flat_range x) { tiles.push_back(x); },
+            [&](cuda::flat_range x) { means.push_back(x); });
+        std::vector<float> partial(std::size_t(count), none);
+        std::vector<double> totals(means.size(), double(none));
+        all.row_factors = row_factors.data();
+        on_host::run_kernel<cuda::sum_tiles_kernel<Optimizer>>(
+            {{tiles.data(), long(tiles.size()), 0}, all, factored.data(), partial.data()}, order);
+        on_host::run_kernel<cuda::renew_means_kernel<Optimizer>>(
+            {{means.data(), long(means.size()), 0},
+             all,
+             factored.data(),
+             partial.data(),
+             totals.data(),
+             tickets.data()},
+            order);
+      }
       on_host::run_kernel<cuda::gather_tensors_kernel<Optimizer>>(
           {where, all, sums.data(), tickets.data()}, order);
       using move = cuda::move_tensors<Optimizer, Copy>;
@@ -151,6 +183,17 @@ std::vector<tensor_shape> const shapes = {
 TEST_CASE("a step of LAMB is its formula", "[cuda]") {
   steps_are_the_formula<bf16>(LAMB{}, shapes);
   steps_are_the_formula<float>(LAMB{.beta1 = 0.5, .weight_decay = 0.3}, shapes);
+}
+
+TEST_CASE("a step of Adafactor is its formula", "[cuda]") {
+  auto more = shapes;
+  more.push_back({tensor_kind::matrix, 200, 516});
+  more.push_back({tensor_kind::matrix, 300, 3});
+  more.push_back({tensor_kind::matrix, 1, 700});
+  more.push_back({tensor_kind::table, 5, 1});
+  steps_are_the_formula<bf16>(Adafactor{.epsilon1 = 1e-7, .weight_decay = 0.1}, more);
+  steps_are_the_formula<float>(Adafactor{.epsilon1 = 1e-5, .epsilon2 = 0.5, .threshold = 0.2},
+                               more);
 }
 
 TEST_CASE("a step of two passes without moments is its formula", "[cuda]") {

@@ -44,14 +44,89 @@ struct Adafactor {
     is.amount("weight_decay", weight_decay);
   }
   static constexpr bool takes(tensor_kind) { return true; }
+  static constexpr int moments = 1, sums = 2;
   /// A mean for each row and each column of a matrix; for a vector one number per element.
   static constexpr long state_elements(tensor_shape const& s) {
-    return s.kind == tensor_kind::vector ? s.elements() : s.rows + s.columns;
+    return is_factored(s.kind) ? s.rows + s.columns : s.elements();
   }
   template <class Backend, class T>
   static constexpr long workspace_elements(tensor_shape const& s) {
     return s.elements() + s.columns;
   }
+
+  // ---- one element ----
+
+  /// `amount`: b; `least`: epsilon1^2; `bound`: min(learning_rate, 1 / sqrt(step))
+  template <class T>
+  struct tensor_coefficients {
+    T scale, amount, least, decay;
+    double smallest, bound, epsilon2, threshold;
+  };
+  /// law: computed in double and rounded once to T
+  template <class T>
+  tensor_coefficients<T> prepare_tensor(update_context const& c) const {
+    double const smallest = epsilon1 > 0 ? epsilon1 : double(std::numeric_limits<T>::epsilon());
+    return {T(c.gradient_scale),
+            T(libm::pow(double(c.step), beta2_decay)),
+            T(smallest * smallest),
+            T(1 - c.learning_rate * weight_decay * c.decay_scale),
+            smallest,
+            libm::fmin(c.learning_rate, 1 / libm::sqrt(double(c.step))),
+            epsilon2,
+            threshold};
+  }
+  /// An average follows a mean of squares.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T approach(T amount, T average, T mean) {
+    return average + amount * (mean - average);
+  }
+  /// u.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T direction(tensor_coefficients<T> const& k, T g, T v) {
+    return k.scale * g / math::sqrt(v < k.least ? k.least : v);
+  }
+  /// What the row averages are divided by.
+  template <class T>
+  PIPE_HD static double mean_of_rows(tensor_coefficients<T> const& k, double total, long rows) {
+    double const mean = total / double(rows);
+    return mean < k.smallest ? k.smallest : mean;
+  }
+
+  // ---- two passes: see two_pass_optimizer ----
+
+  /// Whether v is made of averages of rows and columns, not kept.
+  static constexpr bool is_factored(tensor_kind kind) { return kind != tensor_kind::vector; }
+  /// An element of a vector.
+  template <class T>
+  PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
+                                         double (&squares)[sums], T& v) {
+    T const x = k.scale * g;
+    v = approach(k.amount, v, x * x);
+    gather_factored(k, w, g, squares, v);
+  }
+  /// An element of a matrix.
+  template <class T>
+  PIPE_HD static PIPE_INLINE void gather_factored(tensor_coefficients<T> const& k, T w, T g,
+                                                  double (&squares)[sums], T v) {
+    double const u = double(direction(k, g, v));
+    squares[0] += double(w) * double(w);
+    squares[1] += u * u;
+  }
+  /// alpha / max(1, RMS(u) / threshold).
+  template <class T>
+  PIPE_HD static double factor(tensor_coefficients<T> const& k, double const (&squares)[sums],
+                               long n) {
+    double const size = libm::sqrt(squares[0] / double(n));
+    double const excess = libm::sqrt(squares[1] / double(n)) / k.threshold;
+    return (size < k.epsilon2 ? k.epsilon2 : size) * k.bound / (excess < 1 ? 1 : excess);
+  }
+  /// One element, of a vector or a matrix.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T move(tensor_coefficients<T> const& k, T factor, T w, T g, T v) {
+    return k.decay * w - factor * direction(k, g, v);
+  }
+
+  // ---- a tensor on the host ----
 
   /// average[i] += amount * (factor * sum[i] - average[i])
   template <class T>
@@ -60,7 +135,7 @@ struct Adafactor {
     T const* sum;
     T factor, amount;
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      average[i] = average[i] + amount * (factor * sum[i] - average[i]);
+      average[i] = approach(amount, average[i], factor * sum[i]);
     }
   };
   /// average[i] += amount * ((scale * g[i])^2 - average[i])
@@ -71,7 +146,7 @@ struct Adafactor {
     T scale, amount;
     PIPE_HD PIPE_INLINE void operator()(long i) const {
       T const x = scale * g[i];
-      average[i] = average[i] + amount * (x * x - average[i]);
+      average[i] = approach(amount, average[i], x * x);
     }
   };
   /// u[i] = scale * g[i] / sqrt(max(factor * v[i], least))
@@ -79,15 +154,15 @@ struct Adafactor {
   struct divide_by_root {
     T const *g, *v;
     T* u;
-    T scale, factor, least;
+    T factor;
+    tensor_coefficients<T> with;
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      T const square = factor * v[i];
-      u[i] = scale * g[i] / math::sqrt(square < least ? least : square);
+      u[i] = direction(with, g[i], factor * v[i]);
     }
   };
   /// w[i] = decay * w[i] - rate * u[i]
   template <class T>
-  struct move {
+  struct move_along {
     T* w;
     T const* u;
     T decay, rate;
@@ -103,38 +178,34 @@ struct Adafactor {
   template <class Kernels, class T>
   PIPE_INLINE void update(Kernels k, update_context const& c, tensor_update<T> const& t) const {
     long const rows = t.shape.rows, columns = t.shape.columns, n = t.shape.elements();
-    double const smallest = epsilon1 > 0 ? epsilon1 : double(std::numeric_limits<T>::epsilon());
     double const amount = libm::pow(double(c.step), beta2_decay), scale = c.gradient_scale;
-    T const least = T(smallest * smallest);
+    tensor_coefficients<T> const with = prepare_tensor<T>(c);
     T* const u = t.workspace;
-    // RMS(w), before it changes
-    double const size = libm::sqrt(k.sum_of_squares(n, t.values) / double(n));
-    double const bound = libm::fmin(c.learning_rate, 1 / libm::sqrt(double(c.step)));
-    double const alpha = libm::fmax(epsilon2, size) * bound;
-    if (t.shape.kind == tensor_kind::vector) {
-      k.each(n, approach_square<T>{t.state, t.gradients, T(scale), T(amount)});
-      k.each(n, divide_by_root<T>{t.gradients, t.state, u, T(scale), T(1), least});
+    double squares[sums] = {k.sum_of_squares(n, t.values), 0};  // before w changes
+    if (!is_factored(t.shape.kind)) {
+      k.each(n, approach_square<T>{t.state, t.gradients, with.scale, with.amount});
+      k.each(n, divide_by_root<T>{t.gradients, t.state, u, T(1), with});
     } else {
       // Two passes over the rows: v needs the mean of all row averages.
-      T *const row = t.state, *const column = row + rows, *const sums = u + n;
+      T *const row = t.state, *const column = row + rows, *const of_columns = u + n;
       double total = 0;
       for (long r = 0; r < rows; ++r) {
         double const mean =
             scale * scale * k.sum_of_squares(columns, t.gradients + r * columns) / double(columns);
-        row[r] = T(double(row[r]) + amount * (mean - double(row[r])));
+        row[r] = T(approach(amount, double(row[r]), mean));
         total += double(row[r]);
       }
-      k.sum_squares_of_columns(t.gradients, rows, columns, sums);
-      k.each(columns, approach_mean<T>{column, sums, T(scale * scale / double(rows)), T(amount)});
-      double const mean = libm::fmax(total / double(rows), smallest);
+      k.sum_squares_of_columns(t.gradients, rows, columns, of_columns);
+      k.each(columns,
+             approach_mean<T>{column, of_columns, T(scale * scale / double(rows)), with.amount});
+      double const mean = mean_of_rows(with, total, rows);
       for (long r = 0; r < rows; ++r)
         k.each(columns, divide_by_root<T>{t.gradients + r * columns, column, u + r * columns,
-                                          T(scale), T(double(row[r]) / mean), least});
+                                          T(double(row[r]) / mean), with});
     }
-    // RMS(u) / threshold: the update is scaled down where this is above 1.
-    double const excess = libm::sqrt(k.sum_of_squares(n, u) / double(n)) / threshold;
-    double const decay = 1 - c.learning_rate * weight_decay * c.decay_scale;
-    k.each(n, move<T>{t.values, u, T(decay), T(alpha / libm::fmax(1.0, excess))});
+    // RMS(u) / threshold is in the factor: the update is scaled down where it is above 1.
+    squares[1] = k.sum_of_squares(n, u);
+    k.each(n, move_along<T>{t.values, u, with.decay, T(factor(with, squares, n))});
   }
 };
 

@@ -43,6 +43,7 @@ struct LAMB {
     T scale, beta1, rest1, beta2, rest2, first, second, epsilon, decay;
     double rate;
   };
+  /// law: computed in double and rounded once to T
   template <class T>
   tensor_coefficients<T> prepare_tensor(update_context const& c) const {
     double const step = double(c.step);
@@ -72,6 +73,7 @@ struct LAMB {
 
   // ---- two passes: see two_pass_optimizer ----
 
+  /// An element's terms of |w|^2 and |u|^2.
   template <class T>
   PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
                                          double (&squares)[sums], T& m, T& v) {
@@ -126,6 +128,7 @@ struct LAMB {
     tensor_coefficients<T> const with = prepare_tensor<T>(c);
     k.each(n, make_direction<T>{t.values, t.gradients, t.state, t.state + detail::moment_stride(n),
                                 t.workspace, with});
+    // The norms are of w before it moves.
     double const squares[sums] = {k.sum_of_squares(n, t.values), k.sum_of_squares(n, t.workspace)};
     k.each(n, move_along<T>{t.values, t.workspace, T(factor(with, squares, n))});
   }

@@ -84,6 +84,9 @@ struct Muon {
 
   // ---- matrices ----
 
+  /// On a GPU matrices of a stage are updated together if they need no more workspace than this, in
+  /// numbers.
+  static constexpr long most_workspace = 16L << 20;
   /// Only matrices are updated as whole tensors, with their momentum as state.
   static constexpr bool takes(tensor_kind kind) { return kind == tensor_kind::matrix; }
   static constexpr long state_elements(tensor_shape const& s) { return s.elements(); }
@@ -108,17 +111,58 @@ struct Muon {
     return 2 * detail::padded<T>(s.elements()) + 2 * detail::padded<T>(e.wide * e.wide) + most;
   }
 
-  /// Element i: the momentum m and the matrix to be orthogonalised, x.
+  /// The settings and the context of a step, for a matrix of this shape.
   template <class T>
-  struct average {
+  struct matrix_coefficients {
+    T scale, rest, look_ahead, a, b, c, decay, rate;
+    double epsilon;
+  };
+  template <class T>
+  matrix_coefficients<T> prepare_matrix(update_context const& context,
+                                        tensor_shape const& s) const {
+    return {T(context.gradient_scale),
+            T(1 - momentum),
+            T(nesterov ? 1 - momentum : 0),
+            T(a),
+            T(b),
+            T(c),
+            T(1 - context.learning_rate * weight_decay * context.decay_scale),
+            T(context.learning_rate * adjusted(double(s.columns), double(s.rows))),
+            epsilon};
+  }
+  /// Updates the momentum m; returns the element of the matrix to be orthogonalised, x.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T average(matrix_coefficients<T> const& k, T g, T& m) {
+    T const d = k.scale * g;
+    m = m + k.rest * (d - m);
+    return m + k.look_ahead * (d - m);
+  }
+  /// The factor that makes |x| at most 1.
+  template <class T>
+  PIPE_HD static T normaliser(matrix_coefficients<T> const& k, double square) {
+    double const norm = libm::sqrt(square);
+    return T(1 / (norm < k.epsilon ? k.epsilon : norm));
+  }
+  /// The polynomial's upper terms, of an element of s and of its square.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T polynomial(matrix_coefficients<T> const& k, T s, T square) {
+    return k.b * s + k.c * square;
+  }
+  /// One element of a parameter, when x is orthogonal.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T move(matrix_coefficients<T> const& k, T w, T x) {
+    return k.decay * w - k.rate * x;
+  }
+
+  // ---- a matrix on the host ----
+
+  /// Element i: updates the momentum, and writes x.
+  template <class T>
+  struct average_elements {
     T const* g;
     T *m, *x;
-    T scale, rest, look_ahead;
-    PIPE_HD PIPE_INLINE void operator()(long i) const {
-      T const d = scale * g[i];
-      m[i] = m[i] + rest * (d - m[i]);
-      x[i] = m[i] + look_ahead * (d - m[i]);
-    }
+    matrix_coefficients<T> with;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = average(with, g[i], m[i]); }
   };
   /// x[i] *= factor
   template <class T>
@@ -127,21 +171,23 @@ struct Muon {
     T factor;
     PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = factor * x[i]; }
   };
-  /// square[i] = b * s[i] + c * square[i], the polynomial's upper terms.
+  /// square[i] = b * s[i] + c * square[i]
   template <class T>
   struct combine {
     T* square;
     T const* s;
-    T b, c;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { square[i] = b * s[i] + c * square[i]; }
+    matrix_coefficients<T> with;
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      square[i] = polynomial(with, s[i], square[i]);
+    }
   };
   /// w[i] = decay * w[i] - rate * x[i]
   template <class T>
-  struct move {
+  struct move_along {
     T* w;
     T const* x;
-    T decay, rate;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = decay * w[i] - rate * x[i]; }
+    matrix_coefficients<T> with;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = move(with, w[i], x[i]); }
   };
 
   /// One step on one matrix.
@@ -163,16 +209,16 @@ struct Muon {
     T* const square = s + detail::padded<T>(e.wide * e.wide);
     T* const free = square + detail::padded<T>(e.wide * e.wide);
 
-    k.each(n, average<T>{t.gradients, t.state, lies ? next : x, T(context.gradient_scale),
-                         T(1 - momentum), T(nesterov ? 1 - momentum : 0)});
+    matrix_coefficients<T> const with = prepare_matrix<T>(context, t.shape);
+    k.each(n, average_elements<T>{t.gradients, t.state, lies ? next : x, with});
     if (lies) k.transpose(next, t.shape.rows, t.shape.columns, x);
-    k.each(n, scale_by<T>{x, T(1 / libm::fmax(libm::sqrt(k.sum_of_squares(n, x)), epsilon))});
+    k.each(n, scale_by<T>{x, normaliser(with, k.sum_of_squares(n, x))});
     // s = x' x, square = s s; then x (a 1 + b s + c s^2), with the polynomial in one matrix.
     for (int i = 0; i < newton_schulz_steps; ++i) {
       k.contract(e.wide, e.wide, e.tall, x, 1, e.wide, x, s, free);
       k.contract(e.wide, e.wide, e.wide, s, e.wide, 1, s, square, free);
-      k.each(e.wide * e.wide, combine<T>{square, s, T(b), T(c)});
-      for (long d = 0; d < e.wide; ++d) square[d * e.wide + d] += T(a);
+      k.each(e.wide * e.wide, combine<T>{square, s, with});
+      for (long d = 0; d < e.wide; ++d) square[d * e.wide + d] += with.a;
       k.contract(e.tall, e.wide, e.wide, x, e.wide, 1, square, next, free);
       std::swap(x, next);
     }
@@ -180,10 +226,7 @@ struct Muon {
       k.transpose(x, e.tall, e.wide, next);
       std::swap(x, next);
     }
-    double const rate =
-        context.learning_rate * adjusted(double(t.shape.columns), double(t.shape.rows));
-    double const decay = 1 - context.learning_rate * weight_decay * context.decay_scale;
-    k.each(n, move<T>{t.values, x, T(decay), T(rate)});
+    k.each(n, move_along<T>{t.values, x, with});
   }
 
   /// The factor on the learning rate for a matrix; see muon_rate.

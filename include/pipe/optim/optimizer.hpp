@@ -108,6 +108,27 @@ constexpr long moments_elements(int moments, tensor_shape const& shape) {
   return moments == 0 ? 0 : (moments - 1) * detail::moment_stride(n) + n;
 }
 
+namespace detail {
+
+/// An optimizer of matrices whose update is a Newton-Schulz iteration, and whose state a momentum.
+template <class O>
+concept spectral_optimizer =
+    tensor_optimizer<O> && requires(O const& o, update_context const& c, tensor_shape const& s) {
+      { o.newton_schulz_steps } -> std::convertible_to<int>;
+      {
+        o.template prepare_matrix<float>(c, s)
+      } -> std::same_as<typename O::template matrix_coefficients<float>>;
+    };
+
+/// A two_pass_optimizer, of one moment, that keeps no moment of a matrix but averages of its rows
+/// and columns, whose product it is.
+template <class O>
+concept factored_optimizer = two_pass_optimizer<O> && requires {
+  { O::is_factored(tensor_kind::matrix) } -> std::same_as<bool>;
+};
+
+}  // namespace detail
+
 /// One step of such an optimizer on one tensor, on the host: its `update`, if a plain loop is fast
 /// enough.
 template <class O, class T>
@@ -115,6 +136,7 @@ void update_in_two_passes(O const& o, update_context const& c, tensor_update<T> 
   static_assert(O::moments >= 0 && O::moments <= 2);
   auto const with = o.template prepare_tensor<T>(c);
   long const n = t.shape.elements();
+  // Bits are this loop's: a GPU adds in another order, ranges of 4096 elements first.
   T *const m = t.state, *const v = t.state + (O::moments > 1 ? detail::moment_stride(n) : 0);
   double sums[O::sums]{};
   for (long i = 0; i < n; ++i) {

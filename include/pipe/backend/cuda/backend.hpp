@@ -81,7 +81,8 @@ struct Cuda {
       return detail::diagnosis_of<wrong::backend_has_no_such_precision, Cuda,
                                   typename Chosen::precision>();
     else if constexpr (tensor_optimizer<typename Chosen::optimizer> &&
-                       !two_pass_optimizer<typename Chosen::optimizer>)
+                       !two_pass_optimizer<typename Chosen::optimizer> &&
+                       !detail::spectral_optimizer<typename Chosen::optimizer>)
       return detail::diagnosis_of<wrong::optimizer_has_no_passes_for_cuda, Cuda,
                                   typename Chosen::optimizer>();
     else if constexpr (Chosen::transport::transport::copies)

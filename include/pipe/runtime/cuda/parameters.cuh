@@ -14,6 +14,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
 #include <pipe/runtime/step_end.hpp>
 
@@ -34,7 +35,7 @@ class cuda_parameters {
       : executor_(executor), d_(executor.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
-        read_(long(sizeof(cuda::step_outcome))), whole_(executor, outcome_) {
+        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_, outcome_) {
     cuda::prepare_kernels(kernels{});
     cuda::prepare_kernels(typename whole_updates::kernels{});
     long ranges = 0;
@@ -56,6 +57,8 @@ class cuda_parameters {
         update_context const context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale};
         if constexpr (two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
+        if constexpr (spectral_optimizer<optimizer>)
+          if (u.whole) send(number, optimizer_.template prepare_matrix<float>(context, u.shape));
         if constexpr (element_optimizer<optimizer>)
           if (!u.whole) send(number, optimizer_.template prepare<float>(context));
       }
@@ -97,7 +100,8 @@ class cuda_parameters {
   }
 
  private:
-  using whole_updates = cuda_whole_updates<P>;
+  using whole_updates = std::conditional_t<spectral_optimizer<optimizer>, cuda_spectral_updates<P>,
+                                           cuda_whole_updates<P>>;
   /// Where the optimizer has a formula for single elements.
   using step_type =
       cuda::optimizer_step<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <pipe/backend/cuda/update/factored_means.hpp>
 #include <pipe/backend/cuda/update/whole_tensors.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
@@ -22,7 +23,7 @@ template <class P, bool = two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
-  cuda_whole_updates(cuda_executor&, cuda::step_outcome const*) {}
+  cuda_whole_updates(cuda_executor&, typename P::optimizer const&, cuda::step_outcome const*) {}
   void update(int) const {}
 };
 
@@ -36,11 +37,16 @@ class cuda_whole_updates<P, true> {
       cuda::move_tensors<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
 
  public:
-  using kernels = cuda::kernel_list<gather, cuda::flat_kernel<move>>;
+  static constexpr bool factors = factored_optimizer<optimizer>;
+  using kernels = std::conditional_t<
+      factors,
+      cuda::kernel_list<cuda::sum_tiles_kernel<optimizer>, cuda::renew_means_kernel<optimizer>,
+                        gather, cuda::flat_kernel<move>>,
+      cuda::kernel_list<gather, cuda::flat_kernel<move>>>;
 
   /// Makes the lists of all chunks. judged: the outcome of a step, in device memory, which an
   /// update that must not happen is told by.
-  cuda_whole_updates(cuda_executor& executor, cuda::step_outcome const* judged)
+  cuda_whole_updates(cuda_executor& executor, optimizer const&, cuda::step_outcome const* judged)
       : executor_(executor), d_(executor.description()) {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
@@ -55,6 +61,12 @@ class cuda_whole_updates<P, true> {
     chunk_description const& c = d_.chunk[chunk];
     lists const& l = lists_[std::size_t(chunk)];
     cudaStream_t const on = executor_.stream_of(c.rank);
+    if constexpr (factors) {
+      cuda::launch_body<cuda::sum_tiles_kernel<optimizer>>(
+          {l.tiles, l.of, l.factored, l.partial_sums}, on);
+      cuda::launch_body<cuda::renew_means_kernel<optimizer>>(
+          {l.means, l.of, l.factored, l.partial_sums, l.totals, l.tickets}, on);
+    }
     cuda::launch_body<gather>({l.ranges, l.of, l.sums, l.tickets}, on);
     move moves{l.of};
     if constexpr (P::passes::has_copies)
@@ -69,14 +81,24 @@ class cuda_whole_updates<P, true> {
     cuda::tensor_memory<optimizer> of;
     double* sums = nullptr;
     unsigned* tickets = nullptr;
+    // Of matrices whose averages are kept.
+    cuda::flat_ranges tiles, means;
+    cuda::factored_tensor const* factored = nullptr;
+    float* partial_sums = nullptr;
+    double* totals = nullptr;
   };
 
-  /// The beginning of a region of fp32 numbers in the memory of the chunk's rank.
+  /// Start of a region of a chunk, all of which are of floats.
   float* floats(chunk_description const& c, long region) const {
     return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
   }
-  /// The lists of a chunk, copied to its rank's bookkeeping. coefficients: the number of the
-  /// chunk's first set, of which each range of its parameters has one.
+  /// A list of ranges in the rank's bookkeeping.
+  cuda::flat_ranges kept_ranges(chunk_description const& c,
+                                std::vector<cuda::flat_range> const& all) {
+    long const count = long(all.size());
+    return {executor_.kept(c.rank, all.data(), count), count, 0};
+  }
+  /// The lists of a chunk whose first range has set number `coefficients`.
   lists lists_of(chunk_description const& c, int coefficients) {
     std::vector<cuda::updated_tensor> tensors;
     std::vector<cuda::flat_range> ranges;
@@ -85,6 +107,7 @@ class cuda_whole_updates<P, true> {
       if (!u.whole) continue;
       cuda::updated_tensor t{u.begin, u.state, u.shape.rows, u.shape.columns};
       t.coefficients = coefficients + i;
+      if constexpr (factors) t.is_factored = optimizer::is_factored(u.shape.kind);
       cuda::cut_tensor(t, int(tensors.size()), cuda::extent(ranges.size()),
                        [&](cuda::flat_range const& x) { ranges.push_back(x); });
       tensors.push_back(t);
@@ -92,8 +115,7 @@ class cuda_whole_updates<P, true> {
     long const count = long(tensors.size()), range_count = long(ranges.size());
     lists l;
     l.of.tensors = executor_.kept(c.rank, tensors.data(), count);
-    cuda::flat_range const* const list = executor_.kept(c.rank, ranges.data(), range_count);
-    l.ranges = {list, range_count, 0};
+    l.ranges = kept_ranges(c, ranges);
     l.sums = executor_.kept<double>(c.rank, nullptr, range_count * optimizer::sums);
     l.of.factors = executor_.kept<double>(c.rank, nullptr, count);
     l.tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
@@ -101,7 +123,24 @@ class cuda_whole_updates<P, true> {
     l.of.weights = floats(c, c.values);
     l.of.gradients = floats(c, c.gradients);
     l.of.states = floats(c, c.state);
+    if constexpr (factors) list_matrices(c, tensors, l);
     return l;
+  }
+  /// The lists of a chunk's matrices whose averages are kept.
+  void list_matrices(chunk_description const& c, std::vector<cuda::updated_tensor> const& tensors,
+                     lists& l) {
+    std::vector<cuda::factored_tensor> factored(tensors.size());
+    std::vector<cuda::flat_range> tiles, means;
+    auto const append_tile = [&](cuda::flat_range const& x) { tiles.push_back(x); };
+    auto const append_means = [&](cuda::flat_range const& x) { means.push_back(x); };
+    long const sums = cuda::list_matrices(tensors.data(), int(tensors.size()), factored.data(),
+                                          append_tile, append_means);
+    l.factored = executor_.kept(c.rank, factored.data(), long(factored.size()));
+    l.tiles = kept_ranges(c, tiles);
+    l.means = kept_ranges(c, means);
+    l.partial_sums = executor_.kept<float>(c.rank, nullptr, sums);
+    l.totals = executor_.kept<double>(c.rank, nullptr, long(means.size()));
+    l.of.row_factors = executor_.kept<float>(c.rank, nullptr, long(tensors.size()));
   }
 
   cuda_executor& executor_;

@@ -9,6 +9,8 @@
 #include <pipe/backend/cuda/data/check_values.hpp>
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/cuda/update/coefficients.hpp>
+#include <pipe/backend/cuda/update/factored_means.hpp>
+#include <pipe/backend/cuda/update/newton_schulz.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
@@ -46,21 +48,72 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
          bytes_for<detail::commit_rule>(buffers);
 }
 /// Of the lists of the tensors that are updated whole: themselves, their ranges, their sums,
-/// factors and tickets.
+/// factors and tickets; of matrices whose averages are kept, tiles and their sums.
 template <class Optimizer, class Chunk>
 constexpr long whole_update_bytes(Chunk const& c) {
+  long bytes = 0;
   if constexpr (two_pass_optimizer<Optimizer>) {
-    long ranges = 0, tensors = 0;
+    long ranges = 0, tensors = 0, tiles = 0, sums = 0, means = 0;
+    for (int i = 0; i < c.update_count; ++i) {
+      auto const& u = c.updates[i];
+      if (!u.whole) continue;
+      ++tensors;
+      ranges += flat_ranges::count_of(u.shape.elements());
+      if constexpr (detail::factored_optimizer<Optimizer>)
+        if (Optimizer::is_factored(u.shape.kind)) {
+          auto const f = factored_tensor::of(u.shape.rows, u.shape.columns, 0, 0);
+          tiles += f.tiles();
+          sums += f.sums(u.shape.rows, u.shape.columns);
+          means += f.means;
+        }
+    }
+    bytes = bytes_for<updated_tensor>(tensors) + bytes_for<flat_range>(ranges) +
+            bytes_for<double>(ranges * Optimizer::sums) + bytes_for<double>(tensors) +
+            bytes_for<unsigned>(tensors);
+    if constexpr (detail::factored_optimizer<Optimizer>)
+      bytes += bytes_for<factored_tensor>(tensors) + bytes_for<flat_range>(tiles) +
+               bytes_for<flat_range>(means) + bytes_for<float>(sums) + bytes_for<double>(means) +
+               bytes_for<float>(tensors);
+  }
+  return bytes;
+}
+/// Of the lists of the matrices that a Newton-Schulz iteration updates: themselves, tiles of x and
+/// of s, sums, factors and tickets.
+template <class Optimizer, class Chunk>
+constexpr long spectral_update_bytes(Chunk const& c) {
+  long matrices = 0, tiles = 0, squares = 0;
+  if constexpr (detail::spectral_optimizer<Optimizer>)
+    for (int i = 0; i < c.update_count; ++i) {
+      auto const& u = c.updates[i];
+      if (!u.whole) continue;
+      ++matrices;
+      tiles += spectral_matrix::tiles_of(u.shape.rows, u.shape.columns);
+      squares += spectral_matrix::squares_of(u.shape.rows, u.shape.columns);
+    }
+  return matrices == 0 ? 0
+                       : bytes_for<spectral_matrix>(matrices) + bytes_for<flat_range>(tiles) +
+                             bytes_for<flat_range>(squares) + bytes_for<double>(tiles) +
+                             bytes_for<float>(matrices) + bytes_for<unsigned>(matrices);
+}
+/// Numbers of workspace for the iterations of a chunk, of its most demanding batch.
+template <class Optimizer, class Chunk>
+constexpr long spectral_workspace([[maybe_unused]] Chunk const& c) {
+  if constexpr (detail::spectral_optimizer<Optimizer>) {
+    spectral_batches<Optimizer> batches;
     for (int i = 0; i < c.update_count; ++i)
-      if (c.updates[i].whole) {
-        ++tensors;
-        ranges += flat_ranges::count_of(c.updates[i].shape.elements());
-      }
-    return bytes_for<updated_tensor>(tensors) + bytes_for<flat_range>(ranges) +
-           bytes_for<double>(ranges * Optimizer::sums) + bytes_for<double>(tensors) +
-           bytes_for<unsigned>(tensors);
+      if (c.updates[i].whole) batches.next(c.updates[i].shape.rows, c.updates[i].shape.columns);
+    return batches.most;
   }
   return 0;
+}
+/// The chunks of a rank, which are updated one after the other, share it.
+template <class Optimizer, class Chunk>
+constexpr long spectral_workspace_of_rank(Chunk const* chunks, int chunk_count, int rank) {
+  long most = 0;
+  for (int c = 0; c < chunk_count; ++c)
+    if (chunks[c].rank == rank && spectral_workspace<Optimizer>(chunks[c]) > most)
+      most = spectral_workspace<Optimizer>(chunks[c]);
+  return most;
 }
 /// Of a run_state, and of the coefficients of all chunks behind it.
 template <class Chunk>
@@ -92,8 +145,9 @@ constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank,
              bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
   for (int c = 0; c < chunk_count; ++c)
     if (chunks[c].rank == rank)
-      bytes += chunk_bookkeeping_bytes(chunks[c]) + whole_update_bytes<Optimizer>(chunks[c]);
-  return bytes;
+      bytes += chunk_bookkeeping_bytes(chunks[c]) + whole_update_bytes<Optimizer>(chunks[c]) +
+               spectral_update_bytes<Optimizer>(chunks[c]);
+  return bytes + bytes_for<float>(spectral_workspace_of_rank<Optimizer>(chunks, chunk_count, rank));
 }
 
 }  // namespace pp::cuda

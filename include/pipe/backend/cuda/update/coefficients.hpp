@@ -26,9 +26,14 @@ constexpr long coefficient_bytes() {
     using of_tensor = typename Optimizer::template tensor_coefficients<float>;
     add(long(sizeof(of_tensor)), long(alignof(of_tensor)));
   }
+  if constexpr (detail::spectral_optimizer<Optimizer>) {
+    using of_matrix = typename Optimizer::template matrix_coefficients<float>;
+    add(long(sizeof(of_matrix)), long(alignof(of_matrix)));
+  }
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/// The same as a constant, for device code.
 template <class Optimizer>
 inline constexpr long set_bytes = coefficient_bytes<Optimizer>();
 

@@ -25,11 +25,22 @@ struct updated_tensor {
   extent begin = 0;  ///< in the regions of parameters and gradients
   extent state = 0;  ///< in the region of optimizer state
   extent rows = 0, columns = 0;
-  extent moment = 0;                   ///< from one moment to the next
+  extent moment = 0;                   ///< from one moment, or averages of rows, to the next
   extent first_range = 0, ranges = 0;  ///< among those of the launch
   int coefficients = 0;                ///< number of its set
+  bool is_factored = false;            ///< averages of rows and columns take the place of moments
+  /// Without the padding behind it.
   PIPE_HD extent elements() const { return rows * columns; }
 };
+
+/// Whether averages of rows and columns take the place of a tensor's moment.
+template <class Optimizer>
+PIPE_HD PIPE_INLINE bool is_factored([[maybe_unused]] updated_tensor const& t) {
+  if constexpr (detail::factored_optimizer<Optimizer>)
+    return t.is_factored;
+  else
+    return false;
+}
 
 /// The memory of a stage's whole tensors, as both passes see it.
 template <class Optimizer>
@@ -45,7 +56,9 @@ struct tensor_memory {
   float* states = nullptr;
   double* factors = nullptr;             ///< by tensor: from the first pass to the second
   step_outcome const* judged = nullptr;  ///< null: sound, factor 1
+  float* row_factors = nullptr;          ///< by tensor that is factored: of the rows' averages
 
+  /// The coefficients of a tensor in this step.
   PIPE_HD PIPE_INLINE coefficients with(updated_tensor const& t) const {
     return coefficients_at<Optimizer, coefficients const>(sets, t.coefficients);
   }
@@ -54,16 +67,43 @@ struct tensor_memory {
     return states + t.state + k * t.moment + (at - t.begin);
   }
 
+  /// The averages of a matrix that is factored.
+  PIPE_HD PIPE_INLINE float* row_average(updated_tensor const& t, extent row) const {
+    return states + t.state + row;
+  }
+  PIPE_HD PIPE_INLINE float* column_average(updated_tensor const& t, extent column) const {
+    return states + t.state + t.moment + column;
+  }
+  /// The product of averages that takes the place of the moment: of Count elements from `at` on,
+  /// perhaps of more than one row.
+  template <int Count>
+  PIPE_HD PIPE_INLINE void read_averages(int tensor, updated_tensor const& t, extent at,
+                                         float (&v)[Count]) const {
+    float const factor = row_factors[tensor];
+    extent row = (at - t.begin) / t.columns, column = at - t.begin - row * t.columns;
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      v[i] = *row_average(t, row) * factor * *column_average(t, column);
+      if (++column < t.columns) continue;
+      column = 0;
+      row += row + 1 < t.rows;
+    }
+  }
+
   /// f(parameter, scaled gradient, moments...) for Count elements from `at` on. Keeps: moments are
   /// written back.
   template <bool Keeps, int Count, class F>
-  PIPE_HD PIPE_INLINE void visit(updated_tensor const& t, extent at, float (&w)[Count],
+  PIPE_HD PIPE_INLINE void visit(int tensor, updated_tensor const& t, extent at, float (&w)[Count],
                                  F const& f) const {
     float g[Count], m[Count], v[Count];
     float const scale = factor_of(judged);
+    bool const has_moments = !is_factored<Optimizer>(t);
     load<Count>(weights + at, w);
     load<Count>(gradients + at, g);
-    if constexpr (moments > 0) load<Count>(moment(t, 0, at), m);
+    if constexpr (moments > 0)
+      if (has_moments) load<Count>(moment(t, 0, at), m);
+    if constexpr (detail::factored_optimizer<Optimizer>)
+      if (!has_moments) read_averages(tensor, t, at, m);
     if constexpr (moments > 1) load<Count>(moment(t, 1, at), v);
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
@@ -75,7 +115,8 @@ struct tensor_memory {
       else
         f(w[i], scaled, m[i], v[i]);
     }
-    if constexpr (Keeps && moments > 0) save<Count>(moment(t, 0, at), m);
+    if constexpr (Keeps && moments > 0)
+      if (has_moments) save<Count>(moment(t, 0, at), m);
     if constexpr (Keeps && moments > 1) save<Count>(moment(t, 1, at), v);
   }
 };
@@ -117,9 +158,9 @@ struct gather_tensors_kernel {
     block.part([&](int thread, state& mine) {
       clear(mine);
       for (int i = thread * each; i + each <= p.count; i += threads * each)
-        gather<each>(a, t, with, p.begin + i, mine);
+        gather<each>(a, p.group, t, with, p.begin + i, mine);
       int const rest = p.count % each;
-      if (thread < rest) gather<1>(a, t, with, p.begin + p.count - rest + thread, mine);
+      if (thread < rest) gather<1>(a, p.group, t, with, p.begin + p.count - rest + thread, mine);
     });
     add_all(block, [&](int s, double total) { a.sums[block.index() * sums + s] = total; });
     if (!is_last_block(block, a.tickets + p.group, unsigned(t.ranges), block.shared().is_last))
@@ -139,16 +180,20 @@ struct gather_tensors_kernel {
   }
 
  private:
+  /// Sums begin at 0.
   PIPE_HD PIPE_INLINE static void clear(state& mine) {
     PIPE_UNROLL
     for (int s = 0; s < sums; ++s) mine.sum[s] = 0;
   }
+  /// Adds the terms of Count elements to a thread's sums.
   template <int Count>
   PIPE_HD PIPE_INLINE static void gather(
-      arguments const& a, updated_tensor const& t,
+      arguments const& a, int tensor, updated_tensor const& t,
       typename tensor_memory<Optimizer>::coefficients const& with, extent at, state& mine) {
     float w[Count];
-    a.of.template visit<true>(t, at, w, [&](float x, float g, auto&... moments) {
+    a.of.template visit<true>(tensor, t, at, w, [&](float x, float g, auto&... moments) {
+      if constexpr (detail::factored_optimizer<Optimizer>)
+        if (t.is_factored) return Optimizer::gather_factored(with, x, g, mine.sum, moments...);
       Optimizer::gather(with, x, g, mine.sum, moments...);
     });
   }
@@ -165,6 +210,9 @@ struct gather_tensors_kernel {
 
 /// The second pass, for flat_kernel: moves the parameters, and renews their 16-bit copies, of type
 /// Copy if there are any.
+///
+/// law:  an outcome that is not sound leaves everything as it is
+/// cost: for LAMB 16 bytes per parameter, and 2 for a copy, which bound it
 template <class Optimizer, class Copy = void>
 struct move_tensors {
   tensor_memory<Optimizer> of;
@@ -180,9 +228,9 @@ struct move_tensors {
     float factor;
 
     template <int Count>
-    PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    PIPE_HD PIPE_INLINE void run(extent at, int tensor) const {
       float w[Count];
-      all.of.template visit<false>(of, at, w, [&](float& x, float g, auto... moments) {
+      all.of.template visit<false>(tensor, of, at, w, [&](float& x, float g, auto... moments) {
         x = Optimizer::move(with, factor, x, g, moments...);
       });
       save<Count>(all.of.weights + at, w);
@@ -198,7 +246,7 @@ struct move_tensors {
 /// append(flat_range) for the elements of a tensor that is number `index` of the list.
 template <class Append>
 void cut_tensor(updated_tensor& t, int index, extent ranges_before, Append append) {
-  t.moment = detail::moment_stride(t.elements());
+  t.moment = t.is_factored ? t.rows : detail::moment_stride(t.elements());
   t.first_range = ranges_before;
   t.ranges = flat_ranges::count_of(t.elements());
   cut_into_ranges(t.begin, t.elements(), index, append);

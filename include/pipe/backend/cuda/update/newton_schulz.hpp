@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Updates by a Newton-Schulz iteration (Muon): what comes before its products and behind them. A
+// step of a batch of matrices is two launches, and three for each iteration.
+//
+// A parameter with more columns than rows is turned when x is made, and again when the parameter
+// moves: a block has a tile of 64 x 64, which it turns in shared memory, so that all accesses of
+// global memory run along rows.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/update/spectral_products.hpp>
+
+namespace pp::cuda {
+
+/// A tile of x, in a block of 256 threads: shared memory turns it where the parameter lies.
+struct spectral_tile {
+  static constexpr int extent_of = spectral_matrix::tile, threads = 256;
+  float element[extent_of][extent_of + 1];
+
+  /// f(row, column) for the elements of a tile that are a thread's: neighbours for neighbouring
+  /// threads, so that they read and write whole rows.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void each(int thread, F f) {
+    for (int i = thread; i < extent_of * extent_of; i += threads) f(i / extent_of, i % extent_of);
+  }
+};
+
+/// The momentum of matrices, and x, which is not scaled yet; and the factor of each that scales it.
+///
+/// shape: gradients, momentum (rows, columns) of each matrix -> momentum, x (tall, wide), and one
+///        factor per matrix
+/// law:   squares are added in double: those of a tile as add_threads, then tiles by the last block
+///        of a matrix, threads every 256th, then as add_threads. An outcome that is not sound
+///        leaves everything as it is.
+/// work:  a block has a tile of x, and writes zeros where it is beyond the parameter
+/// cost:  reads gradients and momentum, writes momentum and x: 16 bytes per parameter, which bound
+///        it
+template <class Optimizer>
+struct average_matrices_kernel {
+  struct arguments {
+    flat_ranges tiles;  ///< begin: the tile's number in its matrix
+    spectral_memory<Optimizer> of;
+    double* sums = nullptr;       ///< by tile
+    unsigned* tickets = nullptr;  ///< by matrix
+  };
+  static constexpr int threads = spectral_tile::threads;
+  static extent blocks(arguments const& a) { return a.tiles.count(); }
+  struct state {
+    double sum;
+  };
+  struct shared {
+    spectral_tile tile;
+    double of_warp[threads / warp_size];
+    bool is_last;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (!is_sound(a.of.judged)) return;
+    constexpr int n = spectral_matrix::tile;
+    flat_range const p = a.tiles.at(block.index());
+    spectral_matrix const m = a.of.matrices[p.group];
+    auto const with = a.of.with(m);
+    float const scale = factor_of(a.of.judged);
+    int const tile_row = int(p.begin) / (m.wide / n) * n,
+              tile_column = int(p.begin) % (m.wide / n) * n;
+    // The tile's place in the parameter, where rows and columns are those of x turned if it lies.
+    int const row = m.lies() ? tile_column : tile_row, column = m.lies() ? tile_row : tile_column;
+    auto& tile = block.shared().tile;
+    block.phase([&](int thread, state& mine) {
+      mine.sum = 0;
+      spectral_tile::each(thread, [&](int r, int c) {
+        float x = 0;
+        if (row + r < m.rows && column + c < m.columns) {
+          extent const i = extent(row + r) * m.columns + column + c;
+          float* const momentum = a.of.states + m.state + i;
+          x = Optimizer::average(with, a.of.gradients[m.begin + i] * scale, *momentum);
+          mine.sum += double(x) * double(x);
+        }
+        tile.element[r][c] = x;
+      });
+    });
+    // Rows of x are columns of a parameter that lies.
+    block.part([&](int thread, state&) {
+      float* const to = a.of.workspace + m.x + extent(tile_row) * m.wide + tile_column;
+      bool const lies = m.lies();
+      spectral_tile::each(thread, [&](int r, int c) {
+        to[extent(r) * m.wide + c] = lies ? tile.element[c][r] : tile.element[r][c];
+      });
+    });
+    auto const sum_of = [](state& s) -> double& { return s.sum; };
+    add_threads(block, block.shared().of_warp, sum_of,
+                [&](double total) { a.sums[block.index()] = total; });
+    // The last block of the matrix has all sums before it.
+    unsigned const tiles = unsigned(m.tiles());
+    if (!is_last_block(block, a.tickets + p.group, tiles, block.shared().is_last)) return;
+    block.part([&](int thread, state& mine) {
+      mine.sum = 0;
+      for (unsigned i = unsigned(thread); i < tiles; i += threads)
+        mine.sum += a.sums[m.first_tile + i];
+    });
+    add_threads(block, block.shared().of_warp, sum_of,
+                [&](double total) { a.of.factors[p.group] = Optimizer::normaliser(with, total); });
+  }
+};
+
+/// The end of a step: parameters move along x, and their 16-bit copies, of type Copy if there are
+/// any, are renewed.
+///
+/// shape: x (tall, wide), parameters (rows, columns) of each matrix -> parameters, copies
+/// law:   an outcome that is not sound leaves everything as it is
+/// work:  a block has a tile of x
+/// cost:  one pass over x and the parameters, bound by bytes
+template <class Optimizer, class Copy = void>
+struct move_matrices_kernel {
+  struct arguments {
+    flat_ranges tiles;  ///< begin: the tile's number in its matrix
+    spectral_memory<Optimizer> of;
+    bool is_scaled = true;    ///< x is: there was an iteration
+    bool is_swapped = false;  ///< x is where `next` was
+    Copy* copy = nullptr;
+  };
+  static constexpr int threads = spectral_tile::threads;
+  static extent blocks(arguments const& a) { return a.tiles.count(); }
+  using state = nothing;
+  struct shared {
+    spectral_tile tile;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    if (!is_sound(a.of.judged)) return;
+    constexpr int n = spectral_matrix::tile;
+    flat_range const p = a.tiles.at(block.index());
+    spectral_matrix const m = a.of.matrices[p.group];
+    auto const with = a.of.with(m);
+    float const factor = a.is_scaled ? 1.0f : a.of.factors[p.group];
+    int const tile_row = int(p.begin) / (m.wide / n) * n,
+              tile_column = int(p.begin) % (m.wide / n) * n;
+    int const row = m.lies() ? tile_column : tile_row, column = m.lies() ? tile_row : tile_column;
+    auto& tile = block.shared().tile;
+    block.phase([&](int thread, state&) {
+      float const* const from =
+          a.of.workspace + (a.is_swapped ? m.next : m.x) + extent(tile_row) * m.wide + tile_column;
+      spectral_tile::each(thread,
+                          [&](int r, int c) { tile.element[r][c] = from[extent(r) * m.wide + c]; });
+    });
+    block.part([&](int thread, state&) {
+      bool const lies = m.lies();
+      spectral_tile::each(thread, [&](int r, int c) {
+        if (row + r >= m.rows || column + c >= m.columns) return;
+        extent const at = m.begin + extent(row + r) * m.columns + column + c;
+        float const x = factor * (lies ? tile.element[c][r] : tile.element[r][c]);
+        float const w = Optimizer::move(with, a.of.weights[at], x);
+        a.of.weights[at] = w;
+        if constexpr (!std::is_void_v<Copy>) a.copy[at] = Copy(w);
+      });
+    });
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The updates of matrices by a Newton-Schulz iteration on a GPU (Muon): batches of a stage's
+// matrices, the lists that the launches of each batch go through, made once, and the launches.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <pipe/backend/cuda/update/bookkeeping.hpp>
+#include <pipe/backend/cuda/update/newton_schulz.hpp>
+#include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/description.hpp>
+
+namespace pp::detail {
+
+/// The format of products that are no ops of compiled pipeline P.
+template <class P>
+constexpr cuda::product_format product_format_of() {
+  return !P::passes::has_copies &&
+                 cuda::product_of<cuda::source_of<P>>() == cuda::product_format::fp32
+             ? cuda::product_format::fp32
+             : cuda::product_format::tf32;
+}
+
+/// The updates of matrices in compiled pipeline P. Products have the precision of the pipeline's
+/// own, and tf32 where these are of 16-bit numbers.
+///
+/// law:   work is enqueued only; as many bytes of bookkeeping are taken as spectral_update_bytes
+///        and spectral_workspace_of_rank say
+/// needs: the executor and the optimizer outlive this object
+template <class P>
+class cuda_spectral_updates {
+  using optimizer = typename P::optimizer;
+  using value = typename P::value;
+  static constexpr cuda::product_format format = product_format_of<P>();
+  using average = cuda::average_matrices_kernel<optimizer>;
+  using inner = cuda::spectral_product_kernel<optimizer, format, false>;
+  using last = cuda::spectral_product_kernel<optimizer, format, true>;
+  using move =
+      cuda::move_matrices_kernel<optimizer, std::conditional_t<P::passes::has_copies, value, void>>;
+
+ public:
+  using kernels = cuda::kernel_list<average, inner, last, move>;
+
+  cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
+                        cuda::step_outcome const* judged)
+      : executor_(executor), d_(executor.description()), optimizer_(o), judged_(judged),
+        workspace_(std::size_t(d_.ranks)) {
+    for (int r = 0; r < d_.ranks; ++r)
+      workspace_[std::size_t(r)] = executor.kept<float>(
+          r, nullptr, cuda::spectral_workspace_of_rank<optimizer>(d_.chunk, d_.chunks, r));
+    int coefficients = 0;
+    for (int c = 0; c < d_.chunks; ++c) {
+      chunks_.push_back(batches_of(d_.chunk[c], coefficients));
+      coefficients += d_.chunk[c].update_count;
+    }
+  }
+
+  /// Enqueues the step on a chunk's matrices.
+  void update(int chunk) const {
+    chunk_description const& c = d_.chunk[chunk];
+    cudaStream_t const on = executor_.stream_of(c.rank);
+    int const steps = optimizer_.newton_schulz_steps;
+    for (batch const& b : chunks_[std::size_t(chunk)]) {
+      cuda::launch_body<average>({b.tiles, b.of, b.sums, b.tickets}, on);
+      // x and its successor change places, so a launch is told which is which.
+      for (int i = 0; i < steps; ++i) {
+        bool const is_first = i == 0, is_swapped = i % 2 == 1;
+        for (auto what : {cuda::spectral_product::square_x, cuda::spectral_product::polynomial})
+          cuda::launch_body<inner>({b.squares, b.of, what, is_first, is_swapped}, on);
+        cuda::launch_body<last>({b.tiles, b.of, cuda::spectral_product::next, is_first, is_swapped},
+                                on);
+      }
+      typename move::arguments moves{b.tiles, b.of, steps > 0, steps % 2 == 1, nullptr};
+      if constexpr (P::passes::has_copies)
+        moves.copy = reinterpret_cast<value*>(executor_.memory_of(c.rank) + c.copies);
+      cuda::launch_body<move>(moves, on);
+    }
+  }
+
+ private:
+  /// Matrices that are updated together. Lists are in device memory.
+  struct batch {
+    cuda::flat_ranges tiles, squares;
+    cuda::spectral_memory<optimizer> of;
+    double* sums = nullptr;
+    unsigned* tickets = nullptr;
+  };
+
+  /// Start of a region of a chunk, all of which are of floats.
+  float* floats(chunk_description const& c, long region) const {
+    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
+  }
+  /// The batches of a chunk, whose lists lie one behind the other.
+  std::vector<batch> batches_of(chunk_description const& c, int coefficients) {
+    std::vector<cuda::spectral_matrix> matrices;
+    std::vector<cuda::flat_range> tiles, squares;
+    // Where the tiles of each batch begin; one item more, the end.
+    struct ends {
+      long tiles, squares;
+    };
+    std::vector<ends> begin;
+    cuda::spectral_batches<optimizer> batches;
+    for (int i = 0; i < c.update_count; ++i) {
+      update_range const& u = c.updates[i];
+      if (!u.whole) continue;
+      long const rows = u.shape.rows, columns = u.shape.columns;
+      if (batches.next(rows, columns)) begin.push_back({long(tiles.size()), long(squares.size())});
+      auto m = cuda::spectral_matrix::of(
+          rows, columns, batches.used - cuda::spectral_matrix::workspace(rows, columns));
+      m.begin = u.begin, m.state = u.state;
+      m.first_tile = long(tiles.size()) - begin.back().tiles;
+      m.coefficients = coefficients + i;
+      cuda::list_tiles(
+          m, int(matrices.size()), [&](cuda::flat_range const& x) { tiles.push_back(x); },
+          [&](cuda::flat_range const& x) { squares.push_back(x); });
+      matrices.push_back(m);
+    }
+    if (matrices.empty()) return {};
+    begin.push_back({long(tiles.size()), long(squares.size())});
+    long const count = long(matrices.size());
+    cuda::spectral_memory<optimizer> of;
+    of.matrices = executor_.kept(c.rank, matrices.data(), count);
+    auto const* const all_tiles = executor_.kept(c.rank, tiles.data(), long(tiles.size()));
+    auto const* const all_squares = executor_.kept(c.rank, squares.data(), long(squares.size()));
+    auto* const sums = executor_.kept<double>(c.rank, nullptr, long(tiles.size()));
+    of.factors = executor_.kept<float>(c.rank, nullptr, count);
+    auto* const tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
+    of.sets = executor_.coefficients<unsigned char>();
+    of.weights = floats(c, c.values);
+    of.gradients = floats(c, c.gradients);
+    of.states = floats(c, c.state);
+    of.workspace = workspace_[std::size_t(c.rank)];
+    of.judged = judged_;
+    std::vector<batch> all;
+    for (std::size_t b = 0; b + 1 < begin.size(); ++b) {
+      ends const from = begin[b], to = begin[b + 1];
+      all.push_back({{all_tiles + from.tiles, to.tiles - from.tiles, 0},
+                     {all_squares + from.squares, to.squares - from.squares, 0},
+                     of,
+                     sums + from.tiles,
+                     tickets});
+    }
+    return all;
+  }
+
+  cuda_executor& executor_;
+  pipeline_description const& d_;
+  optimizer const& optimizer_;
+  cuda::step_outcome const* judged_;
+  std::vector<float*> workspace_;           // by rank
+  std::vector<std::vector<batch>> chunks_;  // by chunk
+};
+
+}  // namespace pp::detail
