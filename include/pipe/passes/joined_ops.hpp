@@ -7,6 +7,11 @@
 // recomputed of it is recomputed as a whole. The kernel or the call that computes the group may
 // round in between or not, as long as it always does the same.
 //
+// Why both conditions: a cut inside of the pair would round what it hands on, and the sum would
+// differ from that of the uncut model. A residual that is added to a value with other readers
+// would be added to the stored value, which is rounded, where a program has only that; an
+// activation may have other readers, since the call that computes it stores the sum besides.
+//
 // Joined to a matmul and its bias: the activation, or the residual that is added to it. To the
 // input gradient of a matmul: the derivative of the activation that made the input.
 #pragma once

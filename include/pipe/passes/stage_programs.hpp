@@ -77,6 +77,8 @@ struct stage_programs {
       for (int g = 0; g < C::groups; ++g) may[g] = Chains::rule.may_join(C::shapes[g], C::samples);
     return may;
   }();
+  /// The chains of the programs before anything is recomputed in front of them, and the groups that
+  /// are launched by themselves.
   static constexpr auto plain_chains = [](auto...) {
     // A chain has two launches or more.
     chain_memory<(Chains::any ? segments / 2 : 0)> found;

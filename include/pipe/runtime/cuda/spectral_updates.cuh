@@ -15,7 +15,7 @@
 
 namespace pp::detail {
 
-/// The format of products that are no ops of compiled pipeline P.
+/// The format of products that are no ops, such as an optimizer's, of compiled pipeline P.
 template <class P>
 constexpr cuda::product_format product_format_of() {
   return !P::passes::has_copies &&
@@ -44,6 +44,7 @@ class cuda_spectral_updates {
  public:
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
+  /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
   cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
                         cuda::step_outcome const* judged)
       : executor_(executor), d_(executor.description()), optimizer_(o), judged_(judged),
@@ -58,7 +59,8 @@ class cuda_spectral_updates {
     }
   }
 
-  /// Enqueues the step on a chunk's matrices.
+  /// Enqueues the step on a chunk's matrices: for each batch their momentum, the iterations of
+  /// three products each, and the move of the parameters.
   void update(int chunk) const {
     chunk_description const& c = d_.chunk[chunk];
     cudaStream_t const on = executor_.stream_of(c.rank);
@@ -83,8 +85,9 @@ class cuda_spectral_updates {
  private:
   /// Matrices that are updated together. Lists are in device memory.
   struct batch {
-    cuda::flat_ranges tiles, squares;
+    cuda::flat_ranges tiles, squares;  // of x, and of x^T x
     cuda::spectral_memory<optimizer> of;
+    // Squares of x by tile, and what the last block of a matrix adds them by.
     double* sums = nullptr;
     unsigned* tickets = nullptr;
   };
@@ -134,6 +137,7 @@ class cuda_spectral_updates {
     of.states = floats(c, c.state);
     of.workspace = workspace_[std::size_t(c.rank)];
     of.judged = judged_;
+    // Each batch has its own part of the lists of tiles; matrices keep their numbers.
     std::vector<batch> all;
     for (std::size_t b = 0; b + 1 < begin.size(); ++b) {
       ends const from = begin[b], to = begin[b + 1];

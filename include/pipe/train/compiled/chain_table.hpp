@@ -72,7 +72,7 @@ class chain_table {
  public:
   static constexpr view<chain_kernel> kernels{distinct.items.items, distinct.count};
   /// By kernel group, whether some launch of it is in no chain: only these need kernels of their
-  /// own.
+  /// own. What only chains run is not compiled a second time.
   static constexpr auto alone = [](auto...) {
     list<bool, Work::passes::groups> is;
     each_stage([&]<class Programs>() {

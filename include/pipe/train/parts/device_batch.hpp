@@ -24,6 +24,7 @@ namespace pp::detail {
 /// elements in device memory is one error: see values_for.
 template <class T, template <class...> class Wrong, class Item, bool Reports>
 struct device_values_for : device_span<T> {
+  /// From a list in device memory, such as a thrust::device_vector, or from an address and a size.
   constexpr device_values_for() = default;
   template <device_list List>
   constexpr device_values_for(List&& list) : device_span<T>(span_of(list)) {}
@@ -139,14 +140,17 @@ class device_checks {
   long labels_counted() const { return found_[of_labels_].counted; }
 
  private:
+  /// The kinds of checks, which differ in the message.
   enum class check : unsigned char { ids, target, weight };
 
+  /// Notes one array; all of them are looked at in one launch.
   template <class T>
   void add(check kind, char const* what, device_span<T const>, value_check const& c) {
     kind_[count_] = kind;
     what_[count_] = what;
     of_[count_++] = c;
   }
+  /// Throws data_error for the value that check i has found. It is downloaded for the message.
   template <class Engine>
   [[noreturn, gnu::cold]] void reject(Engine& engine, int i) {
     value_check const& c = of_[i];

@@ -21,6 +21,8 @@ using encode_tiled = int (*)(void* map, int type, std::uint32_t rank, void* base
                              std::uint32_t const* box, std::uint32_t const* element_strides,
                              int interleave, int swizzle, int l2_promotion, int fill);
 
+/// The driver's function, by name: no program has to link the driver.
+///
 /// throws: pp::error if the driver has no such function
 inline encode_tiled find_encode_tiled() {
   void* found = nullptr;
@@ -40,6 +42,10 @@ inline encode_tiled find_encode_tiled() {
 
 }  // namespace driver
 
+/// A map as TMA reads it, from a kernel's parameters. The numbers of types and of the promotion of
+/// reads to 128 bytes in the level-2 cache are those of <cuda.h>, which is not included.
+///
+/// shape: rows x columns of 16-bit numbers, `pitch` bytes from a row to the next
 /// throws: pp::error if the driver refuses the map
 inline encoded_map encode(tensor_map const& m) {
   static driver::encode_tiled const encode_tiled = driver::find_encode_tiled();

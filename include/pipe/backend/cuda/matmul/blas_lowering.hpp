@@ -26,6 +26,7 @@ struct rest_source : P {
   }
 };
 
+/// The kernels before the call: the rows that a prologue makes, if there is one.
 template <class P, int G>
 constexpr auto before_blas() {
   if constexpr (contraction<P, G>::makes_left)
@@ -33,6 +34,7 @@ constexpr auto before_blas() {
   else
     return kernel_list<>{};
 }
+/// The kernels after the call: the gradient of a bias, or the steps that the call has left.
 template <class P, int G, bool TakesActivation>
 constexpr auto after_blas() {
   using product = contraction<P, G>;

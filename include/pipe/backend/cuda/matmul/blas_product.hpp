@@ -12,6 +12,9 @@
 //      both are rounded, once, as our own kernels do; a residual, and the activations that
 //      libraries have, are taken where they are one with the product (passes/joined_ops.hpp). So
 //      no bit depends on whether a value inside the group is read elsewhere.
+// note: a call that computes GELU always stores the sums before it, whether or not backward reads
+//       them in this program: another epilogue could have another algorithm, and other bits.
+//       What the library's tanh differs from ours by is not documented; tests allow a rounding.
 // note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
 //       does, so that a step can be rejected.
 #pragma once

@@ -61,7 +61,8 @@ struct narrow_weight_sums {
     }
   }
 
-  /// The sums are complete: those of a split, or all.
+  /// The sums are complete: those of a split, or all. They go where the tiles of the product's own
+  /// kernel would have taken them, so that both make the same bits.
   template <class Block, class Sums, class ColumnSums>
   PIPE_HD PIPE_INLINE static void take(Block& block, arguments const& a, Sums to,
                                        ColumnSums columns_of) {

@@ -41,6 +41,8 @@ struct sum_tree {
 };
 
 /// The division of R rows among blocks: chunks of `turns` rows for each team.
+///
+/// law: depends on the shape alone, never on the GPU: so does the order of every sum
 struct row_chunks {
   extent turns, rows, count;
   static constexpr row_chunks of(extent rows, int teams) {
@@ -54,6 +56,8 @@ struct row_chunks {
 };
 
 /// What a thread keeps of the gradient of a norm's input, of group G of P; nothing without it, -1.
+///
+/// z: second operands of the steps behind the norm, on their way before the row's reduction
 template <class P, int G>
 struct norm_input_gradient {
   using kernel = norm_gradient_kernel<P, G>;
@@ -121,6 +125,8 @@ struct norm_rows {
     for (int turn = 0; turn < chunks.turns; ++turn) {
       extent const first = block.index() * chunks.rows + extent(turn) * team::teams;
       if (first >= rows) break;
+      // Two rooms, used in turn: a warp may begin the next reduction while others read the last
+      // one.
       if constexpr (makes_input)
         both(block, g, first, turn % 2);
       else
@@ -211,6 +217,7 @@ struct norm_rows {
       else
         keep(s, k, column, v);
     };
+    // A single team's sums are complete in its threads.
     if constexpr (team::teams == 1) {
       block.part([&](int thread, state& mine) {
         for_totals(thread,
@@ -244,6 +251,7 @@ struct norm_rows {
         }
       });
     }
+    // The last block of a group adds its parts, and the last of all groups adds those of groups.
     if constexpr (chunks.count > 1) {
       extent const group = block.index() / tree.near, begin = group * tree.near,
                    end = begin + tree.near < tree.parts ? begin + tree.near : extent(tree.parts);
@@ -339,6 +347,8 @@ struct norm_sums_kernel : norm_rows<P, G, -1> {
 };
 
 /// The operands of both groups of a norm's gradients.
+///
+/// units: the same launch's data but for slots, which follow the groups' descriptions
 struct norm_arguments {
   arguments sums, input;
 };
