@@ -14,6 +14,8 @@ namespace {
 struct Deep : Model<Input<17>, Linear<32>, GELU, Dropout<1, 10>, Linear<48, NoBias>, SiLU,
                     Linear<24>, Tanh, Dropout<1, 4>, Linear<33>, ReLU, Linear<10>, Linear<9>, MSE> {
 };
+/// Tiles that are full, several of them in a block.
+struct Full : Model<Input<16, 32>, Linear<64>, GELU, Linear<32>, MSE> {};
 struct Two : Model<Input<3, 20>, Linear<24>, ReLU, Linear<6>, MSE> {};
 
 template <class M, int Samples, class... More>
@@ -81,6 +83,10 @@ TEST_CASE("recomputing chains give the bits of their launches", "[cuda]") {
   using two = Trained<Two, 90>;
   narrow::are_their_launches<narrow::source<two, float, product_format::fp32>, programs<two>,
                              program::backward, 1>();
+  using full = Trained<Full, 128>;
+  using of_full = narrow::source<full, bf16, product_format::bf16>;
+  narrow::are_their_launches<of_full, programs<full, bf16>, program::forward, 1>();
+  narrow::are_their_launches<of_full, programs<full, bf16>, program::backward, 1>(true);
   using stages = Trained<Deep, 70, Stages<2>>;
   narrow::are_their_launches<narrow::source<stages, bf16, product_format::bf16>,
                              programs<stages, bf16, 1>, program::backward, 1>();
