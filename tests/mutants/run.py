@@ -42,6 +42,7 @@ EQUIVALENT = {
     ("sum_squares_kernel", "barrier"): (1, LAST),
     ("contraction_tiles", "barrier"): (2, FIRST_STAGES),
     ("contraction_tiles", "shared"): (8, BEHIND),
+    ("wgmma_tiles", "barrier"): (2, LAST),  # of a block's only tile
 }
 
 
