@@ -5,7 +5,10 @@
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/block/launch.cuh>
+
+#ifdef __CUDACC__  // where a test takes the place of nvcc, kernels with roles have one of their own
 #include <pipe/backend/cuda/hopper/launch_roles.cuh>
+#endif
 
 namespace pp::cuda {
 

@@ -131,6 +131,8 @@ class cuda_launches {
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (IsLaunched) prepare_group<G>();
   }
+  /// The kernels of group G, and of a library if one takes it. What a library takes depends on its
+  /// version and the device, so our own kernels are always there.
   template <int G>
   void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();

@@ -174,7 +174,8 @@ class device_checks {
   int count_ = 0, of_labels_ = 0;
 };
 
-/// Throws data_error unless a device can read an array.
+/// Throws data_error unless a device can read an array: an address of the host's memory would end
+/// the process, or worse, in the first kernel that reads it.
 template <class Engine, class T>
 void check_readable(Engine& engine, batch_part of, device_span<T> values) {
   if (!engine.device_data().is_readable(values.data()))

@@ -265,7 +265,8 @@ struct narrow_gradients {
         [](state& mine) { return mine.kept.weights + first_sum<W>; },
         [](state& mine) { return mine.kept.columns + first_column<W>; });
   }
-  /// The sums of all weights are complete.
+  /// The sums of all weights are complete: after the last tile, once for each launch of the chain
+  /// that makes a weight's gradient.
   template <class Block, class Arguments, int... I>
   PIPE_HD PIPE_INLINE static void take_weights(Block& block, Arguments const& a,
                                                std::integer_sequence<int, I...>) {
