@@ -14,6 +14,7 @@
 #include <pipe/backend/cuda/matmul/cublaslt.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/runtime/cuda/attention_calls.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/autotune.cuh>
@@ -83,8 +84,9 @@ class cuda_launches {
   cuda_group const* groups() const { return groups_.items; }
 
   /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available,
-  /// and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no library.
-  std::string text() const { return products_text() + sorts_text(); }
+  /// then the same of attentions, and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no
+  /// library.
+  std::string text() const { return products_text() + attentions_.text() + sorts_text(); }
 
  private:
   using source = cuda::source_of<P>;
@@ -155,6 +157,7 @@ class cuda_launches {
       made_.push_back(std::move(made));
       ++by_cublaslt_;
     }
+    attentions_.template decide<source, G>(groups_[G]);
     if constexpr (cuda::is_for_library_sort<source, G, typename P::row_sort>()) decide_sort<G>();
   }
 
@@ -180,6 +183,7 @@ class cuda_launches {
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
+  attention_calls<typename P::attention_library> attentions_;
   /// The same of sorts and the library that an option names.
   int sorts_ = 0, by_library_ = 0;
 };
