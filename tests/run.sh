@@ -34,4 +34,6 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
 
 echo "building the tests in build/tests"
 build tests "${targets[@]}"
+! grep -q '^PIPE_HAS_CUDNN:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
+  echo "left out: attention by cuDNN: it needs its headers 9.21 or newer (PyPI's nvidia-cudnn-cu13; cmake -DPIPE_CUDNN_HEADERS=FOLDER)"
 ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"

@@ -2,6 +2,8 @@
 //
 // Causal attention over 2048 positions, forward and backward: TFLOP/s of the products below the
 // diagonal, as the papers count them.
+#include <pipe/cudnn_attention.cuh>
+
 #include "group.cuh"
 
 using namespace pp;
@@ -41,6 +43,23 @@ struct of_samples : bench::alone<T, Described> {
   static constexpr int samples = ::samples;
 };
 
+/// The same by cuDNN, where it can.
+template <class P>
+void measure_cudnn(std::initializer_list<void*> slots, double ours, std::string const& name) {
+  detail::attention_calls<cuda::cudnn_attention> calls;
+  detail::cuda_group call;
+  calls.decide<P, 0>(call);
+  if (call.made == nullptr) {
+    std::printf("%s%s\n", name.c_str(), calls.text().c_str());
+    return;
+  }
+  cuda::device_buffer const workspace(cuda::attention_workspace_of<P, 0, cuda::cudnn_attention>());
+  cuda::arguments a;
+  a.workspace = workspace.data();
+  double const theirs = bench::microseconds([&](cudaStream_t on) { call(a, slots.begin(), on); });
+  bench::figure("attention_cudnn_over_ours_" + name, theirs / ours);
+}
+
 template <class T, int HeadSize>
 void measure() {
   constexpr int heads = width / HeadSize;
@@ -55,6 +74,7 @@ void measure() {
   double const ahead = bench::microseconds_of_group<of_samples<T, forward<heads>>>(slots);
   std::string const name = "d" + std::to_string(HeadSize) + "_" + bench::name_of<T>();
   bench::figure("attention_forward_tflops_" + name, products / ahead, 0);
+  measure_cudnn<of_samples<T, forward<heads>>>(slots, ahead, name);
   double const back = bench::microseconds_of_group<of_samples<T, backward<heads>>>(slots);
   bench::figure("attention_backward_tflops_" + name, 2.5 * products / back, 0);
 }

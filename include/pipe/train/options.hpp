@@ -9,6 +9,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/train/options/family.hpp>
+#include <pipe/train/options/attentions.hpp>
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/backend.hpp>
 #include <pipe/train/options/graphs.hpp>
@@ -38,8 +39,8 @@ using option_families =
            option_family::schedule, option_family::partition, option_family::recompute,
            option_family::precision, option_family::optimizer, option_family::averaging,
            option_family::prefetching, option_family::threads, option_family::products,
-           option_family::sorts, option_family::graphs, option_family::backend,
-           option_family::transport, option_family::memory_limit>;
+           option_family::sorts, option_family::attentions, option_family::graphs,
+           option_family::backend, option_family::transport, option_family::memory_limit>;
 
 }  // namespace detail
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <pipe/backend/cuda/attention/attention.hpp>
+#include <pipe/backend/cuda/attention/attention_call.hpp>
 #include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
@@ -85,9 +86,11 @@ constexpr long workspace_bytes() {
   return
       []<int... G, int... C>(std::integer_sequence<int, G...>, std::integer_sequence<int, C...>) {
         long most = 0;
-        for (long const needed : {0L, workspace_of<source_of<P>, G, P::products>()...,
-                                  sort_workspace_of<source_of<P>, G, typename P::row_sort>()...,
-                                  chain_kernels<P, C>::workspace_bytes...})
+        for (long const needed :
+             {0L, workspace_of<source_of<P>, G, P::products>()...,
+              sort_workspace_of<source_of<P>, G, typename P::row_sort>()...,
+              attention_workspace_of<source_of<P>, G, typename P::attention_library>()...,
+              chain_kernels<P, C>::workspace_bytes...})
           if (needed > most) most = needed;
         return detail::align_up(most);
       }(std::make_integer_sequence<int, P::groups>{},

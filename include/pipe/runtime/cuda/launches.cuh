@@ -14,6 +14,7 @@
 #include <pipe/backend/cuda/matmul/cublaslt.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/runtime/cuda/attention_calls.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/autotune.cuh>
@@ -28,7 +29,7 @@ inline arguments with_slots(arguments a, void* const* slots, int count) {
   return a;
 }
 /// cuda_group::launch by the library's kernels.
-template <class P, int G, class Kernels>
+template <class P, int G, class Kernels = lowered<P, G>>
 void launch_group(void const*, arguments const& a, void* const* slots, cudaStream_t stream) {
   launch_kernels(Kernels{}, with_slots(a, slots, group_of<P, G>::value.slots), stream);
 }
@@ -83,8 +84,9 @@ class cuda_launches {
   cuda_group const* groups() const { return groups_.items; }
 
   /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available,
-  /// and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no library.
-  std::string text() const { return products_text() + sorts_text(); }
+  /// then the same of attentions, and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no
+  /// library.
+  std::string text() const { return products_text() + attentions_.text() + sorts_text(); }
 
  private:
   using source = cuda::source_of<P>;
@@ -137,9 +139,10 @@ class cuda_launches {
   void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     using kernels = decltype(cuda::kernels_under<source, G, P::products>());
-    static_assert(policy == product_policy::wgmma
-                      ? cuda::most_shared_bytes(kernels{}) <= cuda::wgmma_shared_bytes
-                      : cuda::fit_every_device(kernels{}));
+    if constexpr (policy == product_policy::wgmma)
+      static_assert(cuda::most_shared_bytes(kernels{}) <= cuda::wgmma_shared_bytes);
+    else
+      static_assert(cuda::fit_every_device(kernels{}));
     cuda::prepare_kernels(kernels{});
     groups_[G] = {&cuda::launch_group<source, G, kernels>, nullptr, cuda::count_of(kernels{})};
     if constexpr (may_call_cublaslt(policy)) {
@@ -150,6 +153,7 @@ class cuda_launches {
                     cuda::blas_activation::none)
         use_cublaslt<G, false>();
     }
+    attentions_.template decide<source, G>(groups_[G]);
     if constexpr (cuda::is_for_library_sort<source, G, typename P::row_sort>()) decide_sort<G>();
   }
 
@@ -198,6 +202,7 @@ class cuda_launches {
   std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
   /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
+  attention_calls<typename P::attention_library> attentions_;
   /// The same of sorts and the library that an option names.
   int sorts_ = 0, by_library_ = 0;
 };

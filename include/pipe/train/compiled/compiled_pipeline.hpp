@@ -46,6 +46,7 @@ struct compiled_pipeline {
   using transport = typename option<option_family::transport>::transport;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
+  using attention_library = typename option<option_family::attentions>::attention_library;
   using graphs = option<option_family::graphs>;
   using model = M;
   using leaves = typename M::leaves;

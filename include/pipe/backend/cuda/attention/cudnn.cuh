@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Attention by cuDNN, through its graph interface: one operation, whose scores go through a mask of
+// their own if it is causal. The library is opened when a program asks for it, so that no program
+// has to link it; where it is not, or where <cudnn_graph.h> was not when the program was compiled,
+// everything runs by our own kernels.
+//
+// An attention's plan is made once, of the first choice of the library's heuristics: the same on
+// every run of one version of the library on one kind of GPU, and so are the bits. Its one output
+// beside the result is what our own gradient reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipe/backend/cuda/attention/attention_call.hpp>
+#include <pipe/backend/cuda/block/check.cuh>
+
+#if defined(__CUDACC__) && __has_include(<cudnn_graph.h>)
+#include <cudnn_graph.h>
+#endif
+
+#if defined(CUDNN_VERSION) && CUDNN_VERSION >= 92100
+
+#include <dlfcn.h>
+
+namespace pp::cuda {
+
+/// The functions of the library that are used.
+class cudnn {
+ public:
+  /// Opened by the first call.
+  static cudnn const& library() {
+    static cudnn const one;
+    return one;
+  }
+  /// Why the library cannot be used; empty if it can.
+  std::string const& missing() const { return missing_; }
+
+  /// Throws pp::error, "cuDNN, `what`: reason", if a call failed.
+  void check(cudnnStatus_t status, char const* what) const {
+    if (status != CUDNN_STATUS_SUCCESS)
+      detail::throw_error<error>({"cuDNN, ", what, ": ", text_of(status)});
+  }
+
+  decltype(cudnnGetVersion)* version = nullptr;
+  decltype(cudnnCreate)* create = nullptr;
+  decltype(cudnnDestroy)* destroy = nullptr;
+  decltype(cudnnSetStream)* set_stream = nullptr;
+  decltype(cudnnGetErrorString)* text_of = nullptr;
+  decltype(cudnnBackendCreateDescriptor)* create_descriptor = nullptr;
+  decltype(cudnnBackendDestroyDescriptor)* destroy_descriptor = nullptr;
+  decltype(cudnnBackendSetAttribute)* set_attribute = nullptr;
+  decltype(cudnnBackendGetAttribute)* read_attribute = nullptr;
+  decltype(cudnnBackendFinalize)* finalize = nullptr;
+  decltype(cudnnBackendExecute)* execute = nullptr;
+
+ private:
+  /// It stays open until the program ends.
+  cudnn() {
+    void* const opened = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    if (opened == nullptr) {
+      missing_ = dlerror();
+      return;
+    }
+    auto const find = [&]<class F>(F*& f, char const* name) {
+      f = reinterpret_cast<F*>(dlsym(opened, name));
+      if (f == nullptr && missing_.empty()) missing_ = std::string("no ") + name + " in libcudnn";
+    };
+    find(version, "cudnnGetVersion");
+    find(create, "cudnnCreate");
+    find(destroy, "cudnnDestroy");
+    find(set_stream, "cudnnSetStream");
+    find(text_of, "cudnnGetErrorString");
+    find(create_descriptor, "cudnnBackendCreateDescriptor");
+    find(destroy_descriptor, "cudnnBackendDestroyDescriptor");
+    find(set_attribute, "cudnnBackendSetAttribute");
+    find(read_attribute, "cudnnBackendGetAttribute");
+    find(finalize, "cudnnBackendFinalize");
+    find(execute, "cudnnBackendExecute");
+    if (missing_.empty() && version() < 92100)
+      missing_ = "libcudnn is of version " + std::to_string(version()) + ", and 92100 is needed";
+  }
+  std::string missing_;
+};
+
+/// A descriptor of the graph interface, described attribute by attribute.
+class cudnn_descriptor {
+ public:
+  /// throws: pp::error if the library has no such descriptor
+  explicit cudnn_descriptor(cudnnBackendDescriptorType_t type)
+      : made_(nullptr, cudnn::library().destroy_descriptor) {
+    cudnnBackendDescriptor_t made = nullptr;
+    check(cudnn::library().create_descriptor(type, &made), "a descriptor");
+    made_.reset(made);
+  }
+  operator cudnnBackendDescriptor_t() const { return made_.get(); }
+
+  template <class T>
+  cudnn_descriptor& set(cudnnBackendAttributeName_t which, cudnnBackendAttributeType_t type,
+                        std::initializer_list<T> values) {
+    check(cudnn::library().set_attribute(made_.get(), which, type, std::int64_t(values.size()),
+                                         values.begin()),
+          "an attribute");
+    return *this;
+  }
+  cudnn_descriptor& set(cudnnBackendAttributeName_t which, cudnn_descriptor const& other) {
+    return set<cudnnBackendDescriptor_t>(which, CUDNN_TYPE_BACKEND_DESCRIPTOR, {other});
+  }
+  cudnn_descriptor& number(cudnnBackendAttributeName_t which, std::int64_t value) {
+    return set(which, CUDNN_TYPE_INT64, {value});
+  }
+  cudnn_descriptor finish() && {
+    check(cudnn::library().finalize(made_.get()), "a description");
+    return std::move(*this);
+  }
+
+ private:
+  static void check(cudnnStatus_t status, char const* what) {
+    cudnn::library().check(status, what);
+  }
+  std::unique_ptr<void, decltype(cudnnBackendDestroyDescriptor)*> made_;
+};
+
+/// An attention that is ready to be enqueued.
+class cudnn_attention {
+ public:
+  static constexpr char const* name = "cuDNN";
+  static std::string const& missing() { return cudnn::library().missing(); }
+
+  /// One per engine. The library's own state, shared by all streams.
+  class session {
+   public:
+    session() {
+      cudnnHandle_t made = nullptr;
+      cudnn const& dnn = cudnn::library();
+      dnn.check(dnn.create(&made), "a handle");
+      handle_ = {made, dnn.destroy};
+    }
+    operator cudnnHandle_t() const { return handle_.get(); }
+
+   private:
+    std::unique_ptr<cudnnContext, decltype(cudnnDestroy)*> handle_{nullptr, nullptr};
+  };
+
+  /// Null if the library cannot do this one within `attention_bytes` of workspace, in an order of
+  /// additions that is the same in every run.
+  static std::unique_ptr<cudnn_attention> make(session const& of, attention_call const& c) {
+    std::unique_ptr<cudnn_attention> made(new cudnn_attention(of, c));
+    try {
+      made->find_plan();
+    } catch (error const&) {  // whatever it does not accept is ours
+      return nullptr;
+    }
+    return made->plan_ == nullptr ? nullptr : std::move(made);
+  }
+
+  /// On one host thread at a time: the stream is a part of the session.
+  void enqueue(arguments const& a, cudaStream_t stream) const {
+    auto const at = [&](attention_operand const& o) {
+      return static_cast<void*>(static_cast<char*>(a.slot[o.slot]) + 2 * o.first);
+    };
+    float scale = call_.scale, nothing = -__builtin_huge_valf();
+    std::vector<std::int64_t> ids{query, key, value, result, factor};
+    std::vector<void*> where{at(call_.query), at(call_.key), at(call_.value), at(call_.result),
+                             &scale};
+    if (call_.logarithms >= 0) ids.push_back(logarithms), where.push_back(a.slot[call_.logarithms]);
+    if (call_.is_causal) ids.push_back(unseen), where.push_back(&nothing);
+    auto begin = reinterpret_cast<std::uintptr_t>(a.workspace);
+    if (call_.has_lengths) {
+      auto* const lengths = static_cast<int*>(a.workspace);
+      ids.push_back(query_lengths), where.push_back(lengths);
+      ids.push_back(key_lengths), where.push_back(lengths + call_.samples);
+      begin += 3 * std::size_t(call_.samples) * sizeof(int);
+    }
+    void* const workspace = reinterpret_cast<void*>((begin + attention_alignment - 1) /
+                                                    attention_alignment * attention_alignment);
+    cudnn_descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    dnn_.check(dnn_.set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                                  std::int64_t(ids.size()), ids.data()),
+               "operands");
+    dnn_.check(dnn_.set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                                  std::int64_t(where.size()), where.data()),
+               "operands");
+    pack.set<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, {workspace});
+    cudnn_descriptor const operands = std::move(pack).finish();
+    dnn_.check(dnn_.set_stream(handle_, stream), "a stream");
+    dnn_.check(dnn_.execute(handle_, *plan_, operands), "an attention");
+  }
+
+ private:
+  /// Of tensors: those of one call, and what a mask makes of the scores.
+  enum id : std::int64_t {
+    query = 1,
+    key,
+    value,
+    result,
+    logarithms,
+    factor,
+    query_lengths,
+    key_lengths,
+    scores,
+    seen_scores,
+    unseen
+  };
+  using shape = std::initializer_list<std::int64_t>;
+
+  /// A finished description, which lives as long as what is made of it.
+  cudnn_descriptor const& keep(cudnn_descriptor d) {
+    return kept_.emplace_back(std::move(d).finish());
+  }
+
+  cudnn_attention(cudnnHandle_t handle, attention_call const& c) : call_(c), handle_(handle) {}
+
+  static cudnn_descriptor tensor(std::int64_t id, cudnnDataType_t type, shape extents,
+                                 shape strides, int alignment) {
+    cudnn_descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    d.number(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+        .set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, {type})
+        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, extents)
+        .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides)
+        .number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
+    return d;
+  }
+  /// Heads of an operand: (B, H, T, d).
+  cudnn_descriptor const& heads(std::int64_t id, attention_operand const& o, int count,
+                                std::int64_t positions) {
+    return keep(tensor(id, call_.format == dtype::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF,
+                       {call_.samples, count, positions, call_.head_size},
+                       {positions * o.stride, call_.head_size, o.stride, 1}, 16));
+  }
+  /// A number that the host has.
+  cudnn_descriptor const& number(std::int64_t id) {
+    cudnn_descriptor d = tensor(id, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1}, 4);
+    d.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, {true});
+    return keep(std::move(d));
+  }
+  /// A number for each sample.
+  cudnn_descriptor const& lengths(std::int64_t id) {
+    return keep(tensor(id, CUDNN_DATA_INT32, {call_.samples, 1, 1, 1}, {1, 1, 1, 1}, 4));
+  }
+  /// Scores are in no memory.
+  cudnn_descriptor const& scores_of(std::int64_t id) {
+    std::int64_t const keys = call_.keys, all = keys * call_.queries;
+    cudnn_descriptor d =
+        tensor(id, CUDNN_DATA_FLOAT, {call_.samples, call_.heads, call_.queries, keys},
+               {all * call_.heads, all, keys, 1}, 16);
+    d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, {true});
+    return keep(std::move(d));
+  }
+
+  void find_plan() {
+    attention_call const& c = call_;
+    cudnn_descriptor attention(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
+    attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, heads(query, c.query, c.heads, c.queries))
+        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, heads(key, c.key, c.key_heads, c.keys))
+        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, heads(value, c.value, c.key_heads, c.keys))
+        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, heads(result, c.result, c.heads, c.queries))
+        .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, number(factor));
+    if (c.logarithms >= 0)
+      attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC,
+                    keep(tensor(logarithms, CUDNN_DATA_FLOAT, {c.samples, c.heads, c.queries, 1},
+                                {std::int64_t(c.queries) * c.heads, 1, c.heads, 1}, 4)));
+    if (c.has_lengths)
+      attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_QDESC, lengths(query_lengths))
+          .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SEQ_LEN_KVDESC, lengths(key_lengths));
+    if (c.is_causal)
+      attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH, mask())
+          .number(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_INPUT_UID, scores)
+          .number(CUDNN_ATTR_OPERATION_SDPA_FWD_SUBGRAPH_OUTPUT_UID, seen_scores);
+    cudnn_descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, keep(std::move(attention)))
+        .set<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {handle_});
+    choose(keep(std::move(graph)));
+  }
+
+  /// A graph of one operation: the scores of keys behind a query become minus infinity.
+  cudnn_descriptor const& mask() {
+    cudnn_descriptor band(CUDNN_BACKEND_OPERATION_DIAGONAL_BAND_MASK_DESCRIPTOR);
+    band.set(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_XDESC, scores_of(scores))
+        .set(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_BDESC, number(unseen))
+        .set(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_YDESC, scores_of(seen_scores))
+        .set(CUDNN_ATTR_OPERATION_DIAGONAL_BAND_MASK_COMPARISON_MODE, CUDNN_TYPE_POINTWISE_MODE,
+             {CUDNN_POINTWISE_CMP_GE});
+    cudnn_descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, keep(std::move(band)));
+    return keep(std::move(graph));
+  }
+
+  /// The first of the library's choices that fits and says that it is deterministic.
+  void choose(cudnn_descriptor const& graph) {
+    cudnn_descriptor asked(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    asked.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, {CUDNN_HEUR_MODE_A});
+    cudnn_descriptor const& choices = keep(std::move(asked));
+    std::int64_t count = 0;
+    dnn_.check(dnn_.read_attribute(choices, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+               "choices");
+    std::vector<cudnn_descriptor const*> configurations;
+    std::vector<cudnnBackendDescriptor_t> to;
+    for (std::int64_t i = 0; i < count; ++i)
+      to.push_back(
+          *configurations.emplace_back(&kept_.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)));
+    dnn_.check(dnn_.read_attribute(choices, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count, to.data()),
+               "choices");
+    for (std::int64_t i = 0; i < count && plan_ == nullptr; ++i) {
+      cudnn_descriptor const& choice = *configurations[std::size_t(i)];
+      if (!is_deterministic(choice)) continue;
+      try {
+        cudnn_descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+        plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, choice)
+            .set<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, {handle_});
+        cudnn_descriptor const& made = keep(std::move(plan));
+        if (workspace_of(made) <= attention_bytes) plan_ = &made;
+      } catch (error const&) {  // the next
+      }
+    }
+  }
+  bool is_deterministic(cudnn_descriptor const& choice) const {
+    cudnn_descriptor const engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t to = engine;
+    std::int64_t count = 0;
+    dnn_.check(dnn_.read_attribute(choice, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &to),
+               "an engine");
+    cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    dnn_.check(
+        dnn_.read_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                            CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes),
+        "what an engine is");
+    for (std::int64_t i = 0; i < count; ++i)
+      if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
+    return true;
+  }
+  std::int64_t workspace_of(cudnn_descriptor const& plan) const {
+    std::int64_t bytes = 0, count = 0;
+    dnn_.check(dnn_.read_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                   1, &count, &bytes),
+               "a workspace");
+    return bytes;
+  }
+
+  attention_call call_;
+  cudnn const& dnn_ = cudnn::library();
+  cudnnHandle_t handle_;
+  std::deque<cudnn_descriptor> kept_;
+  cudnn_descriptor const* plan_ = nullptr;  // one of them
+};
+
+}  // namespace pp::cuda
+
+#else
+
+namespace pp::cuda {
+
+struct cudnn_attention {
+  static constexpr char const* name = "cuDNN";
+  static std::string missing() { return "compiled without cudnn_graph.h of cuDNN 9.21 or newer"; }
+  struct session {};
+  static std::unique_ptr<cudnn_attention> make(session const&, attention_call const&) {
+    return nullptr;
+  }
+  void enqueue(arguments const&, cudaStream_t) const {}
+};
+
+}  // namespace pp::cuda
+
+#endif
