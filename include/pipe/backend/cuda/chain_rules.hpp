@@ -37,6 +37,7 @@ struct chain_rules {
   constexpr int handed(detail::group const& g) const {
     return detail::is_contraction(g.anchor) ? narrow.handed(g) : -1;
   }
+  /// A norm's gradients are all stored, and recompute nothing: only narrow layers hand values on.
   constexpr bool is_optional(detail::group const& g, int slot) const {
     return detail::is_contraction(g.anchor) && narrow.is_optional(g, slot);
   }

@@ -121,6 +121,7 @@ class cuda_spectral_updates {
           [&](cuda::flat_range const& x) { squares.push_back(x); });
       matrices.push_back(m);
     }
+    // A stage may have no matrix at all: biases and scales are updated by element.
     if (matrices.empty()) return {};
     begin.push_back({long(tiles.size()), long(squares.size())});
     long const count = long(matrices.size());

@@ -56,7 +56,8 @@ class cuda_whole_updates<P, true> {
     }
   }
 
-  /// Enqueues the step on a chunk's whole tensors.
+  /// Enqueues the step on a chunk's whole tensors. An optimizer that keeps averages of rows and
+  /// columns has two launches more, before the two that all have.
   void update(int chunk) const {
     chunk_description const& c = d_.chunk[chunk];
     lists const& l = lists_[std::size_t(chunk)];

@@ -69,6 +69,7 @@ class cudnn {
       missing_ = dlerror();
       return;
     }
+    // The first function that is missing is the one that is named.
     auto const find = [&]<class F>(F*& f, char const* name) {
       f = reinterpret_cast<F*>(dlsym(opened, name));
       if (f == nullptr && missing_.empty()) missing_ = std::string("no ") + name + " in libcudnn";
@@ -102,6 +103,9 @@ class cudnn_descriptor {
   }
   operator cudnnBackendDescriptor_t() const { return made_.get(); }
 
+  /// Sets an attribute, of numbers, pointers or enumerators.
+  ///
+  /// throws: pp::error if the library does not take it
   template <class T>
   cudnn_descriptor& set(cudnnBackendAttributeName_t which, cudnnBackendAttributeType_t type,
                         std::initializer_list<T> values) {
@@ -110,12 +114,18 @@ class cudnn_descriptor {
           "an attribute");
     return *this;
   }
+  /// Sets an attribute that is another descriptor, which must outlive this one.
   cudnn_descriptor& set(cudnnBackendAttributeName_t which, cudnn_descriptor const& other) {
     return set<cudnnBackendDescriptor_t>(which, CUDNN_TYPE_BACKEND_DESCRIPTOR, {other});
   }
+  /// Sets an attribute that is a whole number.
   cudnn_descriptor& number(cudnnBackendAttributeName_t which, std::int64_t value) {
     return set(which, CUDNN_TYPE_INT64, {value});
   }
+  /// The descriptor, complete: nothing can be set after it.
+  ///
+  /// throws: pp::error if the library refuses what is described, as it does with a plan that it has
+  ///         no kernel for
   cudnn_descriptor finish() && {
     check(cudnn::library().finalize(made_.get()), "a description");
     return std::move(*this);
@@ -137,6 +147,7 @@ class cudnn_attention {
   /// One per engine. The library's own state, shared by all streams.
   class session {
    public:
+    /// throws: pp::error if the library does not start, as where there is no device for it
     session() {
       cudnnHandle_t made = nullptr;
       cudnn const& dnn = cudnn::library();
@@ -163,6 +174,7 @@ class cudnn_attention {
 
   /// On one host thread at a time: the stream is a part of the session.
   void enqueue(arguments const& a, cudaStream_t stream) const {
+    // Operands by the numbers of their tensors. Numbers that the host has are read by this call.
     auto const at = [&](attention_operand const& o) {
       return static_cast<void*>(static_cast<char*>(a.slot[o.slot]) + 2 * o.first);
     };
@@ -173,6 +185,8 @@ class cudnn_attention {
     if (call_.logarithms >= 0) ids.push_back(logarithms), where.push_back(a.slot[call_.logarithms]);
     if (call_.is_causal) ids.push_back(unseen), where.push_back(&nothing);
     auto begin = reinterpret_cast<std::uintptr_t>(a.workspace);
+    // The lengths of samples, which a kernel before the call has counted, come first in the
+    // workspace.
     if (call_.has_lengths) {
       auto* const lengths = static_cast<int*>(a.workspace);
       ids.push_back(query_lengths), where.push_back(lengths);
@@ -218,6 +232,7 @@ class cudnn_attention {
 
   cudnn_attention(cudnnHandle_t handle, attention_call const& c) : call_(c), handle_(handle) {}
 
+  /// A tensor by number. extents, strides: of four dimensions, in elements
   static cudnn_descriptor tensor(std::int64_t id, cudnnDataType_t type, shape extents,
                                  shape strides, int alignment) {
     cudnn_descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -255,6 +270,8 @@ class cudnn_attention {
     return keep(std::move(d));
   }
 
+  /// Describes the attention as a graph of one operation, whose mask is a graph of its own, and
+  /// looks for a plan of it.
   void find_plan() {
     attention_call const& c = call_;
     cudnn_descriptor attention(CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
@@ -263,6 +280,7 @@ class cudnn_attention {
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, heads(value, c.value, c.key_heads, c.keys))
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, heads(result, c.result, c.heads, c.queries))
         .set(CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, number(factor));
+    // (B, H, T) in memory as (B, T, H): where our own gradients read them.
     if (c.logarithms >= 0)
       attention.set(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC,
                     keep(tensor(logarithms, CUDNN_DATA_FLOAT, {c.samples, c.heads, c.queries, 1},
@@ -299,6 +317,7 @@ class cudnn_attention {
     asked.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
         .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, {CUDNN_HEUR_MODE_A});
     cudnn_descriptor const& choices = keep(std::move(asked));
+    // Asked twice: for the number of choices, and for the choices.
     std::int64_t count = 0;
     dnn_.check(dnn_.read_attribute(choices, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                    CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
@@ -324,6 +343,7 @@ class cudnn_attention {
       }
     }
   }
+  /// Whether the engine of a choice has no note that says otherwise.
   bool is_deterministic(cudnn_descriptor const& choice) const {
     cudnn_descriptor const engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t to = engine;
@@ -340,6 +360,7 @@ class cudnn_attention {
       if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) return false;
     return true;
   }
+  /// Bytes of workspace of a finished plan.
   std::int64_t workspace_of(cudnn_descriptor const& plan) const {
     std::int64_t bytes = 0, count = 0;
     dnn_.check(dnn_.read_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
@@ -361,6 +382,7 @@ class cudnn_attention {
 
 namespace pp::cuda {
 
+/// Without headers of cuDNN, or with older ones: no attention is the library's.
 struct cudnn_attention {
   static constexpr char const* name = "cuDNN";
   static std::string missing() { return "compiled without cudnn_graph.h of cuDNN 9.21 or newer"; }

@@ -50,6 +50,7 @@ struct check_values_kernel {
         look(static_cast<float const*>(array.values), array.least, array.most, array.count, begin,
              mine);
     });
+    // First within each warp, then over the block's warps, by way of shared memory.
     reduce_lanes(block, [](state& mine) -> extent& { return mine.first; }, smaller{});
     reduce_lanes(block, [](state& mine) -> extent& { return mine.counted; }, plus{});
     block.phase([&](int thread, state& mine) {
@@ -109,6 +110,7 @@ struct sum_weights_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int, state& mine) { mine.sum = 0; });
+    // All threads fetch a strip of weights; one adds them.
     for (extent first = 0; first < a.rows; first += strip) {
       int const count = int(a.rows - first < strip ? a.rows - first : strip);
       block.phase([&](int thread, state&) {

@@ -83,6 +83,7 @@ struct wgmma_tiles {
   static constexpr long workspace_bytes = product::left_bytes;
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
+  /// How the operands are in memory: TMA copies both as they are, and wgmma reads either.
   static constexpr major left_along = product::makes_weight ? major::mn : major::k,
                          right_along = product::turns_right ? major::k : major::mn;
   using left_slab = wgmma_slab<Plan.rows, left_along>;
@@ -94,6 +95,7 @@ struct wgmma_tiles {
   PIPE_HD static PIPE_INLINE int place_of_sum(int column) {
     return product::each == 8 ? column / 8 * 4 + column / 4 % 2 * apart + column % 4 : column;
   }
+  /// A consumer's thread has half a row of sums of each of its 64 rows, as wgmma spreads them.
   struct state {
     float sums[columns / 2];
   };
@@ -125,6 +127,8 @@ struct wgmma_tiles {
             int(index % band_tiles / high) * columns};
   }
 
+  /// Makes the barriers, and sends the threads into their roles: one warpgroup copies, of which one
+  /// thread does so, and two multiply.
   template <class Block, class Maps>
   PIPE_HD static void run(Block& block, arguments const& a, Maps const& maps) {
     shared& s = block.shared();

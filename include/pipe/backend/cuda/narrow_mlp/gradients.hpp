@@ -238,7 +238,8 @@ struct narrow_gradients {
     }
   };
 
-  /// Starts the copy of rows [row, end) of the first dy.
+  /// Starts the copy of rows [row, end) of the first dy: of the second operand of a weight's
+  /// gradient, or of the first one of an input's.
   template <class Block, class Slab, class Arguments>
   PIPE_HD PIPE_INLINE static void start_dy(Block& block, Slab& to, Arguments const& a, extent row,
                                            extent end) {

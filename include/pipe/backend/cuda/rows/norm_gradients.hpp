@@ -110,6 +110,7 @@ struct norm_rows {
   };
 
   /// s: the operands of group Sums; g: of group Input.
+  /// The launch is one loop over rows, with the sums in registers all the time.
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& s, arguments const& g) {
     block.part([&](int, state& mine) {
@@ -317,7 +318,9 @@ struct norm_rows {
       }
     });
   }
-  /// A finished piece of sum k.
+  /// A finished piece of sum k: stored, or added to that of earlier micro-batches.
+  ///
+  /// needs: of one block only, the last that adds
   PIPE_HD PIPE_INLINE static void keep(arguments const& s, int k, int column, float (&v)[each]) {
     float* const to = s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column;
     if (s.accumulate) {

@@ -181,6 +181,7 @@ struct gather_tensors_kernel {
 
  private:
   /// Sums begin at 0.
+  /// Sums begin at zero, of a range and again of all ranges.
   PIPE_HD PIPE_INLINE static void clear(state& mine) {
     PIPE_UNROLL
     for (int s = 0; s < sums; ++s) mine.sum[s] = 0;
