@@ -386,13 +386,23 @@ std::string fault_of(int layer) {
 }  // namespace
 
 TEST_CASE("what is not finite is found where the host finds it", "[cuda]") {
+  // A chain has no values between its layers in memory: the first two Linear layers are one.
   using device = Pipeline<Regression, on_host::Device, TF32, Stages<2>, MicroBatchSize<6>>;
   using host = Pipeline<Regression, PortableHost, AdamW, MicroBatches<device::plan.micro_batches>,
                         MicroBatchSize<6>>;
   for (int layer : {0, 2, 3, 5}) {
     std::string const expected = fault_of<host>(layer);
     CHECK(expected.find("first appears in") != std::string::npos);
-    CHECK(fault_of<device>(layer) == expected);
+    std::string found = fault_of<device>(layer);
+    std::string const in_chain =
+        "in one of layers 0 (Linear<12>) to 2 (Linear<12>), which are one "
+        "kernel";
+    if (std::size_t const at = found.find("in one of layers"); at != std::string::npos) {
+      CHECK(layer <= 2);
+      CHECK(found.substr(at) == in_chain);
+      found = found.substr(0, at) + "layer " + std::to_string(layer) + " (Linear<12>)";
+    }
+    CHECK(found == expected);
   }
 }
 

@@ -28,9 +28,11 @@ namespace pp::detail {
 ///
 /// law: places are ordered by micro-batch, then forward before backward, then program order
 struct fault_place {
-  int micro_batch = 0, chunk = 0, launch = 0, layer = 0;
+  int micro_batch = 0, chunk = 0, launch = 0;
   bool forward = true;
   bool is_one = false;  ///< false: no fault
+  /// One layer, or the layers of a kernel that stores no values in between.
+  int first_layer = 0, last_layer = 0;
 
   /// Strict order of places. In backward the later chunk comes first.
   bool is_before(fault_place const& other) const {
@@ -64,12 +66,19 @@ class nonfinite_search {
   /// finite. The order is compared first: it needs no data of the operands.
   [[gnu::cold]] void look(launch_seen const& seen) {
     fault_place p{
-        seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true};
+        seen.micro_batch, seen.chunk, seen.launch, seen.which == program::forward, true, 0, 0};
     fault_place& mine = by_rank_[seen.rank];
     if (mine.is_one && !p.is_before(mine)) return;
     int const k = seen.first_not_finite();
     if (k < 0) return;
-    p.layer = seen.operands[k].layer;
+    p.first_layer = p.last_layer = seen.operands[k].layer;
+    // Values without a place, which a chain hands on within its kernel, cannot be looked at.
+    for (int i = 0; i < k; ++i)
+      if (seen.operands[i].at.where == region::none) {
+        int const layer = seen.operands[i].layer;
+        p.first_layer = layer < p.first_layer ? layer : p.first_layer;
+        p.last_layer = layer > p.last_layer ? layer : p.last_layer;
+      }
     mine = p;
   }
 
@@ -145,11 +154,21 @@ template <class M, class Engine>
   j.watch = &nonfinite_search::watch;
   j.watcher = &search;
   engine.run(j);
-  if (fault_place const* const p = search.found())
-    throw_error<not_finite>(
-        {"step ", r.step, " rejected", r.with, ": a number that is not finite first appears in ",
-         p->forward ? "forward" : "backward", " of micro-batch ", p->micro_batch, ", stage ",
-         p->chunk, ", layer ", p->layer, " (", spelled_layer<M>(p->layer), ")"});
+  if (fault_place const* const p = search.found()) {
+    std::string_view const first = spelled_layer<M>(p->first_layer),
+                           last = spelled_layer<M>(p->last_layer),
+                           pass = p->forward ? "forward" : "backward";
+    if (p->first_layer == p->last_layer)
+      throw_error<not_finite>({"step ", r.step, " rejected", r.with,
+                               ": a number that is not finite first appears in ", pass,
+                               " of micro-batch ", p->micro_batch, ", stage ", p->chunk, ", layer ",
+                               p->first_layer, " (", first, ")"});
+    throw_error<not_finite>({"step ", r.step, " rejected", r.with,
+                             ": a number that is not finite first appears in ", pass,
+                             " of micro-batch ", p->micro_batch, ", stage ", p->chunk,
+                             ", in one of layers ", p->first_layer, " (", first, ") to ",
+                             p->last_layer, " (", last, "), which are one kernel"});
+  }
   throw_error<not_finite>({"step ", r.step, " rejected", r.with,
                            ": the loss or the gradient norm overflowed, though every term of it is "
                            "finite"});
