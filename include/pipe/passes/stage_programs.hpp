@@ -125,7 +125,8 @@ struct stage_programs {
   }();
   static constexpr bool chains_recompute = recomputed.launches > 0;
 
-  /// The backward program and its chains with what they recompute.
+  /// The backward program and its chains with what they recompute: these launches are in the lists
+  /// of forward, too, and here have operands of their own, most of them without a place.
   struct backward_memory {
     list<scheduled_segment,
          chains_recompute ? length_of(program::backward, range, Drops) + recomputed.launches : 0>

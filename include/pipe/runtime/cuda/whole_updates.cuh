@@ -99,6 +99,8 @@ class cuda_whole_updates<P, true> {
     long const count = long(all.size());
     return {executor_.kept(c.rank, all.data(), count), count, 0};
   }
+  /// The order of lists in bookkeeping is that in which whole_update_bytes counts them.
+  ///
   /// The lists of a chunk whose first range has set number `coefficients`.
   lists lists_of(chunk_description const& c, int coefficients) {
     std::vector<cuda::updated_tensor> tensors;

@@ -37,6 +37,7 @@ class chain_table {
   static constexpr void each_program(Visit visit) {
     each_stage([&]<class Programs>() { each_of<Programs>(visit); });
   }
+  /// The programs of a stage are those that its schedule runs: whole backward passes, or B and W.
   /// Calls visit for the programs of one stage: forward, backward and, if backward is split, W.
   template <class Programs, class Visit>
   static constexpr void each_of(Visit visit) {

@@ -145,7 +145,8 @@ template <class M, class T, class Engine>
   });
 }
 
-/// Repeats a job of model M without an update. Throws not_finite that names the place of the first
+/// Repeats a job of model M without an update, with all launches watched. A kernel that runs
+/// several layers is named with all of them. Throws not_finite that names the place of the first
 /// value that is not finite.
 template <class M, class Engine>
 [[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {

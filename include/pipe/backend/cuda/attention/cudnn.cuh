@@ -209,7 +209,8 @@ class cudnn_attention {
   }
 
  private:
-  /// Of tensors: those of one call, and what a mask makes of the scores.
+  /// Numbers of tensors: those of one call, and what a mask makes of the scores. The library knows
+  /// an operand by its number, so they only have to differ.
   enum id : std::int64_t {
     query = 1,
     key,
@@ -230,6 +231,7 @@ class cudnn_attention {
     return kept_.emplace_back(std::move(d).finish());
   }
 
+  /// Nothing is described yet: find_plan() may throw.
   cudnn_attention(cudnnHandle_t handle, attention_call const& c) : call_(c), handle_(handle) {}
 
   /// A tensor by number. extents, strides: of four dimensions, in elements

@@ -174,6 +174,8 @@ struct wgmma_tiles {
         if (thread % warp_size == 0) arrive(consumer, &s.empty[stage]);
       });
     };
+    // The ring goes on from tile to tile: the producer is already at the next one's slabs while
+    // this one's sums are stored.
     for (extent tile = consumer.index(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
       int before = 0;

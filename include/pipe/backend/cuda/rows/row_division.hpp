@@ -29,7 +29,8 @@ struct row_division {
   }
 };
 
-/// Of a row of a norm's gradients: g and xhat are kept.
+/// Of a row of a norm's gradients: g and xhat are kept. The rule of chains asks it by element size,
+/// before there is a kernel.
 constexpr row_division divide_norm_row(int columns, int element_bytes) {
   return row_division::of(columns, element_bytes, 2 * int(sizeof(float)));
 }

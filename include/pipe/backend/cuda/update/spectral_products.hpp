@@ -53,7 +53,8 @@ struct spectral_matrix {
                wide = padded(rows < columns ? rows : columns);
     return 2 * wide * (tall + wide);
   }
-  /// A matrix whose workspace begins at `at`.
+  /// A matrix whose workspace begins at `at`: x, then its successor, then s and the polynomial.
+  /// Where it is among parameters, and its set of coefficients, are the caller's to fill in.
   static spectral_matrix of(long rows, long columns, extent at) {
     spectral_matrix m;
     m.rows = int(rows), m.columns = int(columns);
