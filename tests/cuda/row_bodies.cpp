@@ -32,8 +32,9 @@ struct along {
     if (Kind == op_kind::norm) g.out[1] = 4;
     if (Kind == op_kind::norm_gradient) g.in[3] = 4;
     if (Kind == op_kind::norm && !Flag) g.in[2] = -1;
-    if (Chained && detail::takes_prologue(Kind)) g.prologue.push_back({op_kind::add, 0, 5, 6});
-    if (Chained) g.epilogue.push_back({op_kind::add, 0, 7, 8});
+    if (Chained && detail::takes_prologue(Kind))
+      g.prologue.push_back({op_kind::add, 0, 5, 6, false});
+    if (Chained) g.epilogue.push_back({op_kind::add, 0, 7, 8, false});
     g.slots = 9;
     return g;
   }
