@@ -10,7 +10,7 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
 
 struct Whole {
-  double learning_rate = 0.1;
+  double learning_rate = 0.1, weight_decay = 0;
   static constexpr char const* name = "Whole";
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr long state_elements(tensor_shape const&) { return 0; }
