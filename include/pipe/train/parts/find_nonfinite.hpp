@@ -28,11 +28,11 @@ namespace pp::detail {
 ///
 /// law: places are ordered by micro-batch, then forward before backward, then program order
 struct fault_place {
-  int micro_batch = 0, chunk = 0, launch = 0;
+  /// One layer, or the first of a kernel that stores no values between several.
+  int micro_batch = 0, chunk = 0, launch = 0, first_layer = 0;
   bool forward = true;
   bool is_one = false;  ///< false: no fault
-  /// One layer, or the layers of a kernel that stores no values in between.
-  int first_layer = 0, last_layer = 0;
+  int last_layer = 0;
 
   /// Strict order of places. In backward the later chunk comes first.
   bool is_before(fault_place const& other) const {
@@ -66,7 +66,7 @@ class nonfinite_search {
   /// finite. The order is compared first: it needs no data of the operands.
   [[gnu::cold]] void look(launch_seen const& seen) {
     fault_place p{
-        seen.micro_batch, seen.chunk, seen.launch, seen.which == program::forward, true, 0, 0};
+        seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true, 0};
     fault_place& mine = by_rank_[seen.rank];
     if (mine.is_one && !p.is_before(mine)) return;
     int const k = seen.first_not_finite();

@@ -92,6 +92,9 @@ struct norm_rows {
   static constexpr bool makes_input = Input >= 0;
   using team = row_team<T, columns, 2 * int(sizeof(float))>;
   static constexpr int threads = team::threads, each = team::each, slots = team::slots;
+  /// Small blocks have registers for a row, its sums and the parts that the last block adds: as
+  /// many as four blocks leave each other.
+  static constexpr int resident = threads <= 128 ? 4 : 0;
   static constexpr row_chunks chunks = row_chunks::of(rows, team::teams);
   static constexpr sum_tree tree = sum_tree::of(chunks.count);
   static constexpr int width = sums * columns;  // floats of a part
@@ -123,9 +126,10 @@ struct norm_rows {
         }
       }
     });
-    for (int turn = 0; turn < chunks.turns; ++turn) {
-      extent const first = block.index() * chunks.rows + extent(turn) * team::teams;
-      if (first >= rows) break;
+    extent const begin = block.index() * chunks.rows,
+                 end = begin + chunks.rows < rows ? begin + chunks.rows : extent(rows);
+    int turn = 0;
+    for (extent first = begin; first < end; first += team::teams, ++turn) {
       // Two rooms, used in turn: a warp may begin the next reduction while others read the last
       // one.
       if constexpr (makes_input)
