@@ -74,7 +74,7 @@ namespace detail {
 template <class T>
 constexpr void convert_to_device_span(device_span<T> const&) {}
 
-/// What a device_span is made of: one of any element, or a list in device memory.
+/// The sources of a device_span: one of any element, or a list in device memory.
 template <class L>
 concept device_list = requires(L const& list) { detail::convert_to_device_span(list); } ||
                       device_vector_like<std::remove_reference_t<L>>;

@@ -67,7 +67,7 @@ constexpr void plan_recompute(graph_view const& g, gradient_view const& backward
       if (out.where == space::value)
         plan.runs[i] = plan.runs[i] || plan.dropped[out.index] || (read[out.index] && drops);
     // A pair that is one op runs again as a whole, or not at all: if the second is needed, or if
-    // what is between is needed and not kept.
+    // the value between the two is needed and not kept.
     bool const joins = joins_product(g.ops.items, i, read_once);
     if (joins) {
       int const x = o.in[0].index;

@@ -180,7 +180,7 @@ template <class M, class Engine>
 template <class M, class T, class Engine>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
                                          int ranks, parameter_memory<Engine> const& parameters) {
-  // What was prefetched has made room for the next one, and is where the run has read it.
+  // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.data == data_place::loaded) j.data = data_place::staged;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((model_tables<M>::inputs[I].is_ids

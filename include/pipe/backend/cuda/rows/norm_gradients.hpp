@@ -55,7 +55,7 @@ struct row_chunks {
   }
 };
 
-/// What a thread keeps of the gradient of a norm's input, of group G of P; nothing without it, -1.
+/// The state of a thread for the gradient of a norm's input, of group G of P; empty for G = -1.
 ///
 /// z: second operands of the steps behind the norm, on their way before the row's reduction
 template <class P, int G>

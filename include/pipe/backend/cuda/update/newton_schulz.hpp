@@ -60,15 +60,13 @@ struct average_matrices_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    constexpr int n = spectral_matrix::tile;
     flat_range const p = a.tiles.at(block.index());
     spectral_matrix const m = a.of.matrices[p.group];
     auto const with = a.of.with(m);
     float const scale = factor_of(a.of.judged);
-    int const tile_row = int(p.begin) / (m.wide / n) * n,
-              tile_column = int(p.begin) % (m.wide / n) * n;
-    // The tile's place in the parameter, where rows and columns are those of x turned if it lies.
-    int const row = m.lies() ? tile_column : tile_row, column = m.lies() ? tile_row : tile_column;
+    spectral_matrix::place const at_tile = m.place_of(p.begin);
+    int const tile_row = at_tile.tile_row, tile_column = at_tile.tile_column, row = at_tile.row,
+              column = at_tile.column;
     auto& tile = block.shared().tile;
     block.phase([&](int thread, state& mine) {
       mine.sum = 0;
@@ -133,14 +131,13 @@ struct move_matrices_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    constexpr int n = spectral_matrix::tile;
     flat_range const p = a.tiles.at(block.index());
     spectral_matrix const m = a.of.matrices[p.group];
     auto const with = a.of.with(m);
     float const factor = a.is_scaled ? 1.0f : a.of.factors[p.group];
-    int const tile_row = int(p.begin) / (m.wide / n) * n,
-              tile_column = int(p.begin) % (m.wide / n) * n;
-    int const row = m.lies() ? tile_column : tile_row, column = m.lies() ? tile_row : tile_column;
+    spectral_matrix::place const at_tile = m.place_of(p.begin);
+    int const tile_row = at_tile.tile_row, tile_column = at_tile.tile_column, row = at_tile.row,
+              column = at_tile.column;
     auto& tile = block.shared().tile;
     block.phase([&](int thread, state&) {
       float const* const from =

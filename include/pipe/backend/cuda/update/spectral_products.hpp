@@ -35,6 +35,16 @@ struct spectral_matrix {
 
   /// Whether x is the parameter turned.
   PIPE_HD bool lies() const { return rows < columns; }
+  /// The beginning of a tile, in x and in the parameter, where rows and columns are those of x
+  /// turned if it lies.
+  struct place {
+    int tile_row, tile_column, row, column;
+  };
+  PIPE_HD place place_of(extent index) const {
+    int const across = wide / tile, row = int(index) / across * tile,
+              column = int(index) % across * tile;
+    return lies() ? place{row, column, column, row} : place{row, column, row, column};
+  }
   /// Tiles of x.
   PIPE_HD extent tiles() const { return extent(tall / tile) * (wide / tile); }
   /// The multiple of a tile's extent that x has for n rows or columns.
