@@ -8,7 +8,7 @@
 
 #include <pipe/base/config.hpp>
 
-static_assert(0.1 != 0.1f,
+static_assert(sizeof(0.1) != sizeof(0.1f),
               "pipe needs IEEE arithmetic: compile without -fsingle-precision-constant");
 
 namespace pp {

@@ -187,13 +187,12 @@ class safetensors_header_reader {
     if (twice != names.end()) refuse(std::string(*twice), "occurs twice");
   }
 
-  /// Sorts tensors by their bytes; empty ones keep the header's order.
+  /// Sorts tensors by their bytes, and empty ones at one place by their names.
   void sort_by_place() {
-    auto const is_before = [](safetensors_place const& a, safetensors_place const& b) {
-      return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
-    };
-    if (!std::is_sorted(header.tensors.begin(), header.tensors.end(), is_before))
-      std::stable_sort(header.tensors.begin(), header.tensors.end(), is_before);
+    std::sort(header.tensors.begin(), header.tensors.end(),
+              [](safetensors_place const& a, safetensors_place const& b) {
+                return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+              });
   }
 
   /// Checks that each tensor begins where the previous one ends, and that the last ends with the

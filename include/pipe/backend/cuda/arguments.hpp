@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/launch_context.hpp>
@@ -33,6 +34,13 @@ struct arguments : detail::launch_context {
     return i < 0 ? nullptr : static_cast<T*>(slot[i]);
   }
   PIPE_HD int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
+
+  /// The workspace from its byte `first` on, or the next at a multiple of `alignment`: a library's.
+  void* workspace_from(long first, long alignment) const {
+    char* const from = static_cast<char*>(workspace) + first;
+    long const beyond = long(reinterpret_cast<std::uintptr_t>(from) % std::uintptr_t(alignment));
+    return beyond == 0 ? from : from + (alignment - beyond);
+  }
 };
 
 /// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule

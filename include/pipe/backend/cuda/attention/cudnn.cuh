@@ -184,17 +184,16 @@ class cudnn_attention {
                              &scale};
     if (call_.logarithms >= 0) ids.push_back(logarithms), where.push_back(a.slot[call_.logarithms]);
     if (call_.is_causal) ids.push_back(unseen), where.push_back(&nothing);
-    auto begin = reinterpret_cast<std::uintptr_t>(a.workspace);
+    long first = 0;
     // The lengths of samples, which a kernel before the call has counted, come first in the
     // workspace.
     if (call_.has_lengths) {
       auto* const lengths = static_cast<int*>(a.workspace);
       ids.push_back(query_lengths), where.push_back(lengths);
       ids.push_back(key_lengths), where.push_back(lengths + call_.samples);
-      begin += 3 * std::size_t(call_.samples) * sizeof(int);
+      first = 3 * long(call_.samples) * long(sizeof(int));
     }
-    void* const workspace = reinterpret_cast<void*>((begin + attention_alignment - 1) /
-                                                    attention_alignment * attention_alignment);
+    void* const workspace = a.workspace_from(first, attention_alignment);
     cudnn_descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     dnn_.check(dnn_.set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
                                   std::int64_t(ids.size()), ids.data()),

@@ -19,7 +19,7 @@ inline constexpr int most_tickets = 1024;
 ///
 /// needs: called by one thread, between barriers
 PIPE_HD PIPE_INLINE unsigned take_ticket(unsigned* ticket, unsigned count) {
-  unsigned before;
+  unsigned before = 0;
 #ifdef __CUDA_ARCH__
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
                : "=r"(before)

@@ -232,8 +232,7 @@ class cublaslt_product {
   }
   /// After what is already in the workspace, where the library wants it.
   void* workspace_of(arguments const& a) const {
-    auto const from = reinterpret_cast<std::uintptr_t>(a.workspace) + std::uintptr_t(first_byte_);
-    return reinterpret_cast<void*>((from + blas_alignment - 1) / blas_alignment * blas_alignment);
+    return a.workspace_from(first_byte_, blas_alignment);
   }
 
   blas_product p_;

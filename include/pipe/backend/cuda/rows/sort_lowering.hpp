@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 #include <pipe/backend/cuda/block/kernel_list.hpp>
@@ -80,9 +79,7 @@ struct sort_lowering {
     c.values = order::rows(a.workspace, order::passes);
     c.sorted_keys = order::keys(a.workspace);
     c.sorted_values = order::rows(a.workspace);
-    auto const behind =
-        reinterpret_cast<std::uintptr_t>(a.workspace) + std::uintptr_t(order::bytes);
-    c.temporary = reinterpret_cast<void*>((behind + alignment - 1) / alignment * alignment);
+    c.temporary = a.workspace_from(order::bytes, alignment);
     c.temporary_bytes = std::size_t(temporary_bytes);
     return c;
   }

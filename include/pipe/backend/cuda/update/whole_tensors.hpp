@@ -226,7 +226,7 @@ struct move_tensors {
     move_tensors const& all;
     updated_tensor of;
     typename tensor_memory<Optimizer>::coefficients with;
-    float factor;
+    float factor = 1;
 
     template <int Count>
     PIPE_HD PIPE_INLINE void run(extent at, int tensor) const {
