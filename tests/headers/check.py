@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Of other libraries, used by some files: where one is missing, the rest is checked.
 OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana.hpp", "boost/hana/unpack.hpp", "cuda_runtime_api.h",
-          "cublasLt.h")
+          "cublasLt.h", "cudnn_graph.h")
 
 
 SHOWN = 12  # lines of a compiler's output worth reading
@@ -41,7 +41,7 @@ class Compiler:
         if self.is_nvcc:
             warnings = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra"]
         self.flags = ["-std=c++20", "-DPIPE_SHOWS_WARNINGS", *warnings, *includes, *[f"-D{d}" for d in arguments.define]]
-        self.absent = [name for name in OTHERS if not self.has(name)]
+        self.absent = [name for name in OTHERS if name in arguments.without or not self.has(name)]
 
     def has(self, header):
         language = ["-x", "cu"] if self.is_nvcc else ["-x", "c++"]
@@ -82,6 +82,7 @@ def main():
     parser.add_argument("--warnings", default="")
     parser.add_argument("--define", action="append", default=[])
     parser.add_argument("--system", action="append", default=[], help="folder of another library's headers")
+    parser.add_argument("--without", action="append", default=[], help="a header of another library that is too old")
     arguments = parser.parse_args()
     root, include = arguments.root, arguments.root / "include"
 

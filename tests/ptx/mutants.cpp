@@ -37,8 +37,8 @@ std::vector<mutant> all_mutants(std::map<std::string, kernel> const& kernels) {
   for (auto const& [name, k] : kernels)
     for (std::size_t at = 0; at < k.code.size(); ++at) {
       std::string const& opcode = opcode_names()[std::size_t(k.code[at].opcode)];
-      auto const add = [&, &name = name](char const* kind, int variant = 0) {
-        all.push_back({kind, numbers[kind]++, name, at, variant});
+      auto const add = [&, &kernel = name](char const* kind, int variant = 0) {
+        all.push_back({kind, numbers[kind]++, kernel, at, variant});
       };
       if (opcode == "bar.sync") add("barrier");
       if (opcode.starts_with("cp.async.wait_")) add("wait");
