@@ -6,7 +6,8 @@
 # hangs or cannot run is a row of its own with the figures that it printed, and stops no other. Needs nvcc and the headers of Catch2 2;
 # compares with cuBLASLt and PyTorch where they are.
 #
-#   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 products attention rows narrow_mlp bodies laws small peer)
+#   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 products attention rows narrow_mlp optimizers bodies laws
+#                      options hopper small peer)
 #   --out FILE         the report: gpu-report.md
 #   --headers FOLDER   Catch2's headers, where they are not installed
 #   --build-only       builds for sm_90a and runs nothing: build/gpu/programs can be taken to another machine
@@ -33,11 +34,15 @@ declare -A sources=(
   [attention]=bench/gpu/attention.cu
   [rows]=bench/gpu/rows.cu
   [narrow_mlp]=bench/gpu/narrow_mlp.cu
+  [optimizers]=bench/gpu/optimizers.cu
   [bodies]="bench/gpu/main.cpp bench/gpu/managed_memory.cpp tests/cuda/row_bodies.cpp tests/cuda/contraction.cpp tests/cuda/attention.cpp
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
   [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu
           tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/graphs.cu
           tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
+  [options]="bench/gpu/main.cpp tests/cuda/optimizers_on_device.cu tests/cuda/data_on_device.cu tests/cuda/sorts_on_device.cu
+             tests/cuda/attentions_on_device.cu"
+  [hopper]="bench/gpu/main.cpp tests/cuda/hopper.cu tests/cuda/wgmma_on_device.cu"
   [small]=bench/gpu/small.cu)
 # Compiled first, as they take longest.
 slow=(tests/cuda/on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/models_on_device.cu tests/cuda/products_on_device.cu tests/cuda/attention.cpp
@@ -301,11 +306,14 @@ program "products over cuBLASLt" 45 products
 program "attention" 45 attention
 program "rows and updates over a copy" 45 rows
 program "a narrow MLP over cuBLASLt" 45 narrow_mlp
+program "updates of other optimizers over AdamW's" 30 optimizers
 program "GPT-2 124M, fp32, 2 x 8 samples" 60 gpt2_fp32
 signal_peer -CONT
 
 is_asked bodies && law "laws: every kernel family against fp64" 120 "$programs/bodies"
 is_asked laws && law "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 150 "$programs/laws"
+is_asked options && law "laws: optimizers of whole tensors, data on the device, CUB's sort, cuDNN's attention" 60 "$programs/options"
+is_asked hopper && law "laws: bulk copies, barriers and products of Hopper" 30 "$programs/hopper"
 if command -v compute-sanitizer >/dev/null; then
   cannot_run='Device not supported|[Dd]river .*not supported|(Failed|Unable) to initialize|Internal Sanitizer Error'
   for tool in memcheck racecheck synccheck; do

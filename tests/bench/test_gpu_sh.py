@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
-MEASURED = ["device", "gpt2", "gpt2_4x32", "products", "attention", "rows", "narrow_mlp", "gpt2_fp32"]
+MEASURED = ["device", "gpt2", "gpt2_4x32", "products", "attention", "rows", "narrow_mlp", "optimizers", "gpt2_fp32"]
 
 # The machine. $LAB is the folder of the test; scripts write what they saw into files there.
 TOOLS = {
@@ -102,7 +102,7 @@ class GpuSh(unittest.TestCase):
         (self.root / "bench/gpu/torch_peer.py").touch()
         for name, text in TOOLS.items():
             self.script(self.lab / "bin" / name, text)
-        for name in [*MEASURED, "atoms", "bodies", "laws", "small"]:
+        for name in [*MEASURED, "atoms", "bodies", "laws", "options", "hopper", "small"]:
             self.program(name, PROGRAMS.get(name, f'echo "figure {name}_ran 1"'))
         (self.lab / "prebuilt/arch").write_text("sm_90a\n")
 
@@ -153,7 +153,7 @@ class GpuSh(unittest.TestCase):
         self.assertEqual(("4000", "", ""), self.cells["copy_GB_per_s"])
         order = [list(rows).index(name) for name in
                  ("copy_GB_per_s", "atoms_ran", "gpt2_tokens_per_second_bf16", "gpt2_4x32_ran", "products_ran", "attention_ran", "rows_ran",
-                  "narrow_mlp_us_bf16", "gpt2_fp32_ran", "bodies_ran", "racecheck of two small models",
+                  "narrow_mlp_us_bf16", "optimizers_ran", "gpt2_fp32_ran", "bodies_ran", "options_ran", "hopper_ran", "racecheck of two small models",
                   "torch_gpt2_tokens_per_second_bf16", "gpt2_over_torch_compile_bf16")]
         self.assertEqual(sorted(order), order)
         self.assertEqual(f"{self.root}/build/torch", (self.lab / "peer.cache").read_text().strip())

@@ -289,10 +289,10 @@ constexpr double close_to_fp64 = std::is_same_v<typename P::element, float>     
 
 /// By description and by our own tiles, against fp64: everything that the group writes, whatever
 /// was there before.
-template <class T, class Described, bool TakesActivation>
+template <class T, class Described, bool TakesAll>
 void agrees_by(bool accumulate) {
   using P = alone<T, Described>;
-  using lowering = cuda::blas_lowering<P, 0, TakesActivation>;
+  using lowering = cuda::blas_lowering<P, 0, TakesAll>;
   constexpr detail::group g = P::group_at(0);
   float const before = accumulate ? 0.5f : NAN;
   std::vector<std::vector<double>> first;
@@ -304,7 +304,7 @@ void agrees_by(bool accumulate) {
     buffer<char> workspace(std::size_t(lowering::first_byte + lowering::after_bytes) + 1);
     theirs.a.workspace = workspace.data();
     on_host::order = order;
-    on_host::run_blas_lowering<P, 0, TakesActivation>(theirs.a);
+    on_host::run_blas_lowering<P, 0, TakesAll>(theirs.a);
     on_host::order = cuda::thread_order::ascending;
     int written = 0;
     detail::for_each_written(g, [&](int slot) {
@@ -318,12 +318,12 @@ void agrees_by(bool accumulate) {
     CHECK(written > 0);
   }
 }
-/// An activation in the call, if it has one, and behind it.
+/// An activation or sums in the call, if it has them, and behind it.
 template <class T, class Described>
 void agrees(bool accumulate = false) {
+  constexpr auto product = cuda::describe_blas_product<alone<T, Described>, 0>();
   agrees_by<T, Described, true>(accumulate);
-  if constexpr (cuda::describe_blas_product<alone<T, Described>, 0>().activation !=
-                cuda::blas_activation::none)
+  if constexpr (product.activation != cuda::blas_activation::none || product.sums >= 0)
     agrees_by<T, Described, false>(accumulate);
 }
 template <class... Described>
@@ -399,6 +399,18 @@ TEST_CASE("a call takes what is one with the product, if the library has it", "[
   STATIC_REQUIRE(takes(cuda::describe_blas_product<alone<bf16, joined_gelu>, 0, false>(), 1, none));
 }
 
+TEST_CASE("a call in 16 bits sums what a bias's gradient does, if the library can", "[cuda]") {
+  constexpr auto sums = []<class T, bool TakesAll = true>(T) {
+    return cuda::describe_blas_product<alone<T, weight_and_bias>, 0, TakesAll>().sums;
+  };
+  constexpr int target = weight_and_bias::make().prologue[0].store;
+  STATIC_REQUIRE((sums(bf16()) == target && sums(fp16()) == target));
+  STATIC_REQUIRE(sums(float()) == -1);
+  STATIC_REQUIRE(sums.operator()<bf16, false>(bf16()) == -1);
+  STATIC_REQUIRE(cuda::describe_blas_product<alone<bf16, weight_gradient>, 0>().sums == -1);
+  STATIC_REQUIRE(cuda::blas_lowering<alone<bf16, weight_and_bias>, 0>::aux_bytes >= 24 * 4);
+}
+
 TEST_CASE("calls of a library agree with fp64 and with our own tiles", "[cuda]") {
   all_agree<plain, with_bias, with_relu, bias_and_relu, bias_read_and_relu, product_read>();
 }
@@ -415,5 +427,6 @@ TEST_CASE("gradients of inputs and weights are calls, too", "[cuda]") {
             weight_of_many_rows, turned, turned_with_bias>();
   agrees<float, weight_and_bias>(true);
   agrees<bf16, weight_and_bias>(true);
+  agrees<bf16, weight_of_many_rows>(true);
   agrees<fp16, weight_of_many_rows>(true);
 }

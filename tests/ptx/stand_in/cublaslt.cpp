@@ -40,8 +40,10 @@ struct operation {
     return is(CUBLASLT_EPILOGUE_GELU_AUX) || is(CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
   }
   bool is_gelu_gradient() const { return is(CUBLASLT_EPILOGUE_DGELU); }
+  bool sums_a() const { return is(CUBLASLT_EPILOGUE_BGRADA); }
   bool is_known() const {
-    return has_bias() || is_gelu() || is_gelu_gradient() || is(CUBLASLT_EPILOGUE_DEFAULT);
+    return has_bias() || is_gelu() || is_gelu_gradient() || sums_a() ||
+           is(CUBLASLT_EPILOGUE_DEFAULT);
   }
 };
 
@@ -108,17 +110,25 @@ struct product {
     return {{d.of.type, d.of.rows, d.of.columns, what.aux_leading},
             static_cast<unsigned char*>(what.aux)};
   }
+  /// What an epilogue adds, or makes of A.
+  matrix bias() const {
+    return {{d.of.type, d.of.rows, 1, d.of.rows},
+            static_cast<unsigned char*>(const_cast<void*>(what.bias))};
+  }
   void compute() const {
     std::int64_t const depth = a.turned ? a.of.rows : a.of.columns;
-    matrix bias{{d.of.type, d.of.rows, 1, d.of.rows},
-                static_cast<unsigned char*>(const_cast<void*>(what.bias))};
+    for (std::int64_t i = 0; what.sums_a() && i < d.of.rows; ++i) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k) sum += a(i, k);
+      bias().set(i, 0, sum);
+    }
     for (std::int64_t j = 0; j < d.of.columns; ++j)
       for (std::int64_t i = 0; i < d.of.rows; ++i) {
         double sum = 0;
         for (std::int64_t k = 0; k < depth; ++k) sum += a(i, k) * b(k, j);
         sum *= double(alpha);
         if (beta != 0) sum += double(beta) * c(i, j);
-        if (what.has_bias()) sum += bias(i, 0);
+        if (what.has_bias()) sum += bias()(i, 0);
         if (what.is_gelu()) {
           aux().set(i, j, sum);
           sum = gelu(sum);
@@ -224,8 +234,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// Rows that are not whole words are refused, and activations of rows that are not whole accesses:
-/// a library may refuse what it likes, and a program must go on by itself.
+/// Rows that are not whole words are refused, and activations and sums of rows that are not whole
+/// accesses: a library may refuse what it likes, and a program must go on by itself.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t to,
@@ -243,6 +253,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (o.is_gelu() || o.is_gelu_gradient()) {
     if (o.aux == nullptr || o.aux_leading < of(to).rows) return CUBLAS_STATUS_INVALID_VALUE;
     if (of(to).type == CUDA_R_32F || o.aux_leading % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (o.sums_a()) {
+    if (o.bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+    if (of(to).rows % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   algorithm chosen{of(p).workspace, {}};
   std::memcpy(chosen.alignment, of(p).alignment, sizeof chosen.alignment);
@@ -294,6 +308,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void con
   require(p->d, by.alignment[3], "D is not aligned as was promised, or lies in no allocation");
   if (o.is_gelu() || o.is_gelu_gradient())
     require(p->aux(), 16, "AUX is not aligned, or lies in no allocation");
+  if (o.sums_a()) require(p->bias(), 16, "the sums are not aligned, or lie in no allocation");
   if (bytes < by.workspace || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
       !pipe_ptx_holds(workspace, bytes))
     fail("the workspace is too small, not aligned, or lies in no allocation");

@@ -42,10 +42,10 @@ void launch_chain_of(void const*, arguments const& a, void* const* slots, cudaSt
   launch(Kernels::kernels(), Kernels::pack(a, slots));
 }
 /// cuda_group::launch by cuBLASLt. made: a cublaslt_product.
-template <class P, int G, bool TakesActivation = true>
+template <class P, int G, bool TakesAll = true>
 void launch_group_by_cublaslt(void const* made, arguments const& shared, void* const* slots,
                               cudaStream_t stream) {
-  using lowering = blas_lowering<P, G, TakesActivation>;
+  using lowering = blas_lowering<P, G, TakesAll>;
   arguments const a = with_slots(shared, slots, group_of<P, G>::value.slots);
   launch_kernels(typename lowering::before{}, a, stream);
   static_cast<cublaslt_product const*>(made)->enqueue(a, stream);
@@ -147,11 +147,15 @@ class cuda_launches {
     groups_[G] = {&cuda::launch_group<source, G, kernels>, nullptr, cuda::count_of(kernels{})};
     if constexpr (may_call_cublaslt(policy)) {
       if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
-      if (use_cublaslt<G, true>()) return;
-      // The library has no such product, or is not installed: perhaps one without the activation.
-      if constexpr (cuda::blas_lowering<source, G>::product.activation !=
-                    cuda::blas_activation::none)
-        use_cublaslt<G, false>();
+      bool const takes_all = use_cublaslt<G, true>();
+      // Perhaps the library has, or is faster at, the bare product.
+      constexpr cuda::blas_product product = cuda::blas_lowering<source, G>::product;
+      if constexpr (product.activation != cuda::blas_activation::none || product.sums >= 0)
+        if (!takes_all || policy == product_policy::timed) use_cublaslt<G, false>();
+      if (groups_[G].made != nullptr) {
+        ++by_cublaslt_;
+        return;
+      }
     }
     attentions_.template decide<source, G>(groups_[G]);
     if constexpr (cuda::is_for_library_sort<source, G, typename P::row_sort>()) decide_sort<G>();
@@ -173,16 +177,16 @@ class cuda_launches {
     ++by_library_;
   }
   /// Takes cuBLASLt for group G. False if it has no such product: then the launch remains as it is.
-  template <int G, bool TakesActivation>
+  template <int G, bool TakesAll>
   bool use_cublaslt() {
-    using lowering = cuda::blas_lowering<source, G, TakesActivation>;
+    using lowering = cuda::blas_lowering<source, G, TakesAll>;
     static_assert(cuda::fit_every_device(typename lowering::before{}));
     static_assert(cuda::fit_every_device(typename lowering::after{}));
     auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
     if (made == nullptr) return false;
     cuda::prepare_kernels(typename lowering::before{});
     cuda::prepare_kernels(typename lowering::after{});
-    cuda_group const other{&cuda::launch_group_by_cublaslt<source, G, TakesActivation>, made.get(),
+    cuda_group const other{&cuda::launch_group_by_cublaslt<source, G, TakesAll>, made.get(),
                            cuda::count_of(typename lowering::before{}) + 1 +
                                cuda::count_of(typename lowering::after{})};
     if constexpr (cuda::policy_of<source, G, P::products>() == product_policy::timed) {
@@ -192,7 +196,6 @@ class cuda_launches {
     }
     groups_[G] = other;
     made_.push_back(std::move(made));
-    ++by_cublaslt_;
     return true;
   }
 

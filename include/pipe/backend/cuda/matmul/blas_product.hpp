@@ -15,6 +15,8 @@
 // note: a call that computes GELU always stores the sums before it, whether or not backward reads
 //       them in this program: another epilogue could have another algorithm, and other bits.
 //       What the library's tanh differs from ours by is not documented; tests allow a rounding.
+//       A bias's gradient, the sums of what a weight's gradient reads, is a result of that call in
+//       16 bits; in 32 the library might add up what it rounds for its tensor cores.
 // note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
 //       does, so that a step can be rejected.
 #pragma once
@@ -51,16 +53,21 @@ struct blas_product {
   int bias = -1;  ///< of m numbers, of the type of D; -1: none
   int c = -1;     ///< a residual; -1: none
   blas_activation activation = blas_activation::none;
-  int aux = -1;   ///< slot; -1: at the start of the workspace, if the activation is `gelu`
+  int aux = -1;  ///< slot; -1: at the start of the workspace, if the activation is `gelu`
+  /// Slot of m fp32 numbers that want the sums of op(A) over k. The call leaves these at the start
+  /// of the workspace, since it cannot add them to what is there; -1: none.
+  int sums = -1;
   int steps = 0;  ///< steps of the group's epilogue that the call takes
 };
 
+/// takes_all: whether the library may compute an activation, or sums
 /// is_gelu(step): whether the step's formula is the tanh GELU's
 /// law: D is where readers outside the group find it, if there are any; else where the next result
 ///      is stored, by a pass that reads D first
 template <class IsGelu>
 constexpr blas_product blas_product_of(detail::group const& g, product_shape const& s,
-                                       product_format format, int left, IsGelu is_gelu) {
+                                       product_format format, int left, bool takes_all,
+                                       IsGelu is_gelu) {
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   blas_product p;
   p.m = s.columns, p.n = s.rows, p.k = s.inner;
@@ -72,7 +79,11 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
   p.format = format;
   p.makes_fp32 = p.accumulates = weight;
   p.a = g.in[1], p.b = left, p.d = g.out[0];
-  if (weight) return p;
+  if (weight) {
+    if (takes_all && bytes_of(format) == 2 && g.prologue.size() > 0)
+      p.sums = g.prologue.items[0].store;
+    return p;
+  }
   int const length = int(g.epilogue.size());
   auto const stored_before = [&](int i) {
     return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store);
@@ -86,7 +97,7 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
     if (joined.kind == op_kind::add) {
       p.c = joined.slot;
       ++p.steps;
-    } else if (is_gelu(joined)) {
+    } else if (takes_all && is_gelu(joined)) {
       bool const gradient = joined.kind == op_kind::map_gradient;
       p.activation = gradient ? blas_activation::gelu_gradient : blas_activation::gelu;
       p.aux = gradient ? int(joined.slot) : stored_before(p.steps);
@@ -112,19 +123,18 @@ constexpr detail::group rest_of(detail::group const& g, blas_product const& p) {
   return rest;
 }
 
-/// Of group G, which is a product. TakesActivation: whether the library may compute one.
-template <class P, int G, bool TakesActivation = true>
+/// Of group G, which is a product. TakesAll: whether the library may compute all that it has
+/// epilogues for; else neither an activation nor sums.
+template <class P, int G, bool TakesAll = true>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
   constexpr auto leaves_gelu = []<class... L>(detail::layers<L...>) {
     return detail::list<bool, sizeof...(L)>{{std::is_same_v<L, GELU>...}};
   }(typename P::leaves{});
-  auto const is_gelu = [&](detail::step const& s) {
-    return TakesActivation && leaves_gelu[s.leaf];
-  };
+  auto const is_gelu = [&](detail::step const& s) { return leaves_gelu[s.leaf]; };
   return blas_product_of(g, product::shape, product::format,
-                         product::makes_left ? product::stored : int(g.in[0]), is_gelu);
+                         product::makes_left ? product::stored : int(g.in[0]), TakesAll, is_gelu);
 }
 
 /// Bytes of each operand of a product's group, by slot.

@@ -123,6 +123,7 @@ class cublaslt_product {
   void enqueue(arguments const& a, cudaStream_t stream) const {
     if (p_.bias >= 0)
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
+    if (p_.sums >= 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, a.workspace, "a bias's gradient");
     bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
     if (p_.activation != blas_activation::none)
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
@@ -160,8 +161,7 @@ class cublaslt_product {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), "an epilogue");
     // Not read before a product runs: here the library looks at its detail::alignment only.
     auto const aligned = reinterpret_cast<void*>(std::size_t(detail::alignment));
-    if (p.bias >= 0)
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(aligned), "a bias");
+    if (p.bias >= 0 || p.sums >= 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned, "a bias");
     if (p.activation != blas_activation::none) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned, "an activation");
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t(p.ldd), "an activation");
@@ -213,6 +213,7 @@ class cublaslt_product {
   static cublasLtEpilogue_t epilogue_of(blas_product const& p) {
     switch (p.activation) {
       case blas_activation::none:
+        if (p.sums >= 0) return CUBLASLT_EPILOGUE_BGRADA;
         return p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
       case blas_activation::gelu:
         return p.bias >= 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
