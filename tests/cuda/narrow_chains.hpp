@@ -28,17 +28,18 @@ struct source : pp::cuda::kernel_source<typename Trainer::compiled::passes, T,
 
 /// The chains of a trainer's passes in a number format, without the trainer's backend. number: a
 /// program's own.
-template <class T, pp::cuda::product_format Format>
+template <class T, pp::cuda::product_format Format, bool TakesLoss = false>
 struct chains_in : pp::cuda::narrow_chains<T, Format == pp::cuda::product_format::tf32
                                                   ? pp::dtype::tf32
                                                   : pp::detail::dtype_of<T>::value> {
   static constexpr int number(pp::detail::chain_kernel const&) { return 1 << 20; }
+  static constexpr bool may_take_loss() { return TakesLoss; }
 };
 /// The programs of stage S as the last micro-batch runs them, or the first, which may recompute.
-template <class Trainer, int S, class T, pp::cuda::product_format Format>
+template <class Trainer, int S, class T, pp::cuda::product_format Format, bool TakesLoss = false>
 using programs_of =
     typename Trainer::compiled::passes::template programs<S, Trainer::compiled::some_drop,
-                                                          chains_in<T, Format>>;
+                                                          chains_in<T, Format, TakesLoss>>;
 
 /// Chain I of a program, as a constant for device code.
 template <class Programs, pp::detail::program Which, int I>

@@ -26,7 +26,7 @@ struct in_a_row {
     constexpr detail::recomputed_launches recomputed(detail::unplaced_program const&,
                                                      detail::view<detail::launch_chain>,
                                                      detail::unplaced_program const&,
-                                                     detail::launch_chain const&) const {
+                                                     detail::launch_chain const&, bool) const {
       return {};
     }
     constexpr bool may_join(detail::group const& g, int) const {
@@ -48,6 +48,7 @@ struct in_a_row {
   };
   static constexpr bool any = true;
   static constexpr rule_type rule{};
+  static constexpr bool may_take_loss() { return false; }
   static constexpr int number(detail::chain_kernel const& k) { return 1000 + k.groups[0]; }
 };
 

@@ -17,9 +17,11 @@ struct launch_chain {
 };
 
 /// Launches [first, first + count) of the forward program that a chain of backward recomputes
-/// before its own; `form`: the chain's with them.
+/// before its own; `form`: the chain's with them. takes_loss: they end with the loss and are all
+/// that follows in the forward program, which a training step need not run.
 struct recomputed_launches {
   int first = 0, count = 0, form = 0;
+  bool takes_loss = false;
 };
 
 /// The kernel of a chain: the groups of its launches, and the launches whose result is not in
@@ -70,10 +72,13 @@ struct unplaced_program {
 ///       // Whether the chain's kernel stores a slot only where it has a place.
 ///       bool is_optional(group const&, int slot) const;
 ///       // What a chain of backward recomputes; count 0: it reads what forward has stored.
+///       // may_take_loss: with its layers, it may have the loss.
 ///       recomputed_launches recomputed(unplaced_program const& forward,
 ///                                      view<launch_chain> chains_of_forward,
 ///                                      unplaced_program const& backward,
-///                                      launch_chain const&) const;
+///                                      launch_chain const&, bool may_take_loss) const;
+///
+/// and `static constexpr bool may_take_loss()`.
 struct no_chains {
   static constexpr bool any = false;
 };

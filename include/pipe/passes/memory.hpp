@@ -89,6 +89,8 @@ struct layout_scratch {
   occurrence* seen[program_count]{};
   scratch_block *forward_blocks = nullptr, *backward_blocks = nullptr;
   bool const* in_memory = nullptr;  // by value, see note_in_memory; null: all values are
+  /// By value: those that forward has in memory where it is no part of training; null: no others.
+  bool const* in_evaluation = nullptr;
 };
 
 /// Lays out a stage's parameters. Those with equal training settings are contiguous, so that an
@@ -226,7 +228,7 @@ class value_layout {
       else if (kept)
         place = append(region::record, bytes.record, size);
       else
-        place = scratch(forward_scratch_, in_forward[at], at, size);
+        place = forward_place(in_forward[at], at, size);
       out.values[at] = place;
       if (kept)
         out.recomputed[at] = place;
@@ -292,6 +294,12 @@ class value_layout {
   constexpr address scratch(scratch_allocator& allocator, occurrence o, int at, long size) const {
     if (!o.any() || !is_in_memory(at)) return address{};
     return address{region::scratch, allocator.allocate(size, o.first, o.last)};
+  }
+  /// The same of a value that only forward touches, in training or in evaluation.
+  constexpr address forward_place(occurrence o, int at, long size) {
+    if (o.any() && scratch_.in_evaluation != nullptr && scratch_.in_evaluation[at])
+      return address{region::scratch, forward_scratch_.allocate(size, o.first, o.last)};
+    return scratch(forward_scratch_, o, at, size);
   }
   /// Lists the values and gradients that leave the stage without being computed at their slot.
   constexpr void relay(boundary const& entered, boundary const& left, layout_sinks& out) const {

@@ -106,6 +106,7 @@ struct stage_programs {
          Chains::any && !splits_backward && !Drops ? plain_chains.count[int(program::backward)] : 0>
         items;
     int launches = 0, operands = 0;
+    int loss_chain = -1;  // the chain that takes the loss
   };
   static constexpr auto recomputed = [](auto...) {
     recomputed_memory all;
@@ -115,8 +116,9 @@ struct stage_programs {
       for (int c = 0; c < all.items.size(); ++c) {
         recomputed_launches const r =
             Chains::rule.recomputed(forward, plain_chains_of(program::forward), backward,
-                                    plain_chains_of(program::backward)[c]);
+                                    plain_chains_of(program::backward)[c], Chains::may_take_loss());
         all.items[c] = r;
+        if (r.takes_loss) all.loss_chain = c;
         all.launches += r.count;
         for (int i = 0; i < r.count; ++i) all.operands += forward.segment_of(r.first + i).operands;
       }
@@ -124,6 +126,15 @@ struct stage_programs {
     return all;
   }();
   static constexpr bool chains_recompute = recomputed.launches > 0;
+  /// Whether backward computes the loss, and with it all that led to it since the first launch of
+  /// its chain: these launches of forward, the last ones, run in evaluation and inference alone.
+  static constexpr bool has_loss_in_backward = recomputed.loss_chain >= 0;
+  /// The segments of forward that a training step runs.
+  static constexpr view<scheduled_segment> trained_order() {
+    view<scheduled_segment> order = plain_order_of(program::forward);
+    if constexpr (has_loss_in_backward) order.count = recomputed.items[recomputed.loss_chain].first;
+    return order;
+  }
 
   /// The backward program and its chains with what they recompute: these launches are in the lists
   /// of forward, too, and here have operands of their own, most of them without a place.
@@ -186,12 +197,20 @@ struct stage_programs {
     for (int i = 0; i < run.count; ++i) scratch.seen[int(run[i])] = seen.items + i * values;
     [[maybe_unused]] list<bool, has_chains ? values : 0> in_memory;
     if constexpr (has_chains) scratch.in_memory = in_memory.items;
+    [[maybe_unused]] list<bool, has_loss_in_backward ? values : 0> in_evaluation;
+    if constexpr (has_loss_in_backward) {
+      scratch.in_evaluation = in_evaluation.items;
+      note_in_memory(Chains::rule, unplaced_of(plain_order_of(program::forward)),
+                     plain_chains_of(program::forward), range, in_evaluation.items);
+    }
     value_layout pass(C::whole, range, S, Drops, scratch);
     for (int i = 0; i < run.count; ++i) {
       view<launch_chain> const joined = chains_of(run[i]);
       pass.note(run[i], order_of(run[i]), joined);
       if constexpr (has_chains)
-        note_in_memory(Chains::rule, unplaced_of(order_of(run[i])), joined, range, in_memory.items);
+        note_in_memory(Chains::rule,
+                       unplaced_of(run[i] == program::forward ? trained_order() : order_of(run[i])),
+                       joined, range, in_memory.items);
     }
     pass.run(out, l);
     l.passed_value_count = out.passed_values.count;
@@ -243,9 +262,10 @@ struct stage_programs {
 
   // ---- launches ----
 
-  /// By program, how many launches it has, each chain counted as one, and how many operands.
+  /// By program, how many launches it has, each chain counted as one, how many of them a training
+  /// step runs, and how many operands.
   struct launch_counts {
-    int launches[program_count]{}, operands[program_count]{};
+    int launches[program_count]{}, trained[program_count]{}, operands[program_count]{};
   };
   static constexpr launch_counts counts = [](auto...) {
     launch_counts n;
@@ -253,6 +273,8 @@ struct stage_programs {
       int const p = int(run[i]);
       view<launch_chain> const joined = chains_of(run[i]);
       n.launches[p] = count_launches(order_of(run[i]), joined);
+      n.trained[p] = n.launches[p];
+      if (has_loss_in_backward && run[i] == program::forward) n.trained[p] -= 2;  // chain, loss
       n.operands[p] = count_operands(C::fused_lists, run[i], range, Drops) +
                       (run[i] == program::backward ? recomputed.operands : 0);
     }

@@ -29,11 +29,12 @@ struct ring {
 };
 
 /// The launches of a program and their operands: launch l reads operands [l.first, l.first +
-/// l.count).
+/// l.count). A training step runs the first `trained`: fewer than `count` in a forward program
+/// whose loss is part of backward.
 struct program_view {
   launch const* launches = nullptr;
   placed_operand const* operands = nullptr;
-  int count = 0;
+  int count = 0, trained = 0;
 };
 
 /// The programs of a stage, either with all values kept for backward or with some recomputed.

@@ -50,6 +50,22 @@ constexpr int peak_pending(Table const& table, int chunk) {
   return peak;
 }
 
+/// Whether a rank runs each backward of a chunk directly after its forward, with no other action
+/// between them; then nothing is gained by what a forward computes before its backward begins.
+template <action_table Table>
+constexpr bool is_backward_next(Table const& table, int rank, int chunk) {
+  for (int i = 0; i < table.size(rank); ++i) {
+    action const a = table.at(rank, i);
+    if (a.kind != action_kind::forward || a.chunk != chunk) continue;
+    if (i + 1 == table.size(rank)) return false;
+    action const next = table.at(rank, i + 1);
+    if (next.kind != action_kind::backward || next.chunk != chunk ||
+        next.micro_batch != a.micro_batch)
+      return false;
+  }
+  return true;
+}
+
 /// The maximum number of versions of its weights that a rank with one chunk keeps at once: the
 /// newest one, and each older one until its last reader.
 ///

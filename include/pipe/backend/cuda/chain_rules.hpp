@@ -32,24 +32,29 @@ struct chain_rules {
   // Gradients of a norm hand nothing on: both read from memory, and all results are stored.
 
   constexpr int taken(detail::group const& g) const {
-    return detail::is_contraction(g.anchor) ? narrow.taken(g) : -1;
+    return is_narrow(g) ? narrow.taken(g) : -1;
   }
   constexpr int handed(detail::group const& g) const {
-    return detail::is_contraction(g.anchor) ? narrow.handed(g) : -1;
+    return is_narrow(g) ? narrow.handed(g) : -1;
   }
   /// A norm's gradients are all stored, and recompute nothing: only narrow layers hand values on.
   constexpr bool is_optional(detail::group const& g, int slot) const {
-    return detail::is_contraction(g.anchor) && narrow.is_optional(g, slot);
+    return is_narrow(g) && narrow.is_optional(g, slot);
   }
   constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
                                                    detail::view<detail::launch_chain> of_forward,
                                                    detail::unplaced_program const& backward,
-                                                   detail::launch_chain const& c) const {
+                                                   detail::launch_chain const& c,
+                                                   bool may_take_loss) const {
     if (backward.shape(c.first).anchor == op_kind::norm_parameter_gradient) return {};
-    return narrow.recomputed(forward, of_forward, backward, c);
+    return narrow.recomputed(forward, of_forward, backward, c, may_take_loss);
   }
 
  private:
+  /// Whether launches of the group are in chains of narrow layers, with or without the loss.
+  static constexpr bool is_narrow(detail::group const& g) {
+    return detail::is_contraction(g.anchor) || detail::is_loss(g.anchor);
+  }
   /// Whether launches `first` and the next are the gradients of one norm, whose rows a team keeps.
   static constexpr bool is_norm_pair(detail::unplaced_program const& p, int first) {
     if (first + 1 >= p.size() || p.shape(first + 1).anchor != op_kind::norm_gradient) return false;

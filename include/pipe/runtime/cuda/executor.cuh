@@ -103,7 +103,7 @@ class cuda_executor {
             d_, step, d_.rank[r].training[i],
             [&](program_set const& set, program p) {
               program_view const& view = set.programs[int(p)];
-              for (int l = 0; l < view.count; ++l) sum += groups_[view.launches[l].group].kernels;
+              for (int l = 0; l < view.trained; ++l) sum += groups_[view.launches[l].group].kernels;
             },
             ignore, ignore, ignore);
     return sum;
@@ -351,7 +351,9 @@ class cuda_executor {
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
-    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
+    int const count = job_.what == job::kind::train ? view.trained
+                                                    : view.count - (job_.what == job::kind::infer &&
+                                                                    is_last);
     void* slots[most_operands];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
@@ -363,10 +365,16 @@ class cuda_executor {
       if (job_.watch != nullptr)
         show(slots, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer)
+    if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))
       sum_row_losses(mb, stream_of(r));
   }
 
+  /// The program that computes the losses of rows in this job.
+  program program_of_loss(program_set const& set) const {
+    program_view const& forward = set.programs[int(program::forward)];
+    return job_.what == job::kind::train && forward.trained < forward.count ? program::backward
+                                                                            : program::forward;
+  }
   /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
   void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "record of an event");

@@ -90,6 +90,7 @@ struct numbered_chains : Rule {
   static constexpr int number(chain_kernel const& k) {
     return Work::passes::groups + position_of(k, chain_table<Work>::kernels);
   }
+  static constexpr bool may_take_loss() { return Work::has_loss_in_backward(); }
 };
 
 }  // namespace pp::detail

@@ -83,7 +83,7 @@ struct compiled_stage {
   static constexpr program_view view_of() {
     return {Programs::template launch_list<P>.items.items,
             Programs::template launch_list<P>.operands.items,
-            Programs::template launch_list<P>.items.size()};
+            Programs::template launch_list<P>.items.size(), Programs::counts.trained[int(P)]};
   }
   /// Makes the launches of every program of a set, at run time.
   template <class Programs>

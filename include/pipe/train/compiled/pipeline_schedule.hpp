@@ -72,6 +72,24 @@ struct pipeline_schedule {
                                                        option<option_family::products>>;
   using chains = std::conditional_t<chain_rule::any, numbered_chains<chain_rule, pipeline_schedule>,
                                     no_chains>;
+  /// Whether the last stage's backward may also compute the loss, and what leads to it: no other
+  /// rank is there to wait for it, or its rank runs every backward directly after its forward. The
+  /// table in which this is looked up is one of equal costs, as the real one depends on what
+  /// programs keep.
+  static constexpr bool has_loss_in_backward() {
+    if constexpr (schedule::splits_backward || !schedule::trains)
+      return false;
+    else if constexpr (ranks == 1 || micro_batches == 1)
+      return true;
+    else if constexpr (!is_of_this_library<schedule> ||
+                       !fits_a_constant<schedule>(ranks, micro_batches))
+      return false;
+    else if constexpr (why_refused<schedule>(ranks, micro_batches) != nullptr)
+      return false;
+    else
+      return is_backward_next(make_table<schedule, ranks, micro_batches>(),
+                              rank_of(schedule::where, ranks, stages - 1), stages - 1);
+  }
   /// The programs of stage S. Drops: backward recomputes the values that forward drops.
   template <int S, bool Drops>
   using programs = typename passes::template programs<S, Drops, chains>;

@@ -90,7 +90,8 @@ struct narrow_chain_rule {
   constexpr detail::recomputed_launches recomputed(detail::unplaced_program const& forward,
                                                    detail::view<detail::launch_chain> chains,
                                                    detail::unplaced_program const& backward,
-                                                   detail::launch_chain const& b) const {
+                                                   detail::launch_chain const& b,
+                                                   bool may_take_loss) const {
     // By layer, from the first on: the gradients of its weight and of its input, or -1.
     struct gradients {
       int weight = -1, input = -1;
@@ -134,11 +135,19 @@ struct narrow_chain_rule {
                  backward.operand_of(layers[k].input, backward.shape(layers[k].input).in[1])
                      .index)))
         return {};
-    int const most = 256 / bytes_of(format);
-    for (int rows = most; rows >= 16 && rows >= most / 4; rows /= 2)
-      if (shared_bytes_recomputing(backward, b, rows, count, kept) <= narrow_shared_bytes &&
-          sums(backward, b, rows, 2) <= most_sums)
-        return {first, count - 1, rows};
+    auto const rows_beside = [&](int others) {  // of a tile, beside some other bytes
+      int const most = 256 / bytes_of(format);
+      for (int rows = most; rows >= 16 && rows >= most / 4; rows /= 2)
+        if (shared_bytes_recomputing(backward, b, rows, count, kept) + others <=
+                narrow_shared_bytes &&
+            sums(backward, b, rows, 2) <= most_sums)
+          return rows;
+      return 0;
+    };
+    if (may_take_loss && is_before_loss(forward, chains, first, count, backward, b))
+      if (int const rows = rows_beside(narrow_loss_bytes); rows > 0)
+        return {first, count + 1, rows, true};
+    if (int const rows = rows_beside(0); rows > 0) return {first, count - 1, rows};
     return {};
   }
 
@@ -171,6 +180,39 @@ struct narrow_chain_rule {
         ++derivatives;
       }
     return derivatives < 2;
+  }
+  /// Whether the `count` layers from launch `first` of forward on are a chain, of which the loss
+  /// alone reads the result, and backward begins with chain b, which alone reads what they and the
+  /// loss make.
+  constexpr bool is_before_loss(detail::unplaced_program const& forward,
+                                detail::view<detail::launch_chain> chains, int first, int count,
+                                detail::unplaced_program const& backward,
+                                detail::launch_chain const& b) const {
+    int const loss = first + count, last = loss - 1;
+    if (forward.size() != loss + 1 || b.count + count + 1 > detail::chain_kernel::most)
+      return false;
+    detail::group const g = forward.shape(loss), before = forward.shape(last);
+    bool is_chain = false;
+    for (detail::launch_chain const& f : chains)
+      is_chain = is_chain || (f.first == first && f.count == count);
+    detail::operand derived;
+    bool is_kept = false;
+    if (!is_chain || !detail::is_loss(g.anchor) || !g.prologue.empty() || !g.epilogue.empty() ||
+        g.rows != before.rows || g.columns != before.columns || handed(before) < 0 ||
+        main_operand(forward, loss) != forward.operand_of(last, handed(before)) ||
+        main_operand(backward, b.first) != forward.operand_of(loss, handed(g)) ||
+        !may_recompute(forward, last, derived, is_kept) || is_kept)
+      return false;
+    for (int i = 0; i < backward.size(); ++i) {
+      if (i >= b.first && i < b.first + b.count) continue;
+      for (int slot = 0; slot < backward.segment_of(i).operands; ++slot)
+        for (int k = first; k <= loss; ++k)
+          for (int of = 0; of < forward.segment_of(k).operands; ++of)
+            if (is_optional(forward.shape(k), of) &&
+                forward.operand_of(k, of) == backward.operand_of(i, slot))
+              return false;
+    }
+    return true;
   }
   static constexpr bool is_weight(detail::group const& g) {
     return g.anchor == op_kind::matmul_weight_gradient;

@@ -27,12 +27,17 @@ struct narrow_mlp {
   static constexpr bool is_forward =
       Recomputed == 0 && group_of<P, launch_at<0, G...>>::value.anchor == op_kind::matmul;
   using arguments = chain_arguments<launches>;
+  /// The group of the loss, which is the last of the recomputed launches; -1: there is none.
+  static constexpr int loss = [] {
+    constexpr int last = launch_at<(Recomputed > 0 ? Recomputed - 1 : 0), G...>;
+    return detail::is_loss(group_of<P, last>::value.anchor) ? last : -1;
+  }();
 
   static constexpr auto kernels() {
     if constexpr (is_forward)
       return kernel_list<narrow_forward_kernel<P, Rows, Dropped, G...>>{};
     else
-      return gradients_of(std::make_integer_sequence<int, Recomputed>{},
+      return gradients_of(std::make_integer_sequence<int, Recomputed - (loss >= 0)>{},
                           std::make_integer_sequence<int, launches - Recomputed>{});
   }
 
@@ -89,7 +94,7 @@ struct narrow_mlp {
     };
     if constexpr (Recomputed > 0)
       return with_sums(std::type_identity<narrow_recomputing_kernel<
-                           P, Rows, Dropped, std::integer_sequence<int, launch_at<F, G...>...>,
+                           P, Rows, Dropped, loss, std::integer_sequence<int, launch_at<F, G...>...>,
                            launch_at<Recomputed + B, G...>...>>{});
     else
       return with_sums(std::type_identity<narrow_backward_kernel<P, Rows, Dropped, G...>>{});

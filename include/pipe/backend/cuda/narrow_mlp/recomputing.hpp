@@ -3,10 +3,12 @@
 // A chain of narrow layers backward that recomputes the inputs of its layers: a tile of rows
 // goes forward through the layers and back, and all of it that backward reads stays in shared
 // memory meanwhile, each layer's input until its gradient takes its place. The weights are there
-// for both directions, in the order of memory.
+// for both directions, in the order of memory. Where a step runs backward directly after forward,
+// the last layer and the loss are part of it: then forward has nothing to do.
 #pragma once
 
 #include <pipe/backend/cuda/narrow_mlp/gradients.hpp>
+#include <pipe/backend/cuda/narrow_mlp/tile_loss.hpp>
 
 namespace pp::cuda {
 
@@ -56,13 +58,14 @@ struct narrow_kept_rows {
 template <class T, int Rows, int Columns>
 struct narrow_kept_rows<T, Rows, Columns, 0> {};
 
-template <class P, int Rows, unsigned Dropped, class Forward, int... G>
+template <class P, int Rows, unsigned Dropped, int Loss, class Forward, int... G>
 struct narrow_recomputing_kernel;
 
 /// The gradients of a chain of narrow layers, launches G, whose inputs but the first one are
 /// recomputed by the launches F of forward: x_(k+1) = epilogue_k(x_k w_k), then dx_k =
 /// epilogue(dy_k w_k^T), which is dy of the layer below, and dw_k = x_k^T dy_k, db_k = sum over
-/// rows of dy_k.
+/// rows of dy_k. Loss: the group of the loss, if F has the last layer too: then dy of that one is
+/// the gradient of its rows' loss, made in shared memory; or -1.
 ///
 /// shape: dy of the last layer (rows, columns), x_0 (rows, inner_0), w_k (inner_k, columns_k) ->
 ///        dw_k (inner_k, columns_k) or its splits, db_k, and every dx that is read outside
@@ -71,16 +74,20 @@ struct narrow_recomputing_kernel;
 ///        all layers and back, while x_0 and dy of the next one are copied
 /// cost:  reads x_0 and dy once and writes the gradients; bounded by shared memory and registers,
 ///        which hold all weights, all inputs of a tile, and all sums
-template <class P, int Rows, unsigned Dropped, int... F, int... G>
-struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F...>, G...> {
-  static constexpr int recomputed = sizeof...(F), launches = sizeof...(G), layers = recomputed + 1;
+template <class P, int Rows, unsigned Dropped, int Loss, int... F, int... G>
+struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<int, F...>, G...> {
+  static constexpr bool has_loss = Loss >= 0;
+  static constexpr int forwards = sizeof...(F), launches = sizeof...(G),
+                       recomputed = forwards + has_loss, layers = forwards + !has_loss,
+                       last = layers - 1;
+  using loss = narrow_tile_loss<P, Loss>;
   using gradients = narrow_gradients<P, Rows, recomputed, G...>;
   using levels = typename gradients::levels;
   static_assert(levels::count == layers);
   using T = typename P::element;
   using arguments = chain_arguments<recomputed + launches>;
   using launch_numbers = std::make_integer_sequence<int, launches>;
-  using forward_numbers = std::make_integer_sequence<int, recomputed>;
+  using forward_numbers = std::make_integer_sequence<int, forwards>;
 
   /// Layer K forward, and backward: the gradients of its weight and of its input, launches of G.
   template <int K>
@@ -109,18 +116,22 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     }(std::make_integer_sequence<int, K>{});
   }
 
-  struct state {
+  struct state : loss::state {
     float sums[gradients::template most<sums_of<F>..., sums_of<G>...>()][4];
     typename gradients::kept_sums kept;
     warp_operands<gradients::template most<across_of<F>..., across_of<G>...>()> operands;
   };
   using tile = narrow_rows<T, Rows, gradients::widest_x>;
   static constexpr int tiles = narrow_tiles(layers);
-  struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<recomputed>()> {
-    narrow_rows<T, Rows, gradients::width> input;
+  using last_gradient = narrow_rows<T, Rows, gradients::width>;
+  /// Those of the last layer where it is not among the layers forward.
+  using last_slab = std::conditional_t<has_loss, nothing, typename backward<last>::weights>;
+  struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<last>()>,
+                  loss::shared {
+    last_gradient input;
     tile x[tiles];
     narrow_layer_weights<P, Rows, forward_numbers, F...> weights;
-    typename backward<recomputed>::weights last_weights;
+    last_slab last_weights;
   };
 
   static constexpr int threads = narrow_threads, resident = 1;
@@ -131,12 +142,14 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     extent const first = block.index() * gradients::rows_each, end = gradients::end_of(first);
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, forward_numbers{});
-    gradients::start_dy(block, block.shared().input, a, first, end);
+    if constexpr (!has_loss) gradients::start_dy(block, block.shared().input, a, first, end);
     start_x(block, a, first, end, 0);
     int turn = 0;
     for (extent row = first; row < end; row += Rows, turn ^= 1) {
       await_copies<0>(block);
       run_forward(block, a, row, end, turn, forward_numbers{});
+      if constexpr (has_loss)
+        loss::template run<Rows>(block, a.of[forwards], block.shared().input, row, end);
       run_backward(block, a, row, end, turn, std::make_integer_sequence<int, layers>{});
     }
     await_copies<0>(block);
@@ -155,8 +168,8 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
                                                 std::integer_sequence<int, K...>) {
     (forward<K>::copy(block, a.of[K], slab_of<K>(block.shared().weights)), ...);
-    backward<recomputed>::copy(block, a.of[recomputed + input_of<recomputed>],
-                               block.shared().last_weights);
+    if constexpr (!has_loss)
+      backward<last>::copy(block, a.of[recomputed + input_of<last>], block.shared().last_weights);
   }
   /// Starts the copy of the first layer's input, of rows [row, end).
   template <class Block>
@@ -173,18 +186,28 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
                                               std::integer_sequence<int, K...>) {
     (run_layer<K>(block, a, row, end, turn), ...);
   }
-  /// Layer K: its result is the next layer's input; a value that its derivative reads besides is
-  /// kept beside it.
+  /// Layer K: its result is the next layer's input, and the last one's what the loss reads; a value
+  /// that its derivative reads besides is kept beside it.
   template <int K, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
                                             extent end, int turn) {
+    layer_to<K>(block, a, row, end, turn, [&]() -> auto& {
+      if constexpr (K == last)
+        return block.shared().input;
+      else
+        return x_of(block, K + 1, turn);
+    });
+  }
+  template <int K, class Block, class Next>
+  PIPE_HD PIPE_INLINE static void layer_to(Block& block, arguments const& a, extent row, extent end,
+                                           int turn, Next next) {
     using layer = forward<K>;
     using seconds = typename layer::seconds;
     constexpr int g = launch_at<K, F...>, kept = kept_slot<P, g>;
     layer::multiply(block, x_of(block, K, turn), slab_of<K>(block.shared().weights));
     block.phase([&](int thread, state& mine) {
       layer::template finish_each<true, gradients::is_whole>(
-          thread, mine, row, end, x_of(block, K + 1, turn),
+          thread, mine, row, end, next(),
           [&](int r, int column, seconds& z) { layer::steps::fetch(a.of[K], row + r, column, z); },
           [&](int r, int column, float(&some)[layer::together], seconds const& z) {
             T* to = nullptr;
@@ -211,7 +234,8 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
     if constexpr (L > 0) block.phase([](int, state&) {});  // the gradient of this level is there
     if (row + Rows < end) {
       // `input` has been read, and so has, by now, the last layer's gradient
-      if constexpr (L == 1) gradients::start_dy(block, block.shared().input, a, row + Rows, end);
+      if constexpr (L == 1 && !has_loss)
+        gradients::start_dy(block, block.shared().input, a, row + Rows, end);
       if constexpr (L == (layers > 2 ? 2 : 1)) start_x(block, a, row + Rows, end, turn ^ 1);
     }
     if constexpr (L == 0)
@@ -226,7 +250,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, std::integer_sequence<int, F.
                                                 extent row, extent end, int turn) {
     constexpr int b = input_of<K>;
     gradients::template add<weight_of<K>>(block, x_of(block, K, turn), dy, row, end);
-    if constexpr (K == recomputed) {
+    if constexpr (K == forwards) {
       backward<K>::multiply(block, dy, block.shared().last_weights);
       finish_gradient<K>(block, a, row, end, turn);
     } else if constexpr (b >= 0) {

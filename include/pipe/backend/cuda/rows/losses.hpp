@@ -18,6 +18,23 @@
 
 namespace pp::cuda {
 
+/// Rows of logits in memory, and where their gradients go, which may be the same.
+template <class T, int Columns>
+struct loss_memory {
+  T const* logits;
+  T* gradient;
+  PIPE_HD PIPE_INLINE T const* at(extent row, int column) const {
+    return logits + row * Columns + column;
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void take(extent row, int column, float const (&v)[Count]) const {
+    save<Count>(gradient + row * Columns + column, v);
+  }
+  PIPE_HD PIPE_INLINE void take_one(extent row, int column, float v) const {
+    gradient[row * Columns + column] = T(v);
+  }
+};
+
 /// Base of the kernels of this file: a team per row keeps `Bytes` bytes of each element. Rows from
 /// valid_samples on have loss 0 and gradient 0.
 template <class P, int G, int Bytes>
@@ -67,16 +84,19 @@ struct loss_rows {
   PIPE_HD PIPE_INLINE static bool counts(arguments const& a, extent row) {
     return row < extent(a.valid_samples) * rows_per_sample;
   }
-  PIPE_HD PIPE_INLINE static T* gradient_at(arguments const& a, extent row, int column) {
-    return a.at<T>(gradient) + row * columns + column;
+  using memory = loss_memory<T, columns>;
+  PIPE_HD PIPE_INLINE static memory in_memory(arguments const& a) {
+    return memory{a.at<T const>(logits), a.at<T>(gradient)};
   }
   /// A row that is no part of the loss: 0, and gradient 0.
-  PIPE_HD PIPE_INLINE static void skip(arguments const& a, extent row, int thread) {
+  template <class Logits>
+  PIPE_HD PIPE_INLINE static void skip(arguments const& a, Logits const& x, extent row,
+                                       int thread) {
     if (thread % team::size == 0) a.loss[row] = 0;
     if (!a.wants_gradient) return;
     team::for_pieces(thread, [&](int, int column) {
       float const nothing[each]{};
-      save<each>(gradient_at(a, row, column), nothing);
+      x.template take<each>(row, column, nothing);
     });
   }
 };
@@ -152,15 +172,12 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
     float tops[1][team::warps], sums[smoothing != 0 || terms::is_formula ? 2 : 1][team::warps];
   };
 
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column, piece& x) {
-    x.load(a.at<T const>(base::logits) + row * columns + column);
-  }
   /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
-  template <class F>
-  PIPE_HD PIPE_INLINE static void for_logits(arguments const& a, extent row, int thread,
-                                             state& mine, F f) {
+  template <class Logits, class F>
+  PIPE_HD PIPE_INLINE static void for_logits(Logits const& x, extent row, int thread, state& mine,
+                                             F f) {
     team::for_pieces(
-        thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); },
+        thread, [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); },
         [&](int slot, int column) {
           float v[each];
           PIPE_UNROLL
@@ -171,18 +188,25 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    run_rows(block, a, base::in_memory(a), block.index() * team::teams, rows);
+  }
+  /// Rows [first, end) of logits x, at most one for each team of the block.
+  template <class Block, class Logits>
+  PIPE_HD PIPE_INLINE static void run_rows(Block& block, arguments const& a, Logits const& x,
+                                           extent first, extent end) {
     block.part([&](int thread, state& mine) {
-      extent const row = team::row(block, thread);
-      mine.label = row < rows && base::counts(a, row) ? a.ids(base::labels)[row] : -1;
+      extent const row = first + thread / team::size;
+      mine.label = row < end && base::counts(a, row) ? a.ids(base::labels)[row] : -1;
       mine.top = -0x1.fffffep127f;  // finite, so that elements of negative infinity add nothing
       mine.sum[0] = mine.sum[1] = 0;
       if (mine.label < 0) return;
-      team::for_kept(thread, [&](int slot, int column) { read(a, row, column, mine.x[slot]); });
+      team::for_kept(thread,
+                     [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); });
       if (has_label(thread, mine)) {
-        mine.at_label = float(a.at<T const>(base::logits)[row * columns + mine.label]);
+        mine.at_label = float(*x.at(row, mine.label));
         if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
       }
-      for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
+      for_logits(x, row, thread, mine, [&](int column, float(&v)[each]) {
         float top = mine.top;
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) top = larger{}(v[i], top);
@@ -206,10 +230,10 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
         block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
         block.shared().sums);
     block.part([&](int thread, state& mine) {
-      extent const row = team::row(block, thread);
-      if (row >= rows) return;
-      if (mine.label < 0) return base::skip(a, row, thread);
-      if (a.wants_gradient) write_gradient(a, row, thread, mine);
+      extent const row = first + thread / team::size;
+      if (row >= end) return;
+      if (mine.label < 0) return base::skip(a, x, row, thread);
+      if (a.wants_gradient) write_gradient(a, x, row, thread, mine);
       if (has_label(thread, mine)) base::put_loss(a, row, loss_of(a, row, mine));
     });
   }
@@ -265,27 +289,28 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       return {z != 0 ? scale * (1.0f + 2.0f * z * log_of_all) : scale, scale * (1.0f - smoothing)};
     }
   }
-  PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, extent row, int thread,
-                                                 state& mine) {
+  template <class Logits>
+  PIPE_HD PIPE_INLINE static void write_gradient(arguments const& a, Logits const& x, extent row,
+                                                 int thread, state& mine) {
     team::for_kept(thread, [&](int slot, int) { forget(mine.x[slot]); });
     factors const by = factors_of(a, row, mine);
     [[maybe_unused]] float const everywhere = base::scale(a, row) * smoothing / float(columns);
     float const factor = by.whole / mine.sum[0];
-    auto const slope = [&](float x, [[maybe_unused]] int column) {
-      float const p = math::exp(x - mine.top) * factor;
+    auto const slope = [&](float logit, [[maybe_unused]] int column) {
+      float const p = math::exp(logit - mine.top) * factor;
       if constexpr (smoothing == 0)
         return p;
       else
         return p - (terms::weighs_classes ? everywhere * terms::weight(column) : everywhere);
     };
-    for_logits(a, row, thread, mine, [&](int column, float(&v)[each]) {
+    for_logits(x, row, thread, mine, [&](int column, float(&v)[each]) {
       PIPE_UNROLL
       for (int i = 0; i < each; ++i) v[i] = slope(v[i], column + i);
-      save<each>(base::gradient_at(a, row, column), v);
+      x.template take<each>(row, column, v);
     });
     // The thread that has the label writes its element once more: no other has to look for it.
     if (has_label(thread, mine))
-      *base::gradient_at(a, row, mine.label) = T(slope(mine.at_label, mine.label) - by.label);
+      x.take_one(row, mine.label, slope(mine.at_label, mine.label) - by.label);
   }
 };
 
@@ -318,14 +343,20 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    run_rows(block, a, base::in_memory(a), block.index() * team::teams, rows);
+  }
+  /// Rows [first, end) of `logits`, at most one for each team of the block.
+  template <class Block, class Logits>
+  PIPE_HD PIPE_INLINE static void run_rows(Block& block, arguments const& a, Logits const& logits,
+                                           extent first, extent end) {
     block.part([&](int thread, state& mine) {
-      extent const row = team::row(block, thread);
+      extent const row = first + thread / team::size;
       mine.sum = 0;
-      if (row >= rows || !base::counts(a, row)) return;
+      if (row >= end || !base::counts(a, row)) return;
       float const scale = base::scale(a, row);
       team::for_pieces(thread, [&](int, int column) {
         float x[each], target[each];
-        load<each>(a.at<T const>(base::logits) + row * columns + column, x);
+        load<each>(logits.at(row, column), x);
         load<each>(a.at<float const>(base::labels) + row * columns + column, target);
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) {
@@ -335,15 +366,15 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
             x[i] = Formula::slope(x[i], target[i], more[at]...) * scale;
           });
         }
-        if (a.wants_gradient) save<each>(base::gradient_at(a, row, column), x);
+        if (a.wants_gradient) logits.template take<each>(row, column, x);
       });
     });
     team::reduce(
         block, [](state& mine, int) -> double& { return mine.sum; }, plus{}, block.shared().sums);
     block.part([&](int thread, state& mine) {
-      extent const row = team::row(block, thread);
-      if (row >= rows) return;
-      if (!base::counts(a, row)) return base::skip(a, row, thread);
+      extent const row = first + thread / team::size;
+      if (row >= end) return;
+      if (!base::counts(a, row)) return base::skip(a, logits, row, thread);
       if (thread % team::size == 0) base::put_loss(a, row, mine.sum);
     });
   }
