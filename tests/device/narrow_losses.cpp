@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The loss of narrow layers as part of their backward kernel, where the schedule allows it: a
-// training step has no forward launches then, and all bits are those of separate kernels.
+// training step then launches neither the loss nor the layers before it, and all bits are those of
+// separate kernels.
 #include "device/device.hpp"
+#include "laws/clipped_loss.hpp"
 #include "laws/data.hpp"
 
 using namespace pp;
 
 namespace {
 
-struct Squares : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
+template <class Loss>
+struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, Loss> {};
+/// What is before the chain runs in forward.
+struct Normed : Model<Input<3, 24>, LayerNorm, Linear<40>, Tanh, Dropout<1, 10>, Linear<9>, MSE> {};
+/// Four stages of one width.
+struct Even : Model<Input<32>, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>,
+                    ReLU, Linear<32>, ReLU, Linear<32>, MSE> {};
 
 template <class Trainer>
 using last_programs = typename Trainer::compiled::passes::template programs<
@@ -18,20 +26,107 @@ using last_programs = typename Trainer::compiled::passes::template programs<
 template <class Trainer>
 constexpr bool has_loss_in_backward = last_programs<Trainer>::has_loss_in_backward;
 
+template <class M, class... Options>
+using on_device = Pipeline<M, on_host::Device, MicroBatchSize<35>, Options...>;
+template <class M, class... Options>
+using by_launches = Pipeline<M, on_host::DeviceWithoutChains, MicroBatchSize<35>, Options...>;
+
+/// Steps, accumulated gradients, evaluation and outputs of both are the same, to the bit, also with
+/// mini-batches of fewer samples.
+template <class Trainer, class Expected>
+void are_alike() {
+  Trainer found({.seed = 3, .clip_norm = 1});
+  Expected expected({.seed = 3, .clip_norm = 1});
+  laws::sample_batch<Trainer> const data(1);
+  for (int const samples : {int(Trainer::samples), int(Trainer::samples) - 1, 36, 1}) {
+    INFO(samples << " samples");
+    auto const ours = data.view(samples);
+    auto const theirs = data.template view<Expected>(samples);
+    step_result const a = found.step(ours), b = expected.step(theirs);
+    CHECK(laws::same_bits(a.loss, b.loss));
+    CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
+    CHECK(laws::same_numbers(laws::snapshot(found).gradients, laws::snapshot(expected).gradients));
+    double const x = found.evaluate(ours), y = expected.evaluate(theirs);
+    CHECK(laws::same_bits(x, y));
+  }
+  found.accumulate(data.view());
+  expected.accumulate(data.template view<Expected>());
+  auto const a = found.step(data.view(2)), b = expected.step(data.template view<Expected>(2));
+  CHECK(laws::same_bits(a.loss, b.loss));
+  CHECK(laws::same_numbers(laws::snapshot(found).values, laws::snapshot(expected).values));
+  std::vector<float> x(std::size_t(Trainer::samples * Trainer::outputs_per_sample)), y(x.size());
+  found.forward(data.view(), x);
+  expected.forward(data.template view<Expected>(), y);
+  CHECK(laws::same_numbers(x, y));
+}
+template <class M, class... Options>
+void is_as_launches() {
+  STATIC_REQUIRE(has_loss_in_backward<on_device<M, Options...>>);
+  are_alike<on_device<M, Options...>, by_launches<M, Options...>>();
+}
+
 }  // namespace
 
-TEST_CASE("a narrow loss in backward gives the bits of launches", "[cuda]") {
-  using trainer = Pipeline<Squares, on_host::Device, BF16, MicroBatches<2>, MicroBatchSize<70>>;
-  using without =
-      Pipeline<Squares, on_host::DeviceWithoutChains, BF16, MicroBatches<2>, MicroBatchSize<70>>;
-  STATIC_REQUIRE(has_loss_in_backward<trainer>);
-  trainer together({.seed = 3});
-  without apart({.seed = 3});
+TEST_CASE("which backward passes have the loss of narrow layers", "[cuda]") {
+  using squares = Ends<MSE>;
+  STATIC_REQUIRE(has_loss_in_backward<on_device<squares, MicroBatches<4>>>);
+  STATIC_REQUIRE(has_loss_in_backward<on_device<squares, MicroBatches<4>, GPipe>>);  // one rank
+  STATIC_REQUIRE(has_loss_in_backward<on_device<Even, MicroBatches<4>, Stages<2>>>);
+  STATIC_REQUIRE(has_loss_in_backward<on_device<Even, MicroBatches<1>, Stages<2>, GPipe>>);
+  // the last rank has all forwards first, and would only have more to do when others wait for it
+  STATIC_REQUIRE_FALSE(has_loss_in_backward<on_device<Even, MicroBatches<4>, Stages<2>, GPipe>>);
+  // B and W apart; the recompute policy has dropped what the chain would make
+  STATIC_REQUIRE_FALSE(
+      has_loss_in_backward<on_device<Even, MicroBatches<4>, Stages<2>, ZeroBubbleH1>>);
+  STATIC_REQUIRE_FALSE(has_loss_in_backward<on_device<squares, MicroBatches<4>, RecomputeAll>>);
+  // the loss does not read what a layer hands on
+  struct Behind : Model<Input<24>, Linear<24>, ReLU, Linear<24>, Tanh, MSE> {};
+  STATIC_REQUIRE_FALSE(has_loss_in_backward<on_device<Behind, MicroBatches<4>>>);
+
+  // records have nothing, and logits are in scratch, for evaluation
+  using programs = last_programs<on_device<squares, MicroBatches<4>>>;
+  STATIC_REQUIRE(programs::layout.bytes.record == 0);
+  STATIC_REQUIRE(programs::resolve<detail::program::forward>(
+                     detail::value_operand(on_device<squares>::compiled::passes::logits))
+                     .where == detail::region::scratch);
+  STATIC_REQUIRE(programs::counts.trained[int(detail::program::forward)] == 0);
+  STATIC_REQUIRE(programs::counts.launches[int(detail::program::forward)] == 2);
+}
+
+TEST_CASE("squared errors in backward have the bits of launches", "[cuda]") {
+  is_as_launches<Ends<MSE>, FP32, MicroBatches<3>>();
+  is_as_launches<Ends<MSE>, TF32, MicroBatches<3>>();
+  is_as_launches<Ends<MSE>, BF16, MicroBatches<3>>();
+  is_as_launches<Ends<MSE>, FP16, MicroBatches<3>>();
+  is_as_launches<Normed, BF16, MicroBatches<2>>();
+}
+
+TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {
+  is_as_launches<Ends<CrossEntropy>, BF16, MicroBatches<2>>();
+  is_as_launches<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>, FP32,
+                 MicroBatches<2>>();
+  is_as_launches<Ends<CrossEntropyWith<Weights<"weight">>>, FP16, MicroBatches<2>>();
+  is_as_launches<Ends<Clipped>, FP32, MicroBatches<2>>();
+  is_as_launches<Ends<BCEWith<Weights<"weight">>>, BF16, MicroBatches<2>>();
+}
+
+TEST_CASE("stages and schedules keep the bits of a loss in backward", "[cuda]") {
+  using one = on_device<Even, BF16, MicroBatches<4>>;
+  are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>>, one>();
+  are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>, GPipe>, one>();
+  are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>, ZeroBubbleH1>, one>();
+}
+
+TEST_CASE("a step launches no loss that is in backward", "[cuda]") {
+  using trainer = on_device<Ends<MSE>, BF16, MicroBatches<2>>;
+  trainer t({.seed = 3});
   laws::sample_batch<trainer> const data(1);
-  for (int step = 0; step < 2; ++step) {
-    auto const a = together.step(data.view()), b = apart.step(data.view());
-    CHECK(laws::same_bits(a.loss, b.loss));
-  }
-  CHECK(laws::same_numbers(laws::snapshot(together).gradients, laws::snapshot(apart).gradients));
-  CHECK(laws::same_numbers(laws::snapshot(together).values, laws::snapshot(apart).values));
+  int launches = 0;
+  t.watch(data.view(), [&](launch_seen const& seen) {
+    ++launches;
+    CHECK(seen.which == detail::program::backward);
+    CHECK(seen.what->group >= trainer::compiled::groups);
+    CHECK(seen.all_finite());
+  });
+  CHECK(launches == 2);
 }
