@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -56,6 +57,7 @@ class memory {
     std::size_t& most = bytes_[name(x)];
     most = std::max(most, bytes);
   }
+  void labels_are_ids() { has_ids_ = true; }
   void fill() {
     int stream = 0;
     for (auto const& of : bytes_) {  // clang++ before 16 captures no structured binding
@@ -73,7 +75,10 @@ class memory {
       };
       if (which.first == pp::detail::space::random)
         numbers(static_cast<int const*>(nullptr), [&](std::size_t) { return which.second; });
-      else if (which.first == pp::detail::space::parameter_gradient)
+      else if (which.first == pp::detail::space::label && has_ids_)
+        numbers(static_cast<int const*>(nullptr), [](std::size_t i) { return int(i % 4) - 1; });
+      else if (which.first == pp::detail::space::parameter_gradient ||
+               which.first == pp::detail::space::label)
         numbers(static_cast<float const*>(nullptr), random);
       else
         numbers(static_cast<T const*>(nullptr), [&](std::size_t i) { return T(random(i)); });
@@ -104,6 +109,7 @@ class memory {
     using pp::detail::space;
     return {x.where == space::parameter_transposed ? space::parameter : x.where, x.index};
   }
+  bool has_ids_ = false;  // for labels
   std::map<key, std::size_t> bytes_;
   std::map<key, on_host::buffer<unsigned char>> at_;
 };
@@ -113,8 +119,12 @@ template <class P>
 std::size_t bytes_of_slot(pp::detail::group const& g, int slot) {
   using pp::op_kind;
   std::size_t const T = sizeof(typename P::element), rows = std::size_t(g.rows) * P::samples,
-                    inner = std::size_t(g.attributes.contraction().inner),
                     columns = std::size_t(g.columns);
+  if (pp::detail::is_loss(g.anchor)) {
+    if (slot != g.in[1]) return rows * columns * T;  // logits and their gradient
+    return rows * (g.anchor == op_kind::cross_entropy ? sizeof(int) : columns * sizeof(float));
+  }
+  std::size_t const inner = std::size_t(g.attributes.contraction().inner);
   bool const weight = g.anchor == op_kind::matmul_weight_gradient;
   if (slot == g.in[0]) return rows * inner * T;
   if (slot == g.in[1]) return (weight ? rows : inner) * columns * T;
@@ -176,13 +186,21 @@ void is_its_launches(bool accumulate) {
   shared.accumulate = accumulate;
   shared.training = true;
   auto const state = std::make_unique<pp::cuda::run_state>();
-  state->seed = 7, state->step = 3;
+  state->seed = 7, state->step = 3, state->loss_scale = 0.125f;
   shared.run = state.get();
+  shared.valid_samples = P::samples - 1;
+  // of a loss, if the chain has one
+  on_host::buffer<double> expected_losses(std::size_t(P::samples * 64)),
+      losses(expected_losses.size());
+  std::fill(expected_losses.data(), expected_losses.data() + losses.size(), -1.0);
+  shared.loss = expected_losses.data();
   std::vector<void*> slots;
   auto const prepare = [&](memory<typename P::element>& m) {
-    for (int i = chain.first; i < chain.first + chain.count; ++i)
+    for (int i = chain.first; i < chain.first + chain.count; ++i) {
+      if (list.shape(i).anchor == pp::op_kind::cross_entropy) m.labels_are_ids();
       for (int slot = 0; slot < list.shape(i).slots; ++slot)
         m.has(list.operand_of(i, slot), bytes_of_slot<P>(list.shape(i), slot));
+    }
     m.fill();
     slots.clear();
     for (int i = chain.first; i < chain.first + chain.count; ++i)
@@ -217,11 +235,14 @@ void is_its_launches(bool accumulate) {
           if (list.operand_of(i, slot) == x) slots[n] = nullptr;
     on_host::buffer<unsigned char> workspace(std::size_t(mlp::workspace_bytes) + 1);
     shared.workspace = workspace.data();
+    std::fill(losses.data(), losses.data() + losses.size(), -1.0);
+    shared.loss = losses.data();
     typename mlp::arguments const a = mlp::pack(shared, slots.data());
     [&]<class... Body>(pp::cuda::kernel_list<Body...>) {
       (pp::cuda::run_on_host<Body>(a, order), ...);
     }(mlp::kernels());
     CHECK(found.equals(expected, dropped));
+    CHECK(std::memcmp(losses.data(), expected_losses.data(), losses.size() * sizeof(double)) == 0);
   }
 }
 

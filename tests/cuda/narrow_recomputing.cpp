@@ -16,13 +16,15 @@ struct Deep : Model<Input<17>, Linear<32>, GELU, Dropout<1, 10>, Linear<48, NoBi
 };
 /// Tiles that are full, several of them in a block.
 struct Full : Model<Input<16, 32>, Linear<64>, GELU, Linear<32>, MSE> {};
+/// Three logits in the rows of a tile, which are wider.
+struct Classes : Model<Input<20>, Linear<48>, ReLU, Linear<3>, CrossEntropy> {};
 struct Two : Model<Input<3, 20>, Linear<24>, ReLU, Linear<6>, MSE> {};
 
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
-template <class Trainer, class T = float, int S = 0>
-using programs = narrow::programs_of<Trainer, S, T,
-                                     sizeof(T) == 4 ? product_format::fp32 : product_format::bf16>;
+template <class Trainer, class T = float, int S = 0, bool TakesLoss = false>
+using programs = narrow::programs_of<
+    Trainer, S, T, sizeof(T) == 4 ? product_format::fp32 : product_format::bf16, TakesLoss>;
 
 /// The chain of backward, of which there is one.
 template <class Programs>
@@ -90,6 +92,32 @@ TEST_CASE("recomputing chains give the bits of their launches", "[cuda]") {
   using stages = Trained<Deep, 70, Stages<2>>;
   narrow::are_their_launches<narrow::source<stages, bf16, product_format::bf16>,
                              programs<stages, bf16, 1>, program::backward, 1>();
+}
+
+TEST_CASE("chains that take the loss give the bits of their launches", "[cuda]") {
+  using two = Trained<Two, 90>;
+  narrow::are_their_launches<narrow::source<two, float, product_format::fp32>,
+                             programs<two, float, 0, true>, program::backward, 1>();
+  using full = Trained<Full, 128>;
+  using of_full = narrow::source<full, bf16, product_format::bf16>;
+  STATIC_REQUIRE(backward_chain<programs<full, bf16, 0, true>>().recomputed == 3);
+  narrow::are_their_launches<of_full, programs<full, bf16, 0, true>, program::backward, 1>(true);
+  using classes = Trained<Classes, 300>;
+  narrow::are_their_launches<narrow::source<classes, bf16, product_format::bf16>,
+                             programs<classes, bf16, 0, true>, program::backward, 1>();
+}
+
+TEST_CASE("which chains take the loss", "[cuda]") {
+  // too many launches for one chain: it recomputes hidden values alone
+  using deep = programs<Trained<Deep, 70>, float, 0, true>;
+  STATIC_REQUIRE(backward_chain<deep>().recomputed == 5);
+  STATIC_REQUIRE_FALSE(deep::has_loss_in_backward);
+  STATIC_REQUIRE(programs<Trained<Two, 9>, float, 0, true>::has_loss_in_backward);
+  // never in an earlier stage
+  using stages = Trained<Deep, 70, Stages<2>>;
+  STATIC_REQUIRE_FALSE(programs<stages, float, 0, true>::has_loss_in_backward);
+  STATIC_REQUIRE(programs<stages, float, 1, true>::has_loss_in_backward);
+  STATIC_REQUIRE_FALSE(programs<stages, float, 1, false>::has_loss_in_backward);
 }
 
 TEST_CASE("evaluation stores no hidden values", "[cuda]") {

@@ -15,7 +15,7 @@ template <class Loss>
 struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, Loss> {};
 /// What is before the chain runs in forward.
 struct Normed : Model<Input<3, 24>, LayerNorm, Linear<40>, Tanh, Dropout<1, 10>, Linear<9>, MSE> {};
-/// Four stages of one width.
+/// Stages of one width.
 struct Even : Model<Input<32>, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>,
                     ReLU, Linear<32>, ReLU, Linear<32>, MSE> {};
 
@@ -95,17 +95,12 @@ TEST_CASE("which backward passes have the loss of narrow layers", "[cuda]") {
 
 TEST_CASE("squared errors in backward have the bits of launches", "[cuda]") {
   is_as_launches<Ends<MSE>, FP32, MicroBatches<3>>();
-  is_as_launches<Ends<MSE>, TF32, MicroBatches<3>>();
-  is_as_launches<Ends<MSE>, BF16, MicroBatches<3>>();
-  is_as_launches<Ends<MSE>, FP16, MicroBatches<3>>();
   is_as_launches<Normed, BF16, MicroBatches<2>>();
 }
 
 TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {
-  is_as_launches<Ends<CrossEntropy>, BF16, MicroBatches<2>>();
-  is_as_launches<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>, FP32,
-                 MicroBatches<2>>();
-  is_as_launches<Ends<CrossEntropyWith<Weights<"weight">>>, FP16, MicroBatches<2>>();
+  is_as_launches<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>, Weights<"weight">>>,
+                 FP16, MicroBatches<2>>();
   is_as_launches<Ends<Clipped>, FP32, MicroBatches<2>>();
   is_as_launches<Ends<BCEWith<Weights<"weight">>>, BF16, MicroBatches<2>>();
 }
@@ -114,11 +109,10 @@ TEST_CASE("stages and schedules keep the bits of a loss in backward", "[cuda]") 
   using one = on_device<Even, BF16, MicroBatches<4>>;
   are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>>, one>();
   are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>, GPipe>, one>();
-  are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>, ZeroBubbleH1>, one>();
 }
 
 TEST_CASE("a step launches no loss that is in backward", "[cuda]") {
-  using trainer = on_device<Ends<MSE>, BF16, MicroBatches<2>>;
+  using trainer = on_device<Ends<MSE>, FP32, MicroBatches<3>>;
   trainer t({.seed = 3});
   laws::sample_batch<trainer> const data(1);
   int launches = 0;
@@ -128,5 +122,5 @@ TEST_CASE("a step launches no loss that is in backward", "[cuda]") {
     CHECK(seen.what->group >= trainer::compiled::groups);
     CHECK(seen.all_finite());
   });
-  CHECK(launches == 2);
+  CHECK(launches == 3);
 }

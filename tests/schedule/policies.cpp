@@ -50,6 +50,12 @@ static_assert(validate(large, large_table).ok());
 constexpr auto large_timeline = simulate(large, large_table);
 static_assert(large_timeline.complete && large_timeline.makespan == (128 + 16 - 1) * 30);
 static_assert(large_timeline.busy(7) == 128 * 30 && large_timeline.idle(7) == 15 * 30);
+/// B of the last chunk comes directly after its F where a rank alternates, from its first F on.
+static_assert(is_backward_next(make_table<OneFOneB, 4, 8>(), 3, 3));
+static_assert(!is_backward_next(make_table<OneFOneB, 4, 8>(), 2, 2));
+static_assert(!is_backward_next(make_table<GPipe, 4, 8>(), 3, 3));
+static_assert(is_backward_next(make_table<GPipe, 4, 1>(), 3, 3));
+static_assert(!is_backward_next(make_table<ZeroBubbleH1, 4, 8>(), 3, 3));  // B and W apart
 static_assert(peak_in_flight(large_table, 0) == 16 && peak_in_flight(large_table, 15) == 1);
 constexpr auto large_slots = same_slots{{16, 2}};
 static_assert(boundary_slots(large, large_table, large_timeline, 0) == large_slots.each);
