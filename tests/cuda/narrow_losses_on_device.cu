@@ -13,9 +13,8 @@ struct Squares : Model<Input<24>, Linear<32>, GELU, Linear<10>, MSE> {};
 template <class M, class Precision>
 void gives_the_bits_of_launches() {
   using trainer = Pipeline<M, Cuda, Precision, SGD, MicroBatches<2>, MicroBatchSize<150>>;
-  using without =
-      Pipeline<M, on_device::CudaWithoutChains, Precision, SGD, MicroBatches<2>,
-               MicroBatchSize<150>>;
+  using without = Pipeline<M, on_device::CudaWithoutChains, Precision, SGD, MicroBatches<2>,
+                           MicroBatchSize<150>>;
   static_assert(trainer::compiled::chain_kernels()[1].recomputed == 3);  // two layers and the loss
   trainer fused({.seed = 3});
   without apart({.seed = 3});

@@ -23,8 +23,9 @@ struct Two : Model<Input<3, 20>, Linear<24>, ReLU, Linear<6>, MSE> {};
 template <class M, int Samples, class... More>
 using Trained = Pipeline<M, PortableHost, MicroBatches<2>, MicroBatchSize<Samples>, More...>;
 template <class Trainer, class T = float, int S = 0, bool TakesLoss = false>
-using programs = narrow::programs_of<
-    Trainer, S, T, sizeof(T) == 4 ? product_format::fp32 : product_format::bf16, TakesLoss>;
+using programs =
+    narrow::programs_of<Trainer, S, T, sizeof(T) == 4 ? product_format::fp32 : product_format::bf16,
+                        TakesLoss>;
 
 /// The chain of backward, of which there is one.
 template <class Programs>

@@ -20,9 +20,10 @@ struct Even : Model<Input<32>, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>, R
                     ReLU, Linear<32>, ReLU, Linear<32>, MSE> {};
 
 template <class Trainer>
-using last_programs = typename Trainer::compiled::passes::template programs<
-    Trainer::compiled::stages - 1, Trainer::compiled::some_drop,
-    typename Trainer::compiled::work::chains>;
+using last_programs =
+    typename Trainer::compiled::passes::template programs<Trainer::compiled::stages - 1,
+                                                          Trainer::compiled::some_drop,
+                                                          typename Trainer::compiled::work::chains>;
 template <class Trainer>
 constexpr bool has_loss_in_backward = last_programs<Trainer>::has_loss_in_backward;
 

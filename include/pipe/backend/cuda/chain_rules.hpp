@@ -31,9 +31,7 @@ struct chain_rules {
   }
   // Gradients of a norm hand nothing on: both read from memory, and all results are stored.
 
-  constexpr int taken(detail::group const& g) const {
-    return is_narrow(g) ? narrow.taken(g) : -1;
-  }
+  constexpr int taken(detail::group const& g) const { return is_narrow(g) ? narrow.taken(g) : -1; }
   constexpr int handed(detail::group const& g) const {
     return is_narrow(g) ? narrow.handed(g) : -1;
   }

@@ -351,9 +351,9 @@ class cuda_executor {
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
-    int const count = job_.what == job::kind::train ? view.trained
-                                                    : view.count - (job_.what == job::kind::infer &&
-                                                                    is_last);
+    int const count = job_.what == job::kind::train
+                          ? view.trained
+                          : view.count - (job_.what == job::kind::infer && is_last);
     void* slots[most_operands];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];

@@ -135,19 +135,13 @@ struct narrow_chain_rule {
                  backward.operand_of(layers[k].input, backward.shape(layers[k].input).in[1])
                      .index)))
         return {};
-    auto const rows_beside = [&](int others) {  // of a tile, beside some other bytes
-      int const most = 256 / bytes_of(format);
-      for (int rows = most; rows >= 16 && rows >= most / 4; rows /= 2)
-        if (shared_bytes_recomputing(backward, b, rows, count, kept) + others <=
-                narrow_shared_bytes &&
-            sums(backward, b, rows, 2) <= most_sums)
-          return rows;
-      return 0;
-    };
-    if (may_take_loss && is_before_loss(forward, chains, first, count, backward, b))
-      if (int const rows = rows_beside(narrow_loss_bytes); rows > 0)
-        return {first, count + 1, rows, true};
-    if (int const rows = rows_beside(0); rows > 0) return {first, count - 1, rows};
+    bool const takes_loss =
+        may_take_loss && is_before_loss(forward, chains, first, count, backward, b);
+    int const most = 256 / bytes_of(format);
+    for (int rows = most; rows >= 16 && rows >= most / 4; rows /= 2)
+      if (shared_bytes_recomputing(backward, b, rows, count, kept) <= narrow_shared_bytes &&
+          sums(backward, b, rows, 2) <= most_sums)
+        return {first, takes_loss ? count + 1 : count - 1, rows, takes_loss};
     return {};
   }
 

@@ -43,9 +43,6 @@ PIPE_HD constexpr int narrow_stride(int columns, int bytes) {
 /// least, as the first layer's of the next rows comes while the last two are in use.
 constexpr int narrow_tiles(int layers) { return layers < 3 ? 3 : layers; }
 
-/// Bytes of shared memory, at most, that a loss needs beside the rows of a tile.
-inline constexpr int narrow_loss_bytes = 256;
-
 /// Warps over the units of a product: `rows` x `columns` warps, each with `down` x `across` units.
 struct warp_grid {
   int rows, columns, down, across;

@@ -93,9 +93,10 @@ struct narrow_mlp {
         return kernel_list<Body>{};
     };
     if constexpr (Recomputed > 0)
-      return with_sums(std::type_identity<narrow_recomputing_kernel<
-                           P, Rows, Dropped, loss, std::integer_sequence<int, launch_at<F, G...>...>,
-                           launch_at<Recomputed + B, G...>...>>{});
+      return with_sums(
+          std::type_identity<narrow_recomputing_kernel<
+              P, Rows, Dropped, loss, std::integer_sequence<int, launch_at<F, G...>...>,
+              launch_at<Recomputed + B, G...>...>>{});
     else
       return with_sums(std::type_identity<narrow_backward_kernel<P, Rows, Dropped, G...>>{});
   }

@@ -43,10 +43,8 @@ struct narrow_tile_loss {
   using body = typename decltype(only_body(
       typename kernel_of<group_of<P, G>::value.anchor>::template list<P, G>{}))::type;
   using team = typename body::team;
-  static_assert(team::size <= warp_size, "a team is within a warp");
+  static_assert(team::size <= warp_size, "a team needs no shared memory");
   using state = typename body::state;
-  using shared = typename body::shared;
-  static_assert(sizeof(shared) <= narrow_loss_bytes / 2);
 
   /// Of the rows of a tile of Rows, from row `row` to the end of the tile or `end`: their losses,
   /// and in their places their gradients. All threads are there before, and what they wrote, and
@@ -67,7 +65,6 @@ struct narrow_tile_loss {
 template <class P>
 struct narrow_tile_loss<P, -1> {
   struct state {};
-  struct shared {};
 };
 
 }  // namespace pp::cuda

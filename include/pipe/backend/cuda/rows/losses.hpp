@@ -88,6 +88,16 @@ struct loss_rows {
   PIPE_HD PIPE_INLINE static memory in_memory(arguments const& a) {
     return memory{a.at<T const>(logits), a.at<T>(gradient)};
   }
+  /// team::reduce of Count numbers. room(shared): memory for it, which only a team of more than a
+  /// warp needs.
+  template <int Count, class Block, class Access, class Op, class Room>
+  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op,
+                                         [[maybe_unused]] Room room) {
+    if constexpr (team::size > warp_size)
+      team::reduce(block, access, op, room(block.shared()));
+    else
+      team::template reduce<Count>(block, access, op);
+  }
   /// A row that is no part of the loss: 0, and gradient 0.
   template <class Logits>
   PIPE_HD PIPE_INLINE static void skip(arguments const& a, Logits const& x, extent row,
@@ -159,6 +169,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   static constexpr float smoothing = group_of<P, G>::value.attributes.cross_entropy().smoothing,
                          z = group_of<P, G>::value.attributes.cross_entropy().z_loss;
   using terms = cross_entropy_terms<P, G>;
+  static constexpr int kept_sums = smoothing != 0 || terms::is_formula ? 2 : 1;
 
   struct state {
     piece x[team::slots];
@@ -169,7 +180,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
                    // the element at the label
   };
   struct shared {
-    float tops[1][team::warps], sums[smoothing != 0 || terms::is_formula ? 2 : 1][team::warps];
+    float tops[1][team::warps], sums[kept_sums][team::warps];
   };
 
   /// f(column, elements) for the thread's pieces of its row: those that it keeps have been read.
@@ -200,8 +211,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       mine.top = -0x1.fffffep127f;  // finite, so that elements of negative infinity add nothing
       mine.sum[0] = mine.sum[1] = 0;
       if (mine.label < 0) return;
-      team::for_kept(thread,
-                     [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); });
+      team::for_kept(thread, [&](int slot, int column) { mine.x[slot].load(x.at(row, column)); });
       if (has_label(thread, mine)) {
         mine.at_label = float(*x.at(row, mine.label));
         if constexpr (terms::is_formula) mine.sum[1] = mine.at_label;
@@ -221,14 +231,15 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
       });
       mine.least_top = mine.top;
     });
-    team::reduce(
-        block, [](state& mine, int) -> float& { return mine.top; }, larger{}, block.shared().tops);
+    base::template reduce<1>(
+        block, [](state& mine, int) -> float& { return mine.top; }, larger{},
+        [](auto& shared) -> auto& { return shared.tops; });
     block.part([&](int, state& mine) {
       if (mine.label >= 0) mine.sum[0] *= math::exp(mine.least_top - mine.top);
     });
-    team::reduce(
+    base::template reduce<kept_sums>(
         block, [](state& mine, int i) -> float& { return mine.sum[i]; }, plus{},
-        block.shared().sums);
+        [](auto& shared) -> auto& { return shared.sums; });
     block.part([&](int thread, state& mine) {
       extent const row = first + thread / team::size;
       if (row >= end) return;
@@ -369,8 +380,9 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
         if (a.wants_gradient) logits.template take<each>(row, column, x);
       });
     });
-    team::reduce(
-        block, [](state& mine, int) -> double& { return mine.sum; }, plus{}, block.shared().sums);
+    base::template reduce<1>(
+        block, [](state& mine, int) -> double& { return mine.sum; }, plus{},
+        [](auto& shared) -> auto& { return shared.sums; });
     block.part([&](int thread, state& mine) {
       extent const row = first + thread / team::size;
       if (row >= end) return;

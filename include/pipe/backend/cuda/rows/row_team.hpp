@@ -99,6 +99,13 @@ struct row_team {
     }
   }
 
+  /// The same over a team within a warp, which needs no room.
+  template <int Count, class Block, class Access, class Op>
+  PIPE_HD PIPE_INLINE static void reduce(Block& block, Access access, Op op) {
+    static_assert(size <= warp_size);
+    fold<size, Count>(block, access, op);
+  }
+
  private:
   /// Pieces `turn` and on of a thread, in slots from `slot` on.
   template <int Count, class F>
