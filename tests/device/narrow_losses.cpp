@@ -112,6 +112,26 @@ TEST_CASE("stages and schedules keep the bits of a loss in backward", "[cuda]") 
   are_alike<on_device<Even, BF16, MicroBatches<4>, Stages<2>, GPipe>, one>();
 }
 
+TEST_CASE("a loss in backward that is not finite is found", "[cuda]") {
+  using trainer = on_device<Ends<MSE>, FP32, MicroBatches<3>>;
+  for (int const layer : {0, 2, 4}) {
+    trainer t({.seed = 3});
+    for (auto& p : t.parameters())
+      if (p.layer == layer)
+        for (float& x : p.values) x = 3e38f;
+    t.parameters_changed();
+    laws::sample_batch<trainer> const data(1);
+    std::string found;
+    try {
+      t.step(data.view());
+    } catch (not_finite const& e) {
+      found = e.what();
+    }
+    CHECK(found.find("first appears in backward of micro-batch 0, stage 0, in one of layers 0 "
+                     "(Linear<40>) to 4 (Linear<10>), which are one kernel") != std::string::npos);
+  }
+}
+
 TEST_CASE("a step launches no loss that is in backward", "[cuda]") {
   using trainer = on_device<Ends<MSE>, FP32, MicroBatches<3>>;
   trainer t({.seed = 3});
