@@ -21,6 +21,16 @@ namespace pp {
 
 namespace detail {
 
+/// Rejects logit i of `count`, x.
+[[noreturn, gnu::cold]] inline void reject_logit(long i, long count, double x) {
+  throw_error<not_finite>(
+      {"logit ", i, " of ", count, ": expected a finite number or -infinity, got ", x});
+}
+/// Rejects logits that are all -infinity.
+[[noreturn, gnu::cold]] inline void reject_logits(long count) {
+  throw_error<not_finite>({"logits: expected at least 1 finite number, got none of ", count});
+}
+
 /// The largest logit; -infinity is allowed, for tokens that are excluded.
 ///
 /// throws: not_finite if one is NaN or +infinity, or all are -infinity
@@ -30,14 +40,10 @@ double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     double const x = double(logits[i]);
-    if (!libm::isfinite(x) && !(x < 0))
-      throw_error<not_finite>(
-          {"logit ", i, " of ", logits.size(), ": expected a finite number or -infinity, got ", x});
+    if (!libm::isfinite(x) && !(x < 0)) reject_logit(long(i), long(logits.size()), x);
     if (x > most) most = x;
   }
-  if (!libm::isfinite(most))
-    throw_error<not_finite>(
-        {"logits: expected at least 1 finite number, got none of ", logits.size()});
+  if (!libm::isfinite(most)) reject_logits(long(logits.size()));
   return most;
 }
 

@@ -76,7 +76,8 @@ PIPE_HD PIPE_INLINE std::uint32_t ordered(float logit) {
 /// needs: columns in [1, most_columns], settings in range
 /// work:  a block has a row. Where `lengths` are given, rows are those of texts: (rows, context,
 ///        columns) logits, of which the last position's are read, lengths[r] - 1; the token goes to
-///        ids[r][lengths[r]], where there is room, and the length grows by it
+///        ids[r][lengths[r]], where there is room, and the length grows by it; a text of length 0
+///        has no draw, and the token -1
 struct sample_rows_kernel {
   static constexpr int threads = 512, warps = threads / warp_size;
   static constexpr int digit_bits = 4, digits = 1 << digit_bits;
@@ -92,7 +93,7 @@ struct sample_rows_kernel {
     std::uint64_t seed = 0, place = 0;
     int* tokens = nullptr;
     int context = 1;
-    int* lengths = nullptr;  ///< (rows), each in [1, context]; null: a row of logits for each token
+    int* lengths = nullptr;  ///< (rows), each in [0, context]; null: a row of logits for each token
     int* ids = nullptr;      ///< (rows, context)
   };
   static extent blocks(arguments const& a) { return a.rows; }
@@ -108,7 +109,7 @@ struct sample_rows_kernel {
     extent const r = block.index();
     int const length = a.lengths != nullptr ? a.lengths[r] : 1, n = a.columns;
     float const* const x = a.logits + (r * a.context + length - 1) * n;
-    int const token = draw(block, a, x, std::uint64_t(r));
+    int const token = length > 0 ? draw(block, a, x, std::uint64_t(r)) : -1;
     block.part([&](int thread, state&) {
       if (thread != 0) return;
       a.tokens[r] = token;
