@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/backend.hpp>
 #include <pipe/base/checked_index.hpp>
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/sampling_on_device.cuh>
@@ -33,6 +34,8 @@ template <class Trainer>
 class device_generator {
   using Given = typename Trainer::model;
   static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
+  static_assert(detail::accepted<decltype(detail::diagnose_use_of_device_data<
+                                          typename Trainer::compiled::backend>())>::value);
   /// See decoder.
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 

@@ -5,7 +5,7 @@
 // is integers: sums do not depend on their order, and the kernel's token is that of its twin on the
 // CPU, bit for bit. Top-k and top-p are radix selections over the logits' bits, four at a time from
 // the highest; the token is found by dividing the row, 16 ways at a time. A block has a row, and
-// reads it some 2 to 25 times, from the L2 cache mostly.
+// reads it 2 to 21 times, from the L2 cache mostly.
 #pragma once
 
 #include <cstdint>
