@@ -51,7 +51,7 @@ class device_generator {
         ids_(ints(long(texts) * context)), of_texts_(ints(2L * texts)),
         logits_(long(sizeof(float)) * texts * context * vocabulary),
         to_send_(ints(long(texts) * (context + 1))), drawn_(ints(texts)) {
-    cuda::prepare_body<cuda::sample_rows_kernel>();
+    detail::prepare_sampling();
     for (int text = 0; text < texts; ++text) write(text, {});
   }
   device_generator(device_generator const&) = delete;

@@ -48,6 +48,11 @@ inline cuda::sample_rows_kernel::arguments sampling_arguments(device_span<float 
   return a;
 }
 
+/// Loads the kernel, once in a process.
+inline void prepare_sampling() {
+  [[maybe_unused]] static bool const done = (cuda::prepare_body<cuda::sample_rows_kernel>(), true);
+}
+
 }  // namespace detail
 
 /// Draws a token from each of tokens.size() rows of logits in device memory, behind the work of a
@@ -65,6 +70,7 @@ inline cuda::sample_rows_kernel::arguments sampling_arguments(device_span<float 
 /// needs:  logits and tokens are in the memory of the current device
 inline void sample(device_span<float const> logits, detail::sampling_settings const& s,
                    std::uint64_t place, device_span<int> tokens, cudaStream_t stream = nullptr) {
+  detail::prepare_sampling();
   cuda::launch_body<cuda::sample_rows_kernel>(detail::sampling_arguments(logits, s, place, tokens),
                                               stream);
 }
