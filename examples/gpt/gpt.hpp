@@ -49,6 +49,7 @@ struct options {
   std::string device = "cpu";
   bool on_device = false;  ///< the text for training is in the memory of the GPU
   long generate = 400;     ///< bytes
+  bool generates_on_device = false;
   std::string prompt;
   std::string load, save;  ///< files of weights; empty: none
   std::string metrics = "metrics.csv";

@@ -120,6 +120,8 @@ int main(int count, char** arguments) {
   app.add_option("--generate", o.generate, "bytes to write after training")
       ->check(not_negative<long>)
       ->capture_default_str();
+  app.add_flag("--generate-on-device", o.generates_on_device,
+               "write them with the GPU, whose logits stay there");
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end, which Ctrl-C brings on");
@@ -141,6 +143,8 @@ int main(int count, char** arguments) {
           "this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by "
           "nvcc");
     if (o.on_device && o.device != "cuda") throw pp::error("--data-on-device needs --device cuda");
+    if (o.generates_on_device && o.device != "cuda")
+      throw pp::error("--generate-on-device needs --device cuda");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
     return ended(warned ? 1 : 0);
   } catch (CLI::Success const& e) {

@@ -147,7 +147,7 @@ void run(options const& o) {
   if (o.generate > 0) {
     std::printf("\n");
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt,
-             o.generate, 0.8, o.seed);
+             o.generate, 0.8, o.seed, o.generates_on_device);
   }
   if (done == 0)
     std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);

@@ -72,6 +72,20 @@ class GptOnCuda(unittest.TestCase):
         result = self.run_gpt("--data-on-device")
         self.assertEqual((1, "gpt: --data-on-device needs --device cuda\n"), (result.returncode, result.stderr))
 
+    @unittest.skipUnless(has_device(), "this machine has no GPU")
+    def test_the_gpu_writes_what_the_host_writes(self):
+        def text(*arguments):
+            result = self.run_gpt("--device", "cuda", "--steps", "50", "--generate", "40", "--prompt", "12 times", *arguments)
+            self.assertEqual((0, ""), (result.returncode, result.stderr))
+            return result.stdout[result.stdout.index("\n12 times"):][:16]
+
+        # Logits differ in their last bits, so that a draw may.
+        self.assertEqual(text(), text("--generate-on-device"))
+
+    def test_to_write_on_the_device_needs_the_device(self):
+        result = self.run_gpt("--generate-on-device")
+        self.assertEqual((1, "gpt: --generate-on-device needs --device cuda\n"), (result.returncode, result.stderr))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

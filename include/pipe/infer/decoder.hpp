@@ -52,6 +52,14 @@ void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functi
   choose_rows<Program, T>(Host{}, k, functions);
 }
 
+/// throws: data_error for the first token that is not in [0, vocabulary)
+inline void check_tokens(std::span<int const> tokens, int vocabulary) {
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i] < 0 || tokens[i] >= vocabulary)
+      throw_error<data_error>(
+          {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
+}
+
 }  // namespace detail
 
 /// Reads tokens and returns the logits of the next one. The parameters are read from the trainer's
@@ -100,10 +108,7 @@ class decoder {
       detail::throw_error<data_error>({"decoder: expected at most ", context - position_,
                                        " tokens after ", position_, " of a context of ", context,
                                        ", got ", tokens.size()});
-    for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i] < 0 || tokens[i] >= vocabulary)
-        detail::throw_error<data_error>(
-            {"token ", tokens[i], " at position ", i, " is not in [0, ", vocabulary, ")"});
+    detail::check_tokens(tokens, vocabulary);
     std::span<element const> logits;
     while (!tokens.empty()) {
       // A long prompt is read in blocks of rows_at_once() tokens.

@@ -27,6 +27,24 @@ struct generation_settings {
   int keep_at_end = 0;  ///< the tokens of a full context that are kept; 0: half of it
 };
 
+/// The number of tokens that a full context keeps.
+///
+/// throws: data_error if the prompt is empty or a setting is out of range, but for those of
+///         sampling
+inline int checked_generation(std::span<int const> prompt, generation_settings const& s,
+                              int context, int vocabulary) {
+  int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
+  if (prompt.empty())
+    throw_error<data_error>({"generate: expected a prompt of at least one token, got none"});
+  if (s.tokens < 0)
+    throw_error<data_error>({"generate: tokens: expected 0 or more, got ", s.tokens});
+  if (kept < 1 || kept > context)
+    throw_error<data_error>({"generate: keep_at_end: ", kept, " is not in [1, ", context, "]"});
+  if (s.end < -1 || s.end >= vocabulary)
+    throw_error<data_error>({"generate: end: token ", s.end, " is not in [-1, ", vocabulary, ")"});
+  return kept;
+}
+
 }  // namespace detail
 
 /// Continues a text. Calls each(token) for every new token as soon as it is drawn; if each returns
@@ -44,18 +62,7 @@ template <class Trainer, std::invocable<int> Each>
 void generate(decoder<Trainer>& read, std::span<int const> prompt,
               detail::generation_settings const& s, Each each) {
   constexpr int context = decoder<Trainer>::context;
-  int const kept = s.keep_at_end == 0 ? (context + 1) / 2 : s.keep_at_end;
-  if (prompt.empty())
-    detail::throw_error<data_error>(
-        {"generate: expected a prompt of at least one token, got none"});
-  if (s.tokens < 0)
-    detail::throw_error<data_error>({"generate: tokens: expected 0 or more, got ", s.tokens});
-  if (kept < 1 || kept > context)
-    detail::throw_error<data_error>(
-        {"generate: keep_at_end: ", kept, " is not in [1, ", context, "]"});
-  if (s.end < -1 || s.end >= decoder<Trainer>::vocabulary)
-    detail::throw_error<data_error>(
-        {"generate: end: token ", s.end, " is not in [-1, ", decoder<Trainer>::vocabulary, ")"});
+  int const kept = detail::checked_generation(prompt, s, context, decoder<Trainer>::vocabulary);
   if (prompt.size() > std::size_t(context)) prompt = prompt.last(std::size_t(context));
   std::vector<int> text(prompt.begin(), prompt.end());
   read.rewind(0);

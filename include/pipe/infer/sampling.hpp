@@ -13,13 +13,23 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/base/philox.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/token_draw.hpp>
 #include <pipe/train/argmax.hpp>
 
 namespace pp {
 
 namespace detail {
+
+/// Rejects logit i of `count`, x.
+[[noreturn, gnu::cold]] inline void reject_logit(long i, long count, double x) {
+  throw_error<not_finite>(
+      {"logit ", i, " of ", count, ": expected a finite number or -infinity, got ", x});
+}
+/// Rejects logits that are all -infinity.
+[[noreturn, gnu::cold]] inline void reject_logits(long count) {
+  throw_error<not_finite>({"logits: expected at least 1 finite number, got none of ", count});
+}
 
 /// The largest logit; -infinity is allowed, for tokens that are excluded.
 ///
@@ -30,23 +40,24 @@ double largest_logit(std::span<T const> logits) {
   double most = -__builtin_huge_val();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     double const x = double(logits[i]);
-    if (!libm::isfinite(x) && !(x < 0))
-      throw_error<not_finite>(
-          {"logit ", i, " of ", logits.size(), ": expected a finite number or -infinity, got ", x});
+    if (!libm::isfinite(x) && !(x < 0)) reject_logit(long(i), long(logits.size()), x);
     if (x > most) most = x;
   }
-  if (!libm::isfinite(most))
-    throw_error<not_finite>(
-        {"logits: expected at least 1 finite number, got none of ", logits.size()});
+  if (!libm::isfinite(most)) reject_logits(long(logits.size()));
   return most;
+}
+
+/// throws: data_error if the temperature is not a finite number above 0
+inline void check_temperature(double temperature) {
+  if (!(temperature > 0) || !libm::isfinite(temperature))
+    throw_error<data_error>({"temperature: expected a finite number above 0, got ", temperature});
 }
 
 /// probabilities() for either type of logits. The largest logit is subtracted first, so that exp
 /// does not overflow.
 template <class T>
 std::vector<double> probabilities_of(std::span<T const> logits, double temperature) {
-  if (!(temperature > 0) || !libm::isfinite(temperature))
-    throw_error<data_error>({"temperature: expected a finite number above 0, got ", temperature});
+  check_temperature(temperature);
   double const most = largest_logit(logits);
   std::vector<double> p(logits.size());
   double sum = 0;
@@ -148,6 +159,14 @@ struct sampling_settings {
   std::uint64_t seed = 0;
 };
 
+/// throws: data_error if a setting is out of range
+inline void check_sampling(sampling_settings const& s) {
+  if (s.top_k < 0) throw_error<data_error>({"top-k: expected 0 or more, got ", s.top_k});
+  if (!(s.top_p > 0) || !(s.top_p <= 1))
+    throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
+  if (s.temperature != 0) check_temperature(s.temperature);
+}
+
 /// sample() for either type of logits: temperature, then top-k, then top-p, then one draw of 52
 /// bits.
 ///
@@ -157,11 +176,7 @@ struct sampling_settings {
 /// cost:   O(V) without top-k and top-p, O(V + k log V) with them, k being the number kept
 template <class T>
 int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64_t place) {
-  // Distinct from the streams of parameters, texts and orders.
-  constexpr std::uint64_t stream = std::uint64_t(1) << 62;
-  if (s.top_k < 0) throw_error<data_error>({"top-k: expected 0 or more, got ", s.top_k});
-  if (!(s.top_p > 0) || !(s.top_p <= 1))
-    throw_error<data_error>({"top-p: expected a number above 0 and up to 1, got ", s.top_p});
+  check_sampling(s);
   if (s.temperature == 0) {
     // For its checks only.
     largest_logit(logits);
@@ -170,10 +185,8 @@ int sample_of(std::span<T const> logits, sampling_settings const& s, std::uint64
   std::vector<double> p = probabilities_of(logits, s.temperature);
   if (s.top_k > 0) keep_top_k(p, s.top_k);
   if (s.top_p < 1) keep_top_p(p, s.top_p);
-  philox_block const bits = random_block(s.seed, stream, place);
   // 52 bits and a half: exact in a double, and u is neither 0 nor 1.
-  std::uint64_t const draw = std::uint64_t(bits.word[0]) << 20 | bits.word[1] >> 12;
-  return draw_index(p, (double(draw) + 0.5) / double(std::uint64_t(1) << 52));
+  return draw_index(p, (double(token_draw(s.seed, place)) + 0.5) / double(std::uint64_t(1) << 52));
 }
 
 }  // namespace detail
