@@ -41,7 +41,7 @@ declare -A sources=(
           tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/graphs.cu
           tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
   [options]="bench/gpu/main.cpp tests/cuda/optimizers_on_device.cu tests/cuda/data_on_device.cu tests/cuda/sorts_on_device.cu
-             tests/cuda/attentions_on_device.cu"
+             tests/cuda/attentions_on_device.cu tests/cuda/sampling_on_device.cu"
   [hopper]="bench/gpu/main.cpp tests/cuda/hopper.cu tests/cuda/wgmma_on_device.cu"
   [small]=bench/gpu/small.cu)
 # Compiled first, as they take longest.
@@ -312,7 +312,7 @@ signal_peer -CONT
 
 is_asked bodies && law "laws: every kernel family against fp64" 120 "$programs/bodies"
 is_asked laws && law "laws: the bits of one stage under every schedule, the host's losses, a rejected step" 150 "$programs/laws"
-is_asked options && law "laws: optimizers of whole tensors, data on the device, CUB's sort, cuDNN's attention" 60 "$programs/options"
+is_asked options && law "laws: optimizers of whole tensors, data and text on the device, CUB's sort, cuDNN's attention" 60 "$programs/options"
 is_asked hopper && law "laws: bulk copies, barriers and products of Hopper" 30 "$programs/hopper"
 if command -v compute-sanitizer >/dev/null; then
   cannot_run='Device not supported|[Dd]river .*not supported|(Failed|Unable) to initialize|Internal Sanitizer Error'

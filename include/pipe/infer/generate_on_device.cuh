@@ -52,6 +52,10 @@ class device_generator {
         logits_(long(sizeof(float)) * texts * context * vocabulary),
         to_send_(ints(long(texts) * (context + 1))), drawn_(ints(texts)) {
     detail::prepare_sampling();
+    // Waits until memory has been cleared, before another stream writes to it.
+    cuda::check(cudaMemcpy(drawn_.data(), of_texts_.data(), std::size_t(ints(texts)),
+                           cudaMemcpyDeviceToHost),
+                "clearing of memory");
     for (int text = 0; text < texts; ++text) write(text, {});
   }
   device_generator(device_generator const&) = delete;
@@ -84,10 +88,9 @@ class device_generator {
   /// Draws the next token of every text, and appends it where the context has room. Returns the
   /// tokens, valid until the next call; -1 for a text without tokens.
   ///
-  /// law:    text k has the tokens of sample() with seed s.seed + k and place, on forward()'s
-  /// logits throws: data_error if a setting is out of range, not_finite as sample() does, with the
-  /// texts
-  ///         before and behind drawn
+  /// law:    text k has the tokens of sample() with seed s.seed + k, on the logits of forward()
+  /// throws: data_error if a setting is out of range; not_finite as sample() does, for the first
+  ///         such text, when the others have been drawn
   std::span<int const> draw(detail::sampling_settings const& s, std::uint64_t place) {
     std::size_t const all = lengths_.size();
     device_span<float> const logits(logits_.template as<float>(),
