@@ -187,12 +187,19 @@ class safetensors_header_reader {
     if (twice != names.end()) refuse(std::string(*twice), "occurs twice");
   }
 
-  /// Sorts tensors by their bytes, and empty ones at one place by their names.
+  /// Sorts tensors by their bytes; empty ones keep the header's order. Not by std::stable_sort,
+  /// for whose buffer clang++ 19 warns of GCC 12's library.
   void sort_by_place() {
-    std::sort(header.tensors.begin(), header.tensors.end(),
-              [](safetensors_place const& a, safetensors_place const& b) {
-                return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-              });
+    std::vector<safetensors_place>& all = header.tensors;
+    std::vector<std::size_t> order(all.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t k) {
+      return std::tie(all[i].begin, all[i].end, i) < std::tie(all[k].begin, all[k].end, k);
+    });
+    std::vector<safetensors_place> sorted;
+    sorted.reserve(all.size());
+    for (std::size_t const i : order) sorted.push_back(std::move(all[i]));
+    all = std::move(sorted);
   }
 
   /// Checks that each tensor begins where the previous one ends, and that the last ends with the

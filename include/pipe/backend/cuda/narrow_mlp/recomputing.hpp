@@ -125,13 +125,12 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   static constexpr int tiles = narrow_tiles(layers);
   using last_gradient = narrow_rows<T, Rows, gradients::width>;
   /// Weights of the last layer where it is not among the layers forward.
-  using last_weights =
-      std::conditional_t<has_loss, nothing, numbered_slab<last, typename backward<last>::weights>>;
-  struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<last>()>,
-                  last_weights {
+  using last_weights = std::conditional_t<has_loss, nothing, typename backward<last>::weights>;
+  struct shared : narrow_kept_rows<T, Rows, gradients::widest_x, kept_before<last>()> {
     last_gradient input;
     tile x[tiles];
     narrow_layer_weights<P, Rows, forward_numbers, F...> weights;
+    [[no_unique_address]] last_weights of_last;
   };
 
   static constexpr int threads = narrow_threads, resident = 1;
@@ -169,7 +168,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
                                                 std::integer_sequence<int, K...>) {
     (forward<K>::copy(block, a.of[K], slab_of<K>(block.shared().weights)), ...);
     if constexpr (!has_loss)
-      backward<last>::copy(block, a.of[recomputed + input_of<last>], slab_of<last>(block.shared()));
+      backward<last>::copy(block, a.of[recomputed + input_of<last>], block.shared().of_last);
   }
   /// Starts the copy of the first layer's input, of rows [row, end).
   template <class Block>
@@ -251,7 +250,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
     constexpr int b = input_of<K>;
     gradients::template add<weight_of<K>>(block, x_of(block, K, turn), dy, row, end);
     if constexpr (K == forwards) {
-      backward<K>::multiply(block, dy, slab_of<K>(block.shared()));
+      backward<K>::multiply(block, dy, block.shared().of_last);
       finish_gradient<K>(block, a, row, end, turn);
     } else if constexpr (b >= 0) {
       backward<K>::multiply(block, dy, slab_of<K>(block.shared().weights));
