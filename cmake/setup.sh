@@ -5,6 +5,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${PIPE_JOBS:-$(nproc)}
+# ccache, where it is installed, finds what another clone has compiled.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=yes
 [[ -d /usr/local/cuda/bin ]] && PATH=$PATH:/usr/local/cuda/bin
 
 quietly() {
