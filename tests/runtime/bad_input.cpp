@@ -151,6 +151,24 @@ TEST_CASE("data that does not fit is refused by name and position", "[runtime]")
   });
 }
 
+TEST_CASE("lists may be written in place, as an address and a size", "[runtime]") {
+  using Trainer = tiny::Regression;
+  laws::sample_batch<Trainer> const data(1);
+  std::vector<float> const& in = data.inputs;
+  auto const& labels = data.labels;
+  Trainer a, b;
+  for (int i = 0; i < 2; ++i)
+    CHECK(laws::same_bits(a.step({{in.data(), in.size()}, {labels.data(), labels.size()}}).loss,
+                          b.step(data.view()).loss));
+  CHECK(laws::same_bits(a.evaluate({{in.data(), in.size()}, {labels.data(), labels.size()}}),
+                        b.evaluate({in, labels})));
+  std::vector<float> whole(std::size_t(Trainer::samples * Trainer::outputs_per_sample)),
+      parts(whole);
+  a.forward({in.data(), in.size()}, {parts.data(), parts.size()});
+  b.forward(in, whole);
+  CHECK(laws::same_numbers(whole, parts));
+}
+
 TEST_CASE("a mini-batch without a single label has loss 0 and changes nothing but the decay",
           "[runtime]") {
   tiny::SevenRanks trainer({.optimizer = {.learning_rate = 0.5, .weight_decay = 0.25}});

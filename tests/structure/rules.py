@@ -7,6 +7,8 @@
   does not depend on which others are included.
 * Only hana.hpp includes Boost.
 * A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
+* Nothing that pipe.hpp includes, directly or not, includes one of HEAVY: nvcc and g++ would read a tenth more. (The standard library has
+  no header that is light for a function of <algorithm>, so that those few are loops.)
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
@@ -29,6 +31,8 @@ APART = {  # these may never include those
     "backend/host": ["backend/cuda"],
     "backend/cuda": ["backend/host"],
 }
+HEAVY = ["algorithm", "chrono", "filesystem", "fstream", "functional", "iostream", "memory", "optional", "sstream", "thread",
+         "unordered_map"]
 LONGEST = 450
 WIDTH = 100
 COMMENTS = 18
@@ -95,7 +99,7 @@ def may_include(user, used):
 
 def check_headers(root):
     include = root / "include" / "pipe"
-    uses = {}
+    uses, heavy = {}, {}
     for header in sorted(p for p in include.rglob("*") if p.suffix in HEADERS):
         name = header.relative_to(include).as_posix()
         lines = header.read_text().splitlines()
@@ -118,6 +122,8 @@ def check_headers(root):
                 yield f"{where}:{number}: write <pipe/...>: {line.strip()}"
             elif match[2].startswith("boost/") and name != "hana.hpp":
                 yield f"{where}:{number}: only pipe/hana.hpp needs Boost: {line.strip()}"
+            elif match[2] in HEAVY:
+                heavy.setdefault(name, []).append((number, match[2]))
             elif match[2].startswith("pipe/"):
                 used = match[2].removeprefix("pipe/")
                 if not (include / used).exists():
@@ -131,7 +137,20 @@ def check_headers(root):
         if name not in included and not name.startswith("backend/") and name.endswith(".hpp"):
             if QUIET not in (include / name).read_text():
                 yield f"include/pipe/{name}:1: a header for programs is without the pragma that keeps it quiet"
+    for name in sorted(reached(uses, "pipe.hpp")):
+        for number, what in heavy.get(name, []):
+            yield f"include/pipe/{name}:{number}: <{what}> costs every program that includes <pipe/pipe.hpp>"
     yield from cycles(uses)
+
+
+def reached(uses, name):
+    """The headers that one includes, directly or not, and itself."""
+    found, todo = set(), [name]
+    while todo:
+        if (name := todo.pop()) not in found:
+            found.add(name)
+            todo += [used for used, _ in uses.get(name, [])]
+    return found
 
 
 def names_of(lines):

@@ -4,13 +4,13 @@
 // pipeline's attention option.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pipe/backend/cuda/attention/attention_call.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 
@@ -21,7 +21,7 @@ namespace pp::detail {
 ///     static constexpr char const* name;
 ///     static std::string missing();  // why it cannot be used; empty if it can
 ///     struct session;                // one for all calls of an engine
-///     static std::unique_ptr<Library> make(session const&, cuda::attention_call const&);
+///     static owner<Library> make(session const&, cuda::attention_call const&);
 ///     void enqueue(cuda::arguments const&, cudaStream_t) const;
 template <class Library>
 class attention_calls {
@@ -33,9 +33,10 @@ class attention_calls {
       ++attentions_;
       if constexpr (cuda::is_attention_call<P, G>()) {
         if (!Library::missing().empty()) return;
-        if (session_ == nullptr) session_ = std::make_unique<typename Library::session>();
+        if (session_ == nullptr)
+          session_ = owner<typename Library::session>(new typename Library::session);
         constexpr cuda::attention_call call = cuda::describe_attention_call<P, G>();
-        auto made = Library::make(*session_, call);
+        auto made = Library::make(*session_.get(), call);
         if (made == nullptr) return;
         cuda::prepare_kernels(cuda::before_attention<P, G>());
         cuda::prepare_kernels(cuda::after_attention<P, G>());
@@ -67,8 +68,8 @@ class attention_calls {
     cuda::launch_kernels(cuda::after_attention<P, G>(), a, stream);
   }
 
-  std::unique_ptr<typename Library::session> session_;
-  std::vector<std::unique_ptr<Library>> made_;  // destroyed before the session
+  owner<typename Library::session> session_;
+  std::vector<owner<Library>> made_;  // destroyed before the session
   int attentions_ = 0;
 };
 

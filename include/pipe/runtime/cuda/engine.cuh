@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstring>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,7 +103,7 @@ class cuda_engine {
     if (at_once)
       executor_.uploads().load(j);
     else
-      next_ = j;
+      next_ = j, has_next_ = true;
   }
   /// An input or the labels as the last run has read them, for messages.
   std::vector<float> staged(int input, int samples) const {
@@ -171,13 +170,13 @@ class cuda_engine {
   ///
   /// post: if CUDA fails, there is no next one, which the run on it finds
   void load_next(job const& j) noexcept {
-    if (!next_ || j.data != data_place::loaded) return;
+    if (!has_next_ || j.data != data_place::loaded) return;
     try {
-      executor_.uploads().load(*next_);
+      executor_.uploads().load(next_);
     } catch (error const&) {
       (void)cudaGetLastError();
     }
-    next_.reset();
+    has_next_ = false;
   }
 
   /// Enqueues a run whose mini-batch is uploaded: on streams, or as a graph.
@@ -293,9 +292,10 @@ class cuda_engine {
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;
-  std::optional<job> next_;  // to be uploaded while the next run is in progress
-  float loss_scale_ = 1;     // factor of the gradients on the device
-  long failed_update_ = 0;   // the step whose update failed half-way; 0: none
+  job next_;  // to be uploaded while the next run is in progress, if has_next_
+  bool has_next_ = false;
+  float loss_scale_ = 1;    // factor of the gradients on the device
+  long failed_update_ = 0;  // the step whose update failed half-way; 0: none
 };
 
 template <>

@@ -7,10 +7,9 @@
 // fork() and join() of its streams can be captured as a graph.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <limits>
+#include <mutex>  // has the clocks of <chrono> without its calendar
 #include <utility>
 #include <vector>
 
@@ -50,7 +49,8 @@ class cuda_executor {
       bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
                                 plan.device_bookkeeping_bytes);
       tickets_.push_back(kept<unsigned>(r, nullptr, cuda::most_tickets));
-      int const most = std::max(plan.training_count, plan.evaluation_count);
+      int const most =
+          plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
       timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
@@ -80,7 +80,7 @@ class cuda_executor {
   /// Enqueues every action of the job.
   void enqueue() {
     job const& j = job_;
-    std::fill(position_.begin(), position_.end(), 0);
+    position_.assign(position_.size(), 0);
     if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {

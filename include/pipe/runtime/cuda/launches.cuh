@@ -5,7 +5,6 @@
 // a table's gradient. Chosen once, at construction, by the pipeline's options.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -14,6 +13,7 @@
 #include <pipe/backend/cuda/matmul/cublaslt.cuh>
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/runtime/cuda/attention_calls.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
@@ -146,7 +146,7 @@ class cuda_launches {
     cuda::prepare_kernels(kernels{});
     groups_[G] = {&cuda::launch_group<source, G, kernels>, nullptr, cuda::count_of(kernels{})};
     if constexpr (may_call_cublaslt(policy)) {
-      if (handle_ == nullptr) handle_ = std::make_unique<cuda::cublaslt_handle>();
+      if (handle_ == nullptr) handle_ = owner<cuda::cublaslt_handle>(new cuda::cublaslt_handle);
       bool const takes_all = use_cublaslt<G, true>();
       // Perhaps the library has, or is faster at, the bare product.
       constexpr cuda::blas_product product = cuda::blas_lowering<source, G>::product;
@@ -182,7 +182,8 @@ class cuda_launches {
     using lowering = cuda::blas_lowering<source, G, TakesAll>;
     static_assert(cuda::fit_every_device(typename lowering::before{}));
     static_assert(cuda::fit_every_device(typename lowering::after{}));
-    auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
+    auto made =
+        cuda::cublaslt_product::make(*handle_.get(), lowering::product, lowering::first_byte);
     if (made == nullptr) return false;
     cuda::prepare_kernels(typename lowering::before{});
     cuda::prepare_kernels(typename lowering::after{});
@@ -200,9 +201,9 @@ class cuda_launches {
   }
 
   list<cuda_group, P::groups + chains> groups_;
-  std::unique_ptr<cuda::cublaslt_handle> handle_;  // null: no product may use cuBLASLt
+  owner<cuda::cublaslt_handle> handle_;  // null: no product may use cuBLASLt
   /// Owners of cuda_group::made; destroyed before handle_, with which they were made.
-  std::vector<std::unique_ptr<cuda::cublaslt_product>> made_;
+  std::vector<owner<cuda::cublaslt_product>> made_;
   /// Groups that are matrix products, and how many of them cuBLASLt computes.
   int products_ = 0, by_cublaslt_ = 0;
   attention_calls<typename P::attention_library> attentions_;

@@ -4,7 +4,6 @@
 // of them in use: its work is in order, and the device prefers kernels that other ranks wait for.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -36,7 +35,7 @@ class rank_streams {
     return streams_[std::size_t(rank * lanes) + std::size_t(in_use_[std::size_t(rank)])];
   }
   /// Each rank's first stream is in use. Needs: no rank has work.
-  void begin() { std::fill(in_use_.begin(), in_use_.end(), lane::forward); }
+  void begin() { in_use_.assign(in_use_.size(), lane::forward); }
   /// Chooses the rank's stream for a program.
   void enter(int rank, detail::program p) { enter(rank, lane_of(p)); }
 

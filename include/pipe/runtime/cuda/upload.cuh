@@ -5,9 +5,7 @@
 // arrays in device memory.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include <pipe/base/bytes.hpp>
@@ -39,9 +37,10 @@ class batch_upload {
     for (int r = 0; r < d.ranks; ++r) {
       left_.emplace_back();
       for (long const at : d.rank[r].prefetched)
-        if (at >= 0 && !loading_) loading_.emplace();
+        if (at >= 0 && loading_.empty()) loading_.emplace_back();
     }
-    pinned_ = pinned_buffer(2 * std::min(detail::align_up(uploaded / 4), upload_bytes));
+    long const quarter = detail::align_up(uploaded / 4);
+    pinned_ = pinned_buffer(2 * (quarter < upload_bytes ? quarter : upload_bytes));
   }
 
   /// Must be called before the first job with data or outputs in device memory.
@@ -76,17 +75,17 @@ class batch_upload {
   /// post: the arrays have been read
   void load(detail::job const& j) {
     is_loaded_ = false;  // if it fails
-    for (event const& left : left_) check(cudaStreamWaitEvent(*loading_, left, 0), "a wait");
+    for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
     for_each_list(j, [&](int r, int i) {
       send(memory_of(r) + d_.rank[r].prefetched[i], given(j, i), type_of(i), bytes_of(j, i),
-           *loading_);
+           loading_[0]);
     });
-    check(cudaEventRecord(arrived_, *loading_), "record of an event");
+    check(cudaEventRecord(arrived_, loading_[0]), "record of an event");
     is_loaded_ = true;
   }
   /// After a failure: see rank_streams::drain.
   void drain() const noexcept {
-    if (loading_) (void)cudaStreamSynchronize(*loading_);
+    for (stream const& s : loading_) (void)cudaStreamSynchronize(s);
   }
 
   /// An input of the last run as a rank has read it; of the labels for number d.inputs. Empty if no
@@ -194,12 +193,12 @@ class batch_upload {
   rank_streams const& streams_;
   device_conversions convert_;
   pinned_buffer pinned_;
-  event gone_[2];                  // the copy from a half of pinned_ has finished
-  long sent_ = 0;                  // halves copied so far
-  event ready_;                    // of a program's arrays in device memory
-  std::optional<stream> loading_;  // of the mini-batch that is prefetched, if any is
-  event arrived_;                  // it is there
-  std::vector<event> left_;        // by rank: it has been staged
+  event gone_[2];                // the copy from a half of pinned_ has finished
+  long sent_ = 0;                // halves copied so far
+  event ready_;                  // of a program's arrays in device memory
+  std::vector<stream> loading_;  // of the mini-batch that is prefetched; none if none ever is
+  event arrived_;                // it is there
+  std::vector<event> left_;      // by rank: it has been staged
   bool is_loaded_ = false;
 };
 

@@ -4,7 +4,6 @@
 // downloaded to the host as floats.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include <pipe/backend/cuda/update/not_finite.hpp>
@@ -63,7 +62,9 @@ struct watched_launch {
     cuda::check(cudaMemcpyAsync(flags, search.found, sizeof flags, cudaMemcpyDeviceToHost, on),
                 "download of a search");
     cuda::check(cudaStreamSynchronize(on), "a search for numbers that are not finite");
-    return std::find(flags, flags + search_blocks, 1) == flags + search_blocks;
+    for (int const found_one : flags)
+      if (found_one == 1) return false;
+    return true;
   }
 };
 

@@ -20,15 +20,14 @@
 
 namespace pp::detail {
 
-/// A device_span of T, constructible from everything that device_span<T> is. A list of other
-/// elements in device memory is one error: see values_for.
+/// A device_span of T, of a list in device memory: a device_span or a thrust::device_vector. A list
+/// of other elements there is one error: see values_for. Not of an address and a size, since
+/// `step({{inputs, n}, {labels, m}})` is a mini-batch in the host's memory.
 template <class T, template <class...> class Wrong, class Item, bool Reports>
 struct device_values_for : device_span<T> {
-  /// From a list in device memory, such as a thrust::device_vector, or from an address and a size.
   constexpr device_values_for() = default;
   template <device_list List>
   constexpr device_values_for(List&& list) : device_span<T>(span_of(list)) {}
-  constexpr device_values_for(T* data, std::size_t size) : device_span<T>(data, size) {}
 
  private:
   template <class List>

@@ -14,13 +14,13 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pipe/backend/cuda/attention/attention_call.hpp>
 #include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/base/owner.hpp>
 
 #if defined(__CUDACC__) && __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>
@@ -95,11 +95,10 @@ class cudnn {
 class cudnn_descriptor {
  public:
   /// throws: pp::error if the library has no such descriptor
-  explicit cudnn_descriptor(cudnnBackendDescriptorType_t type)
-      : made_(nullptr, cudnn::library().destroy_descriptor) {
+  explicit cudnn_descriptor(cudnnBackendDescriptorType_t type) {
     cudnnBackendDescriptor_t made = nullptr;
     check(cudnn::library().create_descriptor(type, &made), "a descriptor");
-    made_.reset(made);
+    made_ = descriptor(made, cudnn::library().destroy_descriptor);
   }
   operator cudnnBackendDescriptor_t() const { return made_.get(); }
 
@@ -135,7 +134,8 @@ class cudnn_descriptor {
   static void check(cudnnStatus_t status, char const* what) {
     cudnn::library().check(status, what);
   }
-  std::unique_ptr<void, decltype(cudnnBackendDestroyDescriptor)*> made_;
+  using descriptor = detail::owner<void, decltype(cudnnBackendDestroyDescriptor)*>;
+  descriptor made_;
 };
 
 /// An attention that is ready to be enqueued.
@@ -152,24 +152,26 @@ class cudnn_attention {
       cudnnHandle_t made = nullptr;
       cudnn const& dnn = cudnn::library();
       dnn.check(dnn.create(&made), "a handle");
-      handle_ = {made, dnn.destroy};
+      handle_ = handle(made, dnn.destroy);
     }
     operator cudnnHandle_t() const { return handle_.get(); }
 
    private:
-    std::unique_ptr<cudnnContext, decltype(cudnnDestroy)*> handle_{nullptr, nullptr};
+    using handle = detail::owner<cudnnContext, decltype(cudnnDestroy)*>;
+    handle handle_;
   };
 
   /// Null if the library cannot do this one within `attention_bytes` of workspace, in an order of
   /// additions that is the same in every run.
-  static std::unique_ptr<cudnn_attention> make(session const& of, attention_call const& c) {
-    std::unique_ptr<cudnn_attention> made(new cudnn_attention(of, c));
+  static detail::owner<cudnn_attention> make(session const& of, attention_call const& c) {
+    detail::owner<cudnn_attention> made(new cudnn_attention(of, c));
     try {
       made->find_plan();
     } catch (error const&) {  // whatever it does not accept is ours
       return nullptr;
     }
-    return made->plan_ == nullptr ? nullptr : std::move(made);
+    if (made->plan_ == nullptr) return nullptr;
+    return made;
   }
 
   /// On one host thread at a time: the stream is a part of the session.
@@ -388,7 +390,7 @@ struct cudnn_attention {
   static constexpr char const* name = "cuDNN";
   static std::string missing() { return "compiled without cudnn_graph.h of cuDNN 9.21 or newer"; }
   struct session {};
-  static std::unique_ptr<cudnn_attention> make(session const&, attention_call const&) {
+  static detail::owner<cudnn_attention> make(session const&, attention_call const&) {
     return nullptr;
   }
   void enqueue(arguments const&, cudaStream_t) const {}

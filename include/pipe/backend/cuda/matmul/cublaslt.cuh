@@ -11,12 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/base/owner.hpp>
 
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 
@@ -99,24 +99,25 @@ class cublaslt_handle {
     cublasLtHandle_t made = nullptr;
     cublaslt const& lt = cublaslt::library();
     lt.check(lt.create(&made), "a handle");
-    handle_ = {made, lt.destroy};
+    handle_ = detail::owner<cublasLtContext, decltype(cublasLtDestroy)*>(made, lt.destroy);
   }
   static std::string const& missing() { return cublaslt::library().missing(); }
   operator cublasLtHandle_t() const { return handle_.get(); }
 
  private:
-  std::unique_ptr<cublasLtContext, decltype(cublasLtDestroy)*> handle_{nullptr, nullptr};
+  detail::owner<cublasLtContext, decltype(cublasLtDestroy)*> handle_;
 };
 
 /// A described product, ready to be enqueued.
 class cublaslt_product {
  public:
   /// Null if the library cannot do this one, or is not there.
-  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const& handle,
-                                                blas_product const& p, long first_byte) {
+  static detail::owner<cublaslt_product> make(cublaslt_handle const& handle, blas_product const& p,
+                                              long first_byte) {
     if (!cublaslt_handle::missing().empty()) return nullptr;
-    std::unique_ptr<cublaslt_product> made(new cublaslt_product(handle, p, first_byte));
-    return made->finds_algorithm() ? std::move(made) : nullptr;
+    detail::owner<cublaslt_product> made(new cublaslt_product(handle, p, first_byte));
+    if (!made->finds_algorithm()) return nullptr;
+    return made;
   }
 
   /// On one host thread at a time: the bias is a part of the descriptor.
@@ -139,11 +140,12 @@ class cublaslt_product {
   }
 
  private:
+  using operation = detail::owner<cublasLtMatmulDescOpaque_t, decltype(cublasLtMatmulDescDestroy)*>;
   using layout =
-      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
+      detail::owner<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
 
   cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
-      : p_(p), first_byte_(first_byte), handle_(handle), operation_(nullptr, lt_.destroy_operation),
+      : p_(p), first_byte_(first_byte), handle_(handle),
         layout_a_(p.transposes_a ? layout_of(number(), p.k, p.m, p.lda)
                                  : layout_of(number(), p.m, p.k, p.lda)),
         layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb)
@@ -155,7 +157,7 @@ class cublaslt_product {
                                                                     : CUBLAS_COMPUTE_32F,
                                    CUDA_R_32F),
               "the description of a product");
-    operation_.reset(made);
+    operation_ = operation(made, lt_.destroy_operation);
     if (p.transposes_a) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T, "a transposed operand");
     if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), "an epilogue");
@@ -173,8 +175,8 @@ class cublaslt_product {
   bool finds_algorithm() {
     cublasLtMatmulPreference_t made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
-    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
-                    decltype(cublasLtMatmulPreferenceDestroy)*> const
+    detail::owner<cublasLtMatmulPreferenceOpaque_t,
+                  decltype(cublasLtMatmulPreferenceDestroy)*> const
         preference(made, lt_.destroy_preference);
     auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
       lt_.check(lt_.set_preference(made, which, &value, sizeof value), "a preference");
@@ -225,7 +227,7 @@ class cublaslt_product {
     cublasLtMatrixLayout_t made = nullptr;
     lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading),
               "a layout");
-    return {made, lt_.destroy_layout};
+    return layout(made, lt_.destroy_layout);
   }
   template <class Value>
   void set(cublasLtMatmulDescAttributes_t which, Value value, char const* what) const {
@@ -240,7 +242,7 @@ class cublaslt_product {
   long first_byte_;
   cublaslt const& lt_ = cublaslt::library();
   cublasLtHandle_t handle_;
-  std::unique_ptr<cublasLtMatmulDescOpaque_t, decltype(cublasLtMatmulDescDestroy)*> operation_;
+  operation operation_;
   layout layout_a_, layout_b_, layout_d_;
   cublasLtMatmulAlgo_t algorithm_{};
 };
@@ -255,7 +257,7 @@ struct cublaslt_handle {
   static std::string missing() { return "compiled without cublasLt.h"; }
 };
 struct cublaslt_product {
-  static std::unique_ptr<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) {
+  static detail::owner<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) {
     return nullptr;
   }
   void enqueue(arguments const&, cudaStream_t) const {}
