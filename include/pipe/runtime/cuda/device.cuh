@@ -41,7 +41,7 @@ inline bool has_code_for_current_device() {
 /// Makes device `index` current and returns its properties.
 ///
 /// throws: pp::error "no CUDA device", or that the program has no code for the device, naming both
-inline cudaDeviceProp use_device(int index) {
+[[gnu::cold]] inline cudaDeviceProp use_device(int index) {
   int count = 0;
   cudaError_t const status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) cudaGetLastError();

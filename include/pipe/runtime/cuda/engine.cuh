@@ -36,8 +36,8 @@ namespace cuda {
 /// shape: -> ranks[actions of the table]
 /// needs: the table gets to its end with these slots
 template <class Problem, class Rows>
-std::vector<int> order_of(Problem const& problem, Rows const& rows,
-                          std::vector<detail::slot_count> const& slots) {
+[[gnu::cold]] std::vector<int> order_of(Problem const& problem, Rows const& rows,
+                                        std::vector<detail::slot_count> const& slots) {
   std::vector<int> order;
   auto walk =
       detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
@@ -56,7 +56,7 @@ class cuda_engine {
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  cuda_engine(optimizer const& o, executor_settings const& settings)
+  [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings)
       : optimizer_(o), device_(cuda::use_device(0)), launches_(device_),
         executor_(P::description(), launches_.groups(), order(),
                   cuda::coefficient_bytes<optimizer>(), settings.timeline),
@@ -99,14 +99,14 @@ class cuda_engine {
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
-  void prefetch(job const& j, bool at_once = true) {
+  [[gnu::cold]] void prefetch(job const& j, bool at_once = true) {
     if (at_once)
       executor_.uploads().load(j);
     else
       next_ = j, has_next_ = true;
   }
   /// An input or the labels as the last run has read them, for messages.
-  std::vector<float> staged(int input, int samples) const {
+  [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
     return executor_.uploads().staged(input, samples);
   }
 
@@ -125,7 +125,7 @@ class cuda_engine {
   int executed_count(int rank) const { return executor_.executed_count(rank); }
 
   /// The device's name, the number of products that use cuBLASLt, and whether steps are graphs.
-  std::string runs_on() const {
+  [[gnu::cold]] std::string runs_on() const {
     std::string text = device_.name + launches_.text();
     if (!P::graphs::is_on) return text;
     std::string const reason = by_streams();
@@ -169,7 +169,7 @@ class cuda_engine {
   /// Uploads the next mini-batch, if job j is a run on the one before.
   ///
   /// post: if CUDA fails, there is no next one, which the run on it finds
-  void load_next(job const& j) noexcept {
+  [[gnu::cold]] void load_next(job const& j) noexcept {
     if (!has_next_ || j.data != data_place::loaded) return;
     try {
       executor_.uploads().load(next_);
@@ -206,7 +206,7 @@ class cuda_engine {
     return has_graphs_ && !executor_.is_observed() && j.what != job::kind::infer;
   }
   /// Why steps are no graphs although the option says so; empty if they are.
-  std::string by_streams() const {
+  [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
@@ -216,7 +216,7 @@ class cuda_engine {
 
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
   /// trainer has the same.
-  static cuda_order order() {
+  [[gnu::cold]] static cuda_order order() {
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
@@ -241,7 +241,7 @@ class cuda_engine {
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
-  void download() {
+  [[gnu::cold]] void download() {
     executor_.streams().wait();
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
@@ -261,7 +261,7 @@ class cuda_engine {
   }
   /// Copies parameters, buffers and averages from the mirror to the device, and renews their copies
   /// there.
-  void upload() {
+  [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       chunk_description const& chunk = P::memory().chunks[c];
       auto const copy = [&](long from, long bytes) {

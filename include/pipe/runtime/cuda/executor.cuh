@@ -38,8 +38,8 @@ namespace pp::detail {
 class cuda_executor {
  public:
   /// coefficient_bytes: of the optimizer's coefficients for one range of parameters
-  cuda_executor(pipeline_description const& d, cuda_group const* groups, cuda_order order,
-                long coefficient_bytes, bool wants_timeline)
+  [[gnu::cold]] cuda_executor(pipeline_description const& d, cuda_group const* groups,
+                              cuda_order order, long coefficient_bytes, bool wants_timeline)
       : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
         streams_(d.ranks), position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
     cuda::prepare_kernels(kernels{});
@@ -91,7 +91,7 @@ class cuda_executor {
   }
 
   /// Number of kernels that the actions of a step launch.
-  long kernels_of_step() const {
+  [[gnu::cold]] long kernels_of_step() const {
     long sum = 0;
     job step;
     step.what = job::kind::train;
@@ -173,7 +173,7 @@ class cuda_executor {
   /// The actions that rank r executed in the last run, with times of the device's clock.
   ///
   /// throws: error if the run recorded no timeline
-  executed_action const* executed(int r) {
+  [[gnu::cold]] executed_action const* executed(int r) {
     read_clock();
     if (!has_timeline_)
       throw error(
@@ -184,7 +184,7 @@ class cuda_executor {
 
   /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
   /// without a timeline.
-  double bubble() {
+  [[gnu::cold]] double bubble() {
     if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
     read_clock();
     long busy = 0, last = 0;
@@ -214,7 +214,7 @@ class cuda_executor {
     return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
   }
 
-  void allocate(int rank) {
+  [[gnu::cold]] void allocate(int rank) {
     try {
       arenas_.emplace_back(d_.rank[rank].bytes);
     } catch (error const& e) {
@@ -229,7 +229,7 @@ class cuda_executor {
 
   /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
   /// host from enqueueing.
-  char* downloaded_outputs() {
+  [[gnu::cold]] char* downloaded_outputs() {
     if (outputs_.data() == nullptr)
       outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
     return outputs_.data();
@@ -376,7 +376,7 @@ class cuda_executor {
                                                                             : program::forward;
   }
   /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
-  void show(void* const* slots, launch_seen seen, cudaStream_t on) {
+  [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::check(cudaEventRecord(watched_until_, on), "record of an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
@@ -393,7 +393,7 @@ class cuda_executor {
                                            on);
   }
 
-  void read_clock() {
+  [[gnu::cold]] void read_clock() {
     if (clock_is_read_) return;
     clock_is_read_ = true;
     auto const since = [&](cuda::event const& e) {

@@ -41,7 +41,7 @@ class graph {
   /// throws: what enqueue() throws, or pp::error if CUDA refuses the capture; `origin` and the
   ///         others are then as before
   template <class Enqueue>
-  static graph capture(cudaStream_t origin, Enqueue const& enqueue) {
+  [[gnu::cold]] static graph capture(cudaStream_t origin, Enqueue const& enqueue) {
     try {
       captured c(origin);
       enqueue();
@@ -66,7 +66,7 @@ class graph {
  private:
   /// The capture and its graph, from which one to launch is made.
   struct captured {
-    explicit captured(cudaStream_t stream) : origin(stream) {
+    [[gnu::cold]] explicit captured(cudaStream_t stream) : origin(stream) {
       check(cudaStreamBeginCapture(origin, cudaStreamCaptureModeThreadLocal), what);
       is_open = true;
     }
@@ -84,7 +84,7 @@ class graph {
       check(cudaStreamEndCapture(origin, &of), what);
     }
     /// Streams order more than one path: a wait for an event may be implied by others.
-    void reduce() {
+    [[gnu::cold]] void reduce() {
       std::size_t nodes = 0, count = 0;
       check(cudaGraphGetNodes(of, nullptr, &nodes), what);
       std::vector<cudaGraphNode_t> all(nodes);
@@ -168,7 +168,7 @@ class graph_table {
   ///
   /// law: shapes that come only once take no place from those with a graph, of which there are at
   ///      most `most`
-  void remember(run_shape const& shape) {
+  [[gnu::cold]] void remember(run_shape const& shape) {
     if (find(shape) != nullptr) return;
     if (known_.size() == most) {
       std::size_t once = 0;

@@ -72,7 +72,7 @@ namespace detail {
 template <class P>
 class cuda_launches {
  public:
-  explicit cuda_launches([[maybe_unused]] cudaDeviceProp const& device) {
+  [[gnu::cold]] explicit cuda_launches([[maybe_unused]] cudaDeviceProp const& device) {
     [&]<int... G>(std::integer_sequence<int, G...>) {
       (decide<G, P::is_launched_alone(G)>(), ...);
     }(std::make_integer_sequence<int, P::groups>{});
@@ -86,20 +86,22 @@ class cuda_launches {
   /// Summary for reports: ", cuBLASLt for 5 of 9 products", or the reason why it is not available,
   /// then the same of attentions, and ", CUB for 1 of 1 sorts"; empty if the pipeline uses no
   /// library.
-  std::string text() const { return products_text() + attentions_.text() + sorts_text(); }
+  [[gnu::cold]] std::string text() const {
+    return products_text() + attentions_.text() + sorts_text();
+  }
 
  private:
   using source = cuda::source_of<P>;
   static constexpr int chains = P::chain_kernels().count;
 
-  std::string products_text() const {
+  [[gnu::cold]] std::string products_text() const {
     if (handle_ == nullptr) return "";
     if (!cuda::cublaslt_handle::missing().empty())
       return ", without cuBLASLt: " + cuda::cublaslt_handle::missing();
     return ", cuBLASLt for " + std::to_string(by_cublaslt_) + " of " + std::to_string(products_) +
            " products";
   }
-  std::string sorts_text() const {
+  [[gnu::cold]] std::string sorts_text() const {
     if constexpr (std::is_void_v<typename P::row_sort>)
       return "";
     else

@@ -31,7 +31,7 @@ class cuda_parameters {
   using value = typename P::value;
 
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
-  cuda_parameters(cuda_executor& executor, optimizer const& o)
+  [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         squares_(kept<double>(0, d_.parameter_count)),
         clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
@@ -167,7 +167,7 @@ class cuda_parameters {
   value* copies(chunk_description const& c) const { return values(c.rank) + read_at(c); }
 
   /// Builds the work lists of a chunk and uploads them, once, at construction.
-  lists lists_of(chunk_description const& c) {
+  [[gnu::cold]] lists lists_of(chunk_description const& c) {
     std::vector<cuda::flat_range> ranges, buffers;
     std::vector<commit_rule> rules;
     std::vector<cuda::extent> first;

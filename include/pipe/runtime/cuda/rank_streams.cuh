@@ -17,7 +17,7 @@ namespace pp::cuda {
 class rank_streams {
  public:
   /// A rank that is alone has one stream.
-  explicit rank_streams(int ranks) : ranks_(ranks), in_use_(std::size_t(ranks)) {
+  [[gnu::cold]] explicit rank_streams(int ranks) : ranks_(ranks), in_use_(std::size_t(ranks)) {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
     // In the order of `lane`.

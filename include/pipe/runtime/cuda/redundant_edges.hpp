@@ -20,8 +20,8 @@ struct graph_edge {
 /// needs: no cycle, and no edge twice
 /// cost:  edges x chains. Chains are paths without a common node; a greedy search covers a graph
 ///        of captured streams with hardly more of them than there are streams.
-inline std::vector<std::size_t> redundant_edges(std::size_t nodes,
-                                                std::vector<graph_edge> const& edges) {
+[[gnu::cold]] inline std::vector<std::size_t> redundant_edges(
+    std::size_t nodes, std::vector<graph_edge> const& edges) {
   struct node {
     std::vector<std::size_t> in, next;  // numbers of edges, and of nodes
     std::size_t left = 0;               // edges from nodes that are not in `order` yet

@@ -28,8 +28,8 @@ struct device_conversions {
 class batch_upload {
  public:
   /// needs: the description, the arenas and the streams outlive this object
-  batch_upload(detail::pipeline_description const& d, std::vector<device_buffer> const& arenas,
-               rank_streams const& streams)
+  [[gnu::cold]] batch_upload(detail::pipeline_description const& d,
+                             std::vector<device_buffer> const& arenas, rank_streams const& streams)
       : d_(d), arenas_(arenas), streams_(streams) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
@@ -73,7 +73,7 @@ class batch_upload {
   /// next one waits, behind the staging of the one that was there. Runs are not waited for.
   ///
   /// post: the arrays have been read
-  void load(detail::job const& j) {
+  [[gnu::cold]] void load(detail::job const& j) {
     is_loaded_ = false;  // if it fails
     for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
     for_each_list(j, [&](int r, int i) {
@@ -90,7 +90,7 @@ class batch_upload {
 
   /// An input of the last run as a rank has read it; of the labels for number d.inputs. Empty if no
   /// rank has. For messages: waits.
-  std::vector<float> staged(int input, int samples) const {
+  [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
     int r = 0;
     while (r < d_.ranks && d_.rank[r].staging[input] < 0) ++r;
     if (r == d_.ranks) return {};

@@ -59,7 +59,7 @@ class cublaslt {
 
  private:
   /// It stays open until the program ends.
-  cublaslt() {
+  [[gnu::cold]] cublaslt() {
     void* opened = nullptr;
     for (char const* name : {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"})
       if (opened == nullptr) opened = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -94,7 +94,7 @@ class cublaslt {
 class cublaslt_handle {
  public:
   /// Null where there is no library.
-  cublaslt_handle() {
+  [[gnu::cold]] cublaslt_handle() {
     if (!missing().empty()) return;
     cublasLtHandle_t made = nullptr;
     cublaslt const& lt = cublaslt::library();
@@ -144,7 +144,7 @@ class cublaslt_product {
   using layout =
       detail::owner<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
 
-  cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
+  [[gnu::cold]] cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
       : p_(p), first_byte_(first_byte), handle_(handle),
         layout_a_(p.transposes_a ? layout_of(number(), p.k, p.m, p.lda)
                                  : layout_of(number(), p.m, p.k, p.lda)),
@@ -172,7 +172,7 @@ class cublaslt_product {
 
   /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
   /// their own, whatever D is.
-  bool finds_algorithm() {
+  [[gnu::cold]] bool finds_algorithm() {
     cublasLtMatmulPreference_t made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
     detail::owner<cublasLtMatmulPreferenceOpaque_t,
@@ -223,7 +223,8 @@ class cublaslt_product {
     }
     return CUBLASLT_EPILOGUE_DGELU;
   }
-  layout layout_of(cudaDataType_t type, extent rows, extent columns, extent leading) const {
+  [[gnu::cold]] layout layout_of(cudaDataType_t type, extent rows, extent columns,
+                                 extent leading) const {
     cublasLtMatrixLayout_t made = nullptr;
     lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading),
               "a layout");
