@@ -50,7 +50,7 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
   { T::copies } -> std::convertible_to<bool>;
   typename detail::constants<detail::is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
-  { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs the rank
+  { t.is_local(rank) } -> std::same_as<bool>;            // whether this process runs the rank
   t.set_memory(rank, arena);                             // once, before the first run
   t.reset();                                             // before each run, while no rank is in one
   t.wake_all();                                          // after the failure flag was set
@@ -71,5 +71,23 @@ concept transport = rank_transport<T> &&
                       t.publish(n, m, n);  // chunk, milestone, micro-batch
                       { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
+
+/// A transport that copies while ranks compute. It knows the transfers between two chunks as
+/// streams: 2c has the values into chunk c, 2c + 1 the gradients into it, micro-batch n in slot
+/// n mod k of the reader and of the producer, each with a k of its own.
+///
+/// law: of the streams' transfers, expect() comes before receive() on the reader's side, send() before
+///      sent() on the producer's; between them both slots belong to the transport. A receive() that
+///      was not expected counts as if it had been just before.
+/// law: none of expect() and send() waits for another rank
+template <class T>
+concept overlapping_transport =
+    transport<T> && bool(T::copies) &&
+    requires(T& t, failure_flag const& failed, transfer const& x, int n) {
+      t.expect(x, n, n);  // stream, reader's slot
+      { t.receive(x, n, n, failed) } -> std::same_as<waited>;
+      t.send(x, n, n);                                  // stream, producer's slot
+      { t.sent(n, n, failed) } -> std::same_as<waited>;  // at once if the slot is not being sent
+    };
 
 }  // namespace pp

@@ -46,10 +46,10 @@ class executor {
         transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     for (int r = d_.ranks - 1; r >= 0; --r)
-      if (Transport::is_local(r)) first_local_ = r, ++local_ranks_;
+      if (transport_.is_local(r)) first_local_ = r, ++local_ranks_;
     try {
       for (int r = 0; r < d_.ranks; ++r)
-        if (Transport::is_local(r)) start(r);
+        if (transport_.is_local(r)) start(r);
       finished_.wait(local_ranks_, {{}, no_deadline});
       rethrow_failure();
     } catch (...) {
@@ -92,6 +92,7 @@ class executor {
   /// Parameters were written from outside: transposed copies are renewed before the next run.
   void parameters_changed() { stale_ = true; }
 
+  bool is_local(int rank) const { return transport_.is_local(rank); }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
