@@ -7,8 +7,7 @@
   does not depend on which others are included.
 * Only hana.hpp includes Boost.
 * A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
-* Nothing that pipe.hpp includes, directly or not, includes one of HEAVY: nvcc and g++ would read a tenth more. (The standard library has
-  no header that is light for a function of <algorithm>, so that those few are loops.)
+* Nothing that pipe.hpp includes, directly or not, includes one of HEAVY, which every program would read.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
@@ -31,8 +30,8 @@ APART = {  # these may never include those
     "backend/host": ["backend/cuda"],
     "backend/cuda": ["backend/host"],
 }
-HEAVY = ["algorithm", "chrono", "filesystem", "fstream", "functional", "iostream", "memory", "optional", "sstream", "thread",
-         "unordered_map"]
+HEAVY = ["algorithm", "chrono", "filesystem", "fstream", "functional", "iostream",
+         "memory", "optional", "sstream", "thread", "unordered_map"]
 LONGEST = 450
 WIDTH = 100
 COMMENTS = 18
@@ -139,7 +138,8 @@ def check_headers(root):
                 yield f"include/pipe/{name}:1: a header for programs is without the pragma that keeps it quiet"
     for name in sorted(reached(uses, "pipe.hpp")):
         for number, what in heavy.get(name, []):
-            yield f"include/pipe/{name}:{number}: <{what}> costs every program that includes <pipe/pipe.hpp>"
+            yield (f"include/pipe/{name}:{number}: <{what}> costs every program "
+                   "that includes <pipe/pipe.hpp>")
     yield from cycles(uses)
 
 

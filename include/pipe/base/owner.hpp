@@ -39,6 +39,8 @@ class owner {
 
   T* get() const { return made_; }
   T* operator->() const { return made_; }
+  /// needs: T is not void
+  decltype(auto) operator*() const { return *made_; }
   bool operator==(std::nullptr_t) const { return made_ == nullptr; }
 
  private:

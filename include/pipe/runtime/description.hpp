@@ -154,6 +154,10 @@ struct rank_description {
   int training_count = 0;
   action const* evaluation = nullptr;
   int evaluation_count = 0;
+  /// The most actions of a run.
+  constexpr int most_actions() const {
+    return training_count > evaluation_count ? training_count : evaluation_count;
+  }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;
   /// Staged copies of inputs (the last: of the labels) that this rank reads: on the host one

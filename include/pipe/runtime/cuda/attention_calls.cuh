@@ -36,7 +36,7 @@ class attention_calls {
         if (session_ == nullptr)
           session_ = owner<typename Library::session>(new typename Library::session);
         constexpr cuda::attention_call call = cuda::describe_attention_call<P, G>();
-        auto made = Library::make(*session_.get(), call);
+        auto made = Library::make(*session_, call);
         if (made == nullptr) return;
         cuda::prepare_kernels(cuda::before_attention<P, G>());
         cuda::prepare_kernels(cuda::after_attention<P, G>());

@@ -99,11 +99,10 @@ class cuda_engine {
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
-  [[gnu::cold]] void prefetch(job const& j, bool at_once = true) {
-    if (at_once)
-      executor_.uploads().load(j);
-    else
-      next_ = j, has_next_ = true;
+  void prefetch(job const& j, bool at_once = true) {
+    if (at_once) return executor_.uploads().load(j);
+    next_ = j;
+    has_next_ = true;
   }
   /// An input or the labels as the last run has read them, for messages.
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
@@ -169,7 +168,7 @@ class cuda_engine {
   /// Uploads the next mini-batch, if job j is a run on the one before.
   ///
   /// post: if CUDA fails, there is no next one, which the run on it finds
-  [[gnu::cold]] void load_next(job const& j) noexcept {
+  void load_next(job const& j) noexcept {
     if (!has_next_ || j.data != data_place::loaded) return;
     try {
       executor_.uploads().load(next_);

@@ -49,8 +49,7 @@ class cuda_executor {
       bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
                                 plan.device_bookkeeping_bytes);
       tickets_.push_back(kept<unsigned>(r, nullptr, cuda::most_tickets));
-      int const most =
-          plan.training_count > plan.evaluation_count ? plan.training_count : plan.evaluation_count;
+      int const most = plan.most_actions();
       if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
       timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
     }
@@ -173,7 +172,7 @@ class cuda_executor {
   /// The actions that rank r executed in the last run, with times of the device's clock.
   ///
   /// throws: error if the run recorded no timeline
-  [[gnu::cold]] executed_action const* executed(int r) {
+  executed_action const* executed(int r) {
     read_clock();
     if (!has_timeline_)
       throw error(
@@ -184,7 +183,7 @@ class cuda_executor {
 
   /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
   /// without a timeline.
-  [[gnu::cold]] double bubble() {
+  double bubble() {
     if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
     read_clock();
     long busy = 0, last = 0;
@@ -229,7 +228,7 @@ class cuda_executor {
 
   /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
   /// host from enqueueing.
-  [[gnu::cold]] char* downloaded_outputs() {
+  char* downloaded_outputs() {
     if (outputs_.data() == nullptr)
       outputs_ = cuda::pinned_buffer(d_.output_bytes * d_.micro_batches);
     return outputs_.data();

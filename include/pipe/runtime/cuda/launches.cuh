@@ -184,8 +184,7 @@ class cuda_launches {
     using lowering = cuda::blas_lowering<source, G, TakesAll>;
     static_assert(cuda::fit_every_device(typename lowering::before{}));
     static_assert(cuda::fit_every_device(typename lowering::after{}));
-    auto made =
-        cuda::cublaslt_product::make(*handle_.get(), lowering::product, lowering::first_byte);
+    auto made = cuda::cublaslt_product::make(*handle_, lowering::product, lowering::first_byte);
     if (made == nullptr) return false;
     cuda::prepare_kernels(typename lowering::before{});
     cuda::prepare_kernels(typename lowering::after{});

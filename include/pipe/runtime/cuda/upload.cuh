@@ -73,7 +73,7 @@ class batch_upload {
   /// next one waits, behind the staging of the one that was there. Runs are not waited for.
   ///
   /// post: the arrays have been read
-  [[gnu::cold]] void load(detail::job const& j) {
+  void load(detail::job const& j) {
     is_loaded_ = false;  // if it fails
     for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
     for_each_list(j, [&](int r, int i) {

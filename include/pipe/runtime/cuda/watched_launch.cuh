@@ -62,8 +62,8 @@ struct watched_launch {
     cuda::check(cudaMemcpyAsync(flags, search.found, sizeof flags, cudaMemcpyDeviceToHost, on),
                 "download of a search");
     cuda::check(cudaStreamSynchronize(on), "a search for numbers that are not finite");
-    for (int const found_one : flags)
-      if (found_one == 1) return false;
+    for (int const flag : flags)
+      if (flag == 1) return false;
     return true;
   }
 };

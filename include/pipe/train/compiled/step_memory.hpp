@@ -96,9 +96,7 @@ struct step_memory {
               chunks, stages, r, g.parameters.count, streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
     } else {
-      int const most =
-          rank.training_count > rank.evaluation_count ? rank.training_count : rank.evaluation_count;
-      rank.executed = take(most * long(sizeof(executed_action)));
+      rank.executed = take(rank.most_actions() * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = chunks[s];
         if (c.rank != r) continue;

@@ -99,13 +99,14 @@ class cublaslt_handle {
     cublasLtHandle_t made = nullptr;
     cublaslt const& lt = cublaslt::library();
     lt.check(lt.create(&made), "a handle");
-    handle_ = detail::owner<cublasLtContext, decltype(cublasLtDestroy)*>(made, lt.destroy);
+    handle_ = handle(made, lt.destroy);
   }
   static std::string const& missing() { return cublaslt::library().missing(); }
   operator cublasLtHandle_t() const { return handle_.get(); }
 
  private:
-  detail::owner<cublasLtContext, decltype(cublasLtDestroy)*> handle_;
+  using handle = detail::owner<cublasLtContext, decltype(cublasLtDestroy)*>;
+  handle handle_;
 };
 
 /// A described product, ready to be enqueued.
