@@ -56,10 +56,11 @@ need() {
   fi
 }
 
-# build PRESET [TARGET...]: configures and builds into build/PRESET.
+# build PRESET [TARGET...]: configures, with the settings of the array `configure`, and builds into build/PRESET.
+configure=()
 build() {
   local preset=$1 targets=("${@:2}")
-  quietly "$root/build/$preset-configure.log" cmake -S "$root" --preset "$preset"
+  quietly "$root/build/$preset-configure.log" cmake -S "$root" --preset "$preset" "${configure[@]}"
   quietly "$root/build/$preset-build.log" \
     cmake --build "$root/build/$preset" --parallel "$jobs" ${targets:+--target "${targets[@]}"}
 }

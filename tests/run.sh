@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/run.sh [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or those that
-# ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`.
+# tests/run.sh [--all] [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or those
+# that ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`. With --all also the tests that
+# repeat others under one more compiler or sanitizer, which take as long again: see PIPE_ALL_TESTS in tests/CMakeLists.txt.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
-targets=()
-while [[ ${1:-} == --target ]]; do
-  targets+=("$2")
-  shift 2
+targets=() all=OFF
+while true; do
+  case ${1:-} in
+    --all) all=ON; shift ;;
+    --target) targets+=("${2:?--target takes a target}"); shift 2 ;;
+    -h | --help) sed -n '4,6s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
+    *) break ;;
+  esac
 done
+configure=(-DPIPE_ALL_TESTS=$all)
 
 need g++ cmake ninja-build libboost-dev catch2 libcli11-dev python3
 
@@ -32,6 +38,8 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
 
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
+[[ $all == ON ]] ||
+  echo "left out: what repeats tests under another sanitizer or clang++, and builds for a GPU: tests/run.sh --all"
 echo "building the tests in build/tests"
 build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_CUDNN:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <type_traits>
 #include <vector>
 
@@ -18,54 +18,10 @@ namespace pp::cuda {
 /// In which order the threads of a phase run.
 enum class thread_order : unsigned char { ascending, descending, interleaved };
 
-/// needs: Body::state and Body::shared are trivial: plain memory
-template <class Body>
-class host_block {
+/// What blocks of all kernels share: their memory, and asynchronous copies. Not a template: tests
+/// have hundreds of kernels.
+class host_block_memory {
  public:
-  using state = typename Body::state;
-  using shared_type = typename Body::shared;
-  static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_destructible_v<state>);
-  static_assert(std::is_trivially_copyable_v<shared_type> &&
-                std::is_trivially_destructible_v<shared_type>);
-  static_assert(Body::threads % warp_size == 0);
-
-  explicit host_block(thread_order order = thread_order::ascending)
-      : order_(order), states_(Body::threads), shared_(std::make_unique<shared_type>()) {}
-
-  /// A new block begins: nothing has been written to its registers and its shared memory, which is
-  /// NaN for floats.
-  void begin(extent index) {
-    index_ = index;
-    std::memset(static_cast<void*>(states_.data()), 0xff, sizeof(state) * states_.size());
-    std::memset(static_cast<void*>(shared_.get()), 0xff, sizeof(shared_type));
-    copies_.clear();
-    committed_ = 0;
-  }
-
-  extent index() const { return index_; }
-  shared_type& shared() const { return *shared_; }
-
-  template <class F>
-  void phase(F f) {
-    part(f);
-  }
-  template <class F>
-  void part(F f) {
-    for (int i = 0; i < Body::threads; ++i) {
-      int const thread = order_ == thread_order::ascending    ? i
-                         : order_ == thread_order::descending ? Body::threads - 1 - i
-                                                              : (i * 37 + 11) % Body::threads;
-      f(thread, states_[std::size_t(thread)]);
-    }
-  }
-
-  /// For atoms: f(first thread) for every warp, and the state of any thread.
-  template <class F>
-  void together(F f) {
-    for (int first = 0; first < Body::threads; first += warp_size) f(first);
-  }
-  state& of(int thread) { return states_[std::size_t(thread)]; }
-
   // ---- asynchronous copies: see copy.hpp. They happen when a thread waits for them, not before.
   // ----
 
@@ -86,18 +42,88 @@ class host_block {
     copies_.resize(kept);
   }
 
+ protected:
+  host_block_memory(std::size_t states, std::size_t shared)
+      : shared_(new(alignment) char[states + shared]), states_(shared_ + shared),
+        bytes_(states + shared) {}
+  host_block_memory(host_block_memory const&) = delete;
+  host_block_memory& operator=(host_block_memory const&) = delete;
+  ~host_block_memory() { ::operator delete[](shared_, alignment); }
+
+  /// Nothing has been written to registers and shared memory, which is NaN for floats.
+  void forget() {
+    std::memset(shared_, 0xff, bytes_);
+    copies_.clear();
+    committed_ = 0;
+  }
+
+  static constexpr std::align_val_t alignment{1024};
+  char *const shared_, *const states_;  // the states of all threads, behind what they share
+
  private:
   struct later {
     void* to;
     void const* from;  // null: zeros
     int bytes, group;
   };
-  extent index_ = 0;
-  thread_order order_;
-  std::vector<state> states_;
-  std::unique_ptr<shared_type> shared_;
+  std::size_t const bytes_;
   std::vector<later> copies_;
   int committed_ = 0;
+};
+
+/// needs: Body::state and Body::shared are trivial: plain memory
+template <class Body>
+class host_block : public host_block_memory {
+ public:
+  using state = typename Body::state;
+  using shared_type = typename Body::shared;
+  static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_destructible_v<state>);
+  static_assert(std::is_trivially_copyable_v<shared_type> &&
+                std::is_trivially_destructible_v<shared_type>);
+  static_assert(Body::threads % warp_size == 0);
+
+  explicit host_block(thread_order order = thread_order::ascending)
+      : host_block_memory(sizeof(state) * Body::threads, padded(sizeof(shared_type))),
+        order_(order) {}
+
+  /// A new block begins.
+  void begin(extent index) {
+    index_ = index;
+    forget();
+  }
+
+  extent index() const { return index_; }
+  shared_type& shared() const { return *reinterpret_cast<shared_type*>(shared_); }
+
+  template <class F>
+  void phase(F f) {
+    part(f);
+  }
+  template <class F>
+  void part(F f) {
+    for (int i = 0; i < Body::threads; ++i) {
+      int const thread = order_ == thread_order::ascending    ? i
+                         : order_ == thread_order::descending ? Body::threads - 1 - i
+                                                              : (i * 37 + 11) % Body::threads;
+      f(thread, of(thread));
+    }
+  }
+
+  /// For atoms: f(first thread) for every warp, and the state of any thread.
+  template <class F>
+  void together(F f) {
+    for (int first = 0; first < Body::threads; first += warp_size) f(first);
+  }
+  state& of(int thread) { return reinterpret_cast<state*>(states_)[thread]; }
+
+ private:
+  static constexpr std::size_t padded(std::size_t bytes) {
+    std::size_t const step = std::size_t(alignment);
+    return (bytes + step - 1) / step * step;
+  }
+
+  extent index_ = 0;
+  thread_order order_;
 };
 
 /// Runs n blocks of a kernel, one after the other, from the last to the first if threads run so.

@@ -82,6 +82,7 @@ def main():
     parser.add_argument("--warnings", default="")
     parser.add_argument("--define", action="append", default=[])
     parser.add_argument("--system", action="append", default=[], help="folder of another library's headers")
+    parser.add_argument("--folders", nargs="+", default=["tests", "examples"], help="of sources")
     parser.add_argument("--without", action="append", default=[], help="a header of another library that is too old")
     arguments = parser.parse_args()
     root, include = arguments.root, arguments.root / "include"
@@ -98,7 +99,7 @@ def main():
         return check_all(headers, lambda h: compiler.syntax(f"#include <{h}>\n#include <{h}>\n"))
 
     if arguments.check == "sources":
-        sources = [s for folder in ("tests", "examples") for s in sorted((root / folder).rglob("*.cpp"))]
+        sources = [s for folder in arguments.folders for s in sorted((root / folder).rglob("*.cpp"))]
         sources = [s for s in sources if not re.search(r"/tests/((fail|package)/|[^/]+$)", str(s))]
         sources = [s for s in sources if not compiler.needs_absent(s)]
         compiler.flags += [f"-I{root / 'tests'}", f"-DPIPE_TESTS_FOLDER=\"{root / 'tests'}\""]

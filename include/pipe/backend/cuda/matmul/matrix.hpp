@@ -49,6 +49,31 @@ struct tile_operands {
   unsigned const* b;  ///< 2
 };
 
+/// The same instruction on the CPU, on the registers of a warp's threads: [warp_size].
+template <operand_format F>
+PIPE_HD void multiply_tile(tile_operands const* warp) {
+  using shape = tile<F>;
+  float a[shape::rows][shape::inner], b[shape::inner][shape::columns];
+  for (int lane = 0; lane < warp_size; ++lane)
+    for (int half = 0; half < shape::per_register; ++half) {
+      for (int i = 0; i < shape::a_registers; ++i) {
+        tile_place const p = place_in_a<F>(lane, i, half);
+        a[p.row][p.column] = operand_value<F>(warp[lane].a[i], half);
+      }
+      for (int i = 0; i < shape::b_registers; ++i) {
+        tile_place const p = place_in_b<F>(lane, i, half);
+        b[p.row][p.column] = operand_value<F>(warp[lane].b[i], half);
+      }
+    }
+  for (int lane = 0; lane < warp_size; ++lane)
+    for (int i = 0; i < shape::sums; ++i) {
+      tile_place const p = place_in_c(lane, i);
+      float sum = 0;
+      for (int k = 0; k < shape::inner; ++k) sum += a[p.row][k] * b[k][p.column];
+      warp[lane].c[i] += sum;
+    }
+}
+
 /// c += a b in every warp, by one instruction. `access(state)` gives the thread's registers.
 ///
 /// shape: a (16, K), b (K, 8) -> c (16, 8), K = tile<F>::inner, spread over the warp as place_in_a,
@@ -77,31 +102,10 @@ PIPE_HD PIPE_INLINE void multiply_add(Block& block, Access access) {
         : "+f"(t.c[0]), "+f"(t.c[1]), "+f"(t.c[2]), "+f"(t.c[3])
         : "r"(t.a[0]), "r"(t.a[1]), "r"(t.a[2]), "r"(t.a[3]), "r"(t.b[0]), "r"(t.b[1]));
 #else
-  using shape = tile<F>;
   block.together([&](int first) {
-    float a[shape::rows][shape::inner], b[shape::inner][shape::columns];
-    for (int lane = 0; lane < warp_size; ++lane) {
-      tile_operands const t = access(block.of(first + lane));
-      for (int half = 0; half < shape::per_register; ++half) {
-        for (int i = 0; i < shape::a_registers; ++i) {
-          tile_place const p = place_in_a<F>(lane, i, half);
-          a[p.row][p.column] = operand_value<F>(t.a[i], half);
-        }
-        for (int i = 0; i < shape::b_registers; ++i) {
-          tile_place const p = place_in_b<F>(lane, i, half);
-          b[p.row][p.column] = operand_value<F>(t.b[i], half);
-        }
-      }
-    }
-    for (int lane = 0; lane < warp_size; ++lane) {
-      tile_operands const t = access(block.of(first + lane));
-      for (int i = 0; i < shape::sums; ++i) {
-        tile_place const p = place_in_c(lane, i);
-        float sum = 0;
-        for (int k = 0; k < shape::inner; ++k) sum += a[p.row][k] * b[k][p.column];
-        t.c[i] += sum;
-      }
-    }
+    tile_operands warp[warp_size];
+    for (int lane = 0; lane < warp_size; ++lane) warp[lane] = access(block.of(first + lane));
+    multiply_tile<F>(warp);
   });
 #endif
 }
