@@ -44,7 +44,9 @@ class host_engine {
   host::isa runs_on() const { return kernels_.runs_on; }
 
   /// Whether this process runs the rank of a chunk. Only then has the chunk memory here.
-  bool is_local(int chunk) const { return executor_.is_local(P::memory().chunks[chunk].rank); }
+  static bool is_local(int chunk) {
+    return P::transport::place(P::ranks).has(P::memory().chunks[chunk].rank);
+  }
 
  private:
   /// The pipeline's description, with sends and receives if the transport copies. These are made at

@@ -7,7 +7,7 @@
 
 namespace pp::detail {
 
-/// The chunks of a pipeline and their memory. Engine has `char* memory(int chunk)` and
+/// The chunks of a pipeline and their memory. Engine has `char* memory(int chunk)` and a static
 /// `is_local(chunk)`: whether the chunk's rank is in this process.
 template <class Engine>
 struct parameter_memory {
@@ -19,7 +19,7 @@ struct parameter_memory {
   template <class Use>
   void for_each_chunk(Use const& use) const {
     for (int c = 0; c < count; ++c)
-      if (engine->is_local(c)) use(engine->memory(c), chunks[c]);
+      if (Engine::is_local(c)) use(engine->memory(c), chunks[c]);
   }
   /// Calls use(memory, chunk, place) for each parameter in model order, for a shared one only at
   /// its first place.
