@@ -21,14 +21,13 @@
 #include <pipe/runtime/host/activity.hpp>
 #include <pipe/runtime/host/arena.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/fingerprint.hpp>
 #include <pipe/runtime/host/batch_of_rank.hpp>
 #include <pipe/runtime/host/first_failure.hpp>
 #include <pipe/runtime/host/launches.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
-#include <pipe/runtime/host/streams_of_rank.hpp>
+#include <pipe/runtime/host/rank_link.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -51,11 +50,7 @@ class executor {
       for (int r = place_.first_rank; r < place_.first_rank + place_.ranks; ++r) start(r);
       finished_.wait(place_.ranks, {{}, no_deadline});
       rethrow_failure();
-      if constexpr (streams) {
-        transport_.agree(fingerprint(d_));
-        for_each_stream(d_,
-                        [&](int number, boundary_stream const& s) { transport_.open(number, s); });
-      }
+      if constexpr (streams) open_streams(d_, transport_);
     } catch (...) {
       stop();
       throw;
@@ -262,7 +257,7 @@ class executor {
       rank_steps const& mine = d_.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
       int const count = trains ? mine.training_count : mine.evaluation_count;
-      if constexpr (streams) streams_of(r).begin();
+      link(r).begin();
       for (int i = 0; i < count; ++i) {
         if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
         if (steps[i].kind == detail::step_kind::compute)
@@ -270,7 +265,7 @@ class executor {
         else
           run_transfer(r, me, steps[i]);
       }
-      if constexpr (streams) require(r, streams_of(r).end());
+      require(r, link(r).end());
     } else {
       rank_description const& plan = d_.rank[r];
       action const* const actions = trains ? plan.training : plan.evaluation;
@@ -319,12 +314,10 @@ class executor {
       throw;
     }
   }
+  rank_link<Transport> link(int r) { return {d_, job_, transport_, r, failure_.flag()}; }
   /// Rank r's side of transfers.
   auto sharing(int r) {
-    return [this, r](transfer const& x) { require(r, transport_.share(r, x, failure_.flag())); };
-  }
-  auto streams_of(int r) {
-    return streams_of_rank<Transport>(d_, job_, transport_, r, failure_.flag());
+    return [this, r](transfer const& x) { require(r, link(r).share(x)); };
   }
 
   long now() const {
@@ -336,15 +329,8 @@ class executor {
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
     me.doing.begin(a);
-    if constexpr (!Transport::copies)
-      for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
-        me.doing.change(activity::kind::waits, chunk, arrived);
-        require(r, transport_.wait(chunk, m, mb, failure_.flag()));
-      });
-    if constexpr (streams) {
-      me.doing.change(activity::kind::waits, a.chunk, arrived);
-      require(r, streams_of(r).free_slot(a));
-    }
+    require(r, link(r).await(
+                   a, [&](int chunk) { me.doing.change(activity::kind::waits, chunk, arrived); }));
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
@@ -361,10 +347,7 @@ class executor {
     me.doing.change(
         s.kind == detail::step_kind::send ? activity::kind::sends : activity::kind::receives,
         s.peer, arrived);
-    if constexpr (streams)
-      require(r, streams_of(r).run(s));
-    else
-      sharing(r)(result_of(d_, s.of));
+    require(r, link(r).run(s));
     me.waited += now() - arrived;
   }
   void require(int r, waited outcome) const {
@@ -390,11 +373,7 @@ class executor {
           std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
         },
-        [&]([[maybe_unused]] milestone m) {
-          if constexpr (!Transport::copies) transport_.publish(c, m, mb);
-          if constexpr (streams)
-            if (m == milestone::release) streams_of(r).released(c, mb);
-        });
+        [&](milestone m) { link(r).publish(c, m, mb); });
   }
 
   region_bases bases_for(int c, int mb) const {
@@ -414,14 +393,8 @@ class executor {
   void run_program(chunk_description const& chunk, program_set const& set, program p,
                    region_bases const& at, int r, worker& me, int mb) {
     program_view const& view = set.programs[int(p)];
-    host::arguments<T> a;
-    set_context(a, d_, job_, mb);
-    a.seed = job_.seed;
-    a.step = job_.step;
-    a.first_sample = job_.first_sample + long(mb) * d_.samples;
-    a.workspace = me.memory.data() + d_.rank[r].workspace;
+    auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
     if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
-    a.loss_scale = T(1 / job_.gradient_terms);
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
