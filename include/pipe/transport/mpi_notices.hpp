@@ -57,7 +57,8 @@ class mpi_notices {
         break;
     }
     if (runs > ended_runs_)
-      fail(sentence({"process ", ended_, " has ended its trainer, and this one runs it"}).begin());
+      fail(sentence({"process ", ended_, " has ended its trainer, which this one still runs"})
+               .begin());
   }
   /// Tells all other processes of a failure in this one, unless they know of one.
   [[gnu::cold]] void announce(std::string_view text, process_place const& place) {

@@ -17,6 +17,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
 
 namespace pp::detail {
 
@@ -97,6 +98,7 @@ class mpi_world {
     int is_over = 0;
     MPI_Finalized(&is_over);
     if (is_over != 0) return;
+    if (broken_) sleep_for(500'000'000);  // the others know, and may end by themselves
     if (status != 0 || broken_) MPI_Abort(MPI_COMM_WORLD, status != 0 ? status : 1);
     if (ends_) MPI_Finalize();
   }

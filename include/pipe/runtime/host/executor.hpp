@@ -226,9 +226,10 @@ class executor {
     }
   }
   [[gnu::cold]] void fail(std::exception_ptr const& e) {
-    failure_.set(e);
+    bool const is_first = failure_.set(e);
     transport_.wake_all();
-    if constexpr (streams) transport_.announce(what_of(e));
+    if constexpr (streams)
+      if (is_first) transport_.announce(what_of(e));
   }
 
   void run_batch(int r, worker& me) {

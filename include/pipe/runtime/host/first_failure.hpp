@@ -18,13 +18,13 @@ class first_failure {
  public:
   failure_flag const& flag() const { return failed_; }
 
-  /// The flag is set after the exception is there.
-  [[gnu::cold]] void set(std::exception_ptr e) {
-    {
-      std::lock_guard const lock(mutex_);
-      if (!first_) first_ = std::move(e);
-    }
+  /// Returns whether it is the first. The flag is set after the exception is there.
+  [[gnu::cold]] bool set(std::exception_ptr e) {
+    std::lock_guard const lock(mutex_);
+    bool const is_first = !first_;
+    if (is_first) first_ = std::move(e);
     failed_.store(true, std::memory_order_release);
+    return is_first;
   }
   /// Rethrows it, and forgets it.
   ///
