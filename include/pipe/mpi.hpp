@@ -13,6 +13,8 @@
 #include <nothing after the error above is compiled>  // a file that is missing ends the compilation
 #endif
 
+#include <mpi.h>
+
 #include <pipe/transport/mpi.hpp>
 
 namespace pp {

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include <mpi.h>
 #include <sched.h>
 
 #include <pipe/base/config.hpp>
