@@ -19,16 +19,32 @@ namespace processes {
 /// memory is that of its ranks alone.
 template <class One, class Many>
 bool same_parameters(One& one, Many& many) {
-  auto const all = one.parameters();
-  for (auto const& mine : many.parameters())
-    for (auto const& p : all)
-      if (p.index == mine.index && (!laws::same_numbers(p.values, mine.values) ||
-                                    !laws::same_numbers(p.gradients, mine.gradients)))
-        return false;
+  auto const all = one.parameters(), some = many.parameters();
+  if (all.size() != some.size()) return false;
+  std::size_t here = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (some[i].values.empty()) continue;
+    if (all[i].index != some[i].index || !laws::same_numbers(all[i].values, some[i].values) ||
+        !laws::same_numbers(all[i].gradients, some[i].gradients))
+      return false;
+    ++here;
+  }
+  if (pp::Mpi::processes() == 1 ? here != all.size() : here == all.size()) return false;
   pp::process_place const place = pp::Mpi::transport::place(Many::plan().rank_count);
   for (int r = 0; r < Many::plan().rank_count; ++r)
     if (many.allocated_bytes(r) != (place.has(r) ? Many::plan().rank_bytes[r] : 0)) return false;
   return true;
+}
+
+/// Whether the parameters that this process has of two trainers are the same.
+template <class A, class B>
+bool same_values(A& a, B& b) {
+  auto const some = a.parameters(), others = b.parameters();
+  for (std::size_t i = 0; i < some.size(); ++i)
+    if (!some[i].values.empty() && !others[i].values.empty() &&
+        !laws::same_numbers(some[i].values, others[i].values))
+      return false;
+  return some.size() == others.size();
 }
 
 /// Three steps, each on a mini-batch with three samples less: a micro-batch with one sample, then

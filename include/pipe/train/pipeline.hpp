@@ -244,6 +244,20 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
+  /// The values of a parameter: where they are, or received into `room` from the process that has
+  /// them. If there are several processes, all of them call it for the same parameters in turn.
+  std::span<element> values_of(parameter_view<element> const& p, std::vector<element>& room) {
+    auto const access = engine_.enter();
+    return detail::fetch_values(parameter_places(), p, room);
+  }
+  /// Whether something is so in all processes; all of them call it. Of one process: `here`.
+  bool everywhere(bool here) {
+    auto const access = engine_.enter();
+    if constexpr (stream_transport<typename compiled::transport>) return engine_->everywhere(here);
+    return here;
+  }
+  /// Whether a rank runs in this process.
+  static bool runs_here(int rank) { return compiled::transport::place(compiled::ranks).has(rank); }
   /// Must be called after writing through a view; load_weights and copy_weights do. Discards
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {

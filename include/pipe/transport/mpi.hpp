@@ -228,6 +228,19 @@ class mpi {
     if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
   }
 
+  /// throws: as broadcast
+  bool everywhere(bool here) {
+    failure_flag const never{false};
+    int is_so = here ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      std::lock_guard const lock(world_.calls());
+      MPI_Iallreduce(MPI_IN_PLACE, &is_so, 1, MPI_INT, MPI_LAND, all_, &request);
+    }
+    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
+    return is_so != 0;
+  }
+
   /// The ranks of a process meet, then the processes, then the ranks again.
   waited arrive_and_wait(int rank, int number, failure_flag const& failed) {
     waited w = local_.arrive_and_wait(2 * number - 1, failed);

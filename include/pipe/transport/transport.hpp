@@ -119,8 +119,10 @@ concept stream_transport =
       { t.sent(n, n, failed) } -> std::same_as<waited>;  // as are all before
       t.announce(std::string_view());
       { t.announced() } -> std::same_as<std::string>;
-      // Of a run's output, from its producer's process to all others.
-      { t.broadcast(n, static_cast<char*>(nullptr), 1L) };
+      // Between runs, in all processes: bytes from that of a rank to all others; whether something
+      // is so in all of them.
+      t.broadcast(n, static_cast<char*>(nullptr), 1L);
+      { t.everywhere(true) } -> std::same_as<bool>;
     };
 
 }  // namespace pp

@@ -48,6 +48,18 @@ class host_engine {
     return P::transport::place(P::ranks).has(P::memory().chunks[chunk].rank);
   }
 
+  /// Between processes: see stream_transport.
+  void broadcast(int chunk, char* data, long bytes)
+    requires stream_transport<typename P::transport>
+  {
+    executor_.transport().broadcast(P::memory().chunks[chunk].rank, data, bytes);
+  }
+  bool everywhere(bool here)
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().everywhere(here);
+  }
+
  private:
   /// The pipeline's description, with sends and receives if the transport copies. These are made at
   /// run time: see compiled_pipeline::steps().

@@ -95,6 +95,7 @@ class executor {
   /// Parameters were written from outside: transposed copies are renewed before the next run.
   void parameters_changed() { stale_ = true; }
 
+  Transport& transport() { return transport_; }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
