@@ -8,8 +8,7 @@
 #endif
 
 #if !__has_include(<mpi.h>)
-#error \
-    "pipe/mpi.hpp needs MPI: compile with mpicxx, or with CMake's MPI::MPI_CXX (Debian: libopenmpi-dev or libmpich-dev)"
+#error "pipe/mpi.hpp needs <mpi.h>: compile with mpicxx (Debian: libopenmpi-dev)"
 #include <nothing after the error above is compiled>  // a file that is missing ends the compilation
 #endif
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What connects a rank with the others during a run: its waits for them, and what it publishes,
-// sends and receives. The three kinds of transports differ here and nowhere else in the executor.
+// The link of a rank to the others during a run: its waits for them, and what it publishes, sends
+// and receives. The three kinds of transports differ here and nowhere else in the executor.
 #pragma once
 
 #include <pipe/base/config.hpp>

@@ -52,6 +52,12 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
   return all;
 }
 
+/// Whether something is so in all processes of an engine, which all call it.
+template <class Engine>
+bool everywhere(Engine& engine, bool here) {
+  if constexpr (requires { engine.everywhere(here); }) return engine.everywhere(here);
+  return here;
+}
 /// The values of a viewed parameter, of one of another process received into `room`.
 template <class T, class Engine>
 std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
