@@ -36,6 +36,8 @@ optional chromium 0 999 "reports in a browser" "Debian's chromium"
 optional conan 2 99 "the Conan recipe" "Conan 2 (pip install conan)"
 optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or newer"
 
+(need openmpi-bin libopenmpi-dev 2>/dev/null) ||
+  echo "left out: pipelines over processes: they need an MPI (Debian's openmpi-bin and libopenmpi-dev, or mpich and libmpich-dev)"
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 [[ $all == ON ]] ||
