@@ -17,6 +17,7 @@
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/infer/decodable.hpp>
 #include <pipe/infer/new_rows.hpp>
+#include <pipe/train/parameter_view.hpp>
 
 namespace pp {
 
@@ -174,7 +175,9 @@ class decoder {
     return m;
   }
 
-  /// A parameter that any process has.
+  /// A copy of a parameter that any process has. All processes make it, in turn.
+  ///
+  /// shape: [rows, columns], as in the trainer
   element const* copy_of(Trainer& trainer, parameter_view<element> const& p) {
     std::vector<element> room;
     auto const values = trainer.values_of(p, room);

@@ -10,7 +10,8 @@
 
 namespace pp::detail {
 
-/// A number that is different, almost surely, for pipelines that do not fit together.
+/// A number that is different, almost surely, for pipelines that do not fit together: by version,
+/// model, cut, schedule and layout of memory. Settings of a trainer are not in it.
 ///
 /// source: FNV-1a
 [[gnu::cold]] inline std::uint64_t fingerprint(pipeline_description const& d) {

@@ -70,6 +70,9 @@ class mpi_message {
 
 /// See stream_transport. Its calls that wait poll: they spin as `limits` say, then yield, then
 /// sleep.
+///
+/// law: streams make and free no request in a step, and allocate nothing
+/// law: of the calls to MPI between reset() and the end of a run none waits
 class mpi {
  public:
   static constexpr bool copies = true;
@@ -113,6 +116,8 @@ class mpi {
 
   void set_memory(int rank, char* arena) { memory_[rank] = arena; }
 
+  /// Begins a run: all slots are free, no rank has arrived at a barrier.
+  ///
   /// throws: error if a run has failed in any process
   void reset() {
     ++runs_;
@@ -129,6 +134,8 @@ class mpi {
     local_.wake_all();
   }
 
+  /// Compares a number of the plan with those of the other processes.
+  ///
   /// throws: error if another process has another plan
   [[gnu::cold]] void agree(std::uint64_t plan) {
     std::lock_guard const lock(world_.calls());
@@ -144,6 +151,8 @@ class mpi {
 
   // ---- streams ----
 
+  /// Makes the requests of a stream, one for each slot on the side that this process has. Its
+  /// number is the tag of its messages: between two processes those of a tag arrive in order.
   [[gnu::cold]] void open(int number, boundary_stream const& s) {
     std::lock_guard const lock(world_.calls());
     channel& c = channels_[number];
@@ -161,10 +170,13 @@ class mpi {
                       process_of(s.first.to_rank), number, all_, &c.sends[i]);
     }
   }
+  /// Starts the request of a slot, before its message can come: one that comes earlier would be
+  /// received to memory of MPI's and copied.
   void expect(int number, int micro_batch) {
     channel& c = channels_[number];
     if (c.receives.size() > 0) start(c.receives[micro_batch % c.of.to_slots]);
   }
+  /// Waits for the message; between ranks of this process, for its sender, and copies it.
   waited receive(int number, int micro_batch, failure_flag const& failed) {
     channel& c = channels_[number];
     if (c.receives.size() > 0) return complete(c.receives[micro_batch % c.of.to_slots], failed);
@@ -174,6 +186,7 @@ class mpi {
     c.taken.publish(micro_batch + 1);
     return waited::done;
   }
+  /// Starts to send. MPI may read the slot until sent() says otherwise.
   void send(int number, int micro_batch) {
     channel& c = channels_[number];
     if (c.sends.size() > 0)
@@ -181,6 +194,7 @@ class mpi {
     else
       c.offered.publish(micro_batch + 1);
   }
+  /// Waits until this micro-batch's slot, and those before it, are free.
   waited sent(int number, int micro_batch, failure_flag const& failed) {
     channel& c = channels_[number];
     if (c.sends.size() == 0) return wait(c.taken, micro_batch + 1, failed);
@@ -192,6 +206,7 @@ class mpi {
 
   // ---- other transfers ----
 
+  /// The tag names both ranks: those of a process make their transfers in no common order.
   waited share(int rank, transfer const& x, failure_flag const& failed) {
     if (x.from_rank == x.to_rank || (rank != x.from_rank && rank != x.to_rank)) return waited::done;
     if (!is_from_elsewhere(x) && !is_to_elsewhere(x)) return meet(rank, x, failed);
@@ -228,6 +243,8 @@ class mpi {
     if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
   }
 
+  /// Whether something is so in all processes. For calls between runs, as broadcast().
+  ///
   /// throws: as broadcast
   bool everywhere(bool here) {
     failure_flag const never{false};
@@ -257,6 +274,7 @@ class mpi {
   /// Between processes a barrier cannot be cancelled: a process that gives up has left the others.
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
+  /// Tells the other processes of a failure here; the text of one, wherever it was.
   void announce(std::string_view text) { notices_.announce(text, place_); }
   std::string announced() const { return notices_.failure(); }
 
@@ -273,6 +291,7 @@ class mpi {
     progress offered, taken;
   };
 
+  /// Whether the reader is here, and the producer is not; the reverse below.
   bool is_from_elsewhere(transfer const& x) const {
     return place_.has(x.to_rank) && !place_.has(x.from_rank);
   }
@@ -284,6 +303,8 @@ class mpi {
   void copy(transfer const& x) {
     std::memcpy(memory_[x.to_rank] + x.to, memory_[x.from_rank] + x.from, std::size_t(x.bytes));
   }
+  /// A transfer between two ranks of this process: the producer offers, and waits until the reader
+  /// has copied.
   waited meet(int rank, transfer const& x, failure_flag const& failed) {
     pair& p = pairs_[long(x.from_rank - place_.first_rank) * place_.ranks + x.to_rank -
                      place_.first_rank];
@@ -298,6 +319,7 @@ class mpi {
     return waited::done;
   }
 
+  /// needs: the request is persistent and not started
   void start(MPI_Request& request) {
     std::lock_guard const lock(world_.calls());
     MPI_Start(&request);

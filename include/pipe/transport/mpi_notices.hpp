@@ -21,7 +21,10 @@
 
 namespace pp::detail {
 
-/// A communicator of its own, on which every process sends one last notice to every other.
+/// A communicator of its own, on which every process sends one last notice to every other: that it
+/// has failed, with a text, or that it has ended its trainer, with the number of its runs.
+///
+/// law: a process hears of a failure within one poll of any of its waits
 class mpi_notices {
  public:
   [[gnu::cold]] explicit mpi_notices(mpi_world& world)
@@ -103,8 +106,11 @@ class mpi_notices {
     char text[1000]{};
   };
 
+  /// Without other processes there is no communicator.
   bool alone() const { return world_.processes() == 1; }
+  /// Receives the next notice, of any process.
   void expect() { MPI_Irecv(&in_, sizeof(in_), MPI_BYTE, MPI_ANY_SOURCE, 0, on_, &receive_); }
+  /// The first text stays. This process then ends by MPI_Abort.
   [[gnu::cold]] void fail(char const* text) {
     {
       std::lock_guard const lock(text_mutex_);
@@ -113,6 +119,7 @@ class mpi_notices {
     world_.give_up();
     has_failed_.store(true, std::memory_order_release);
   }
+  /// Sends the notice to all others, without waiting for them.
   void tell(long runs) {
     out_.process = world_.process();
     out_.runs = runs;

@@ -78,6 +78,7 @@ class mpi_world {
       if (char const* const text = std::getenv(name)) return std::atoi(text);
     return 1;
   }
+  /// Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
     MPI_Comm machine = MPI_COMM_NULL;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process_, MPI_INFO_NULL, &machine);
@@ -94,6 +95,7 @@ class mpi_world {
     MPI_Comm_free(&machine);
   }
 
+  /// The end of the program, by exit() or a return from main.
   [[gnu::cold]] void end(int status) {
     int is_over = 0;
     MPI_Finalized(&is_over);

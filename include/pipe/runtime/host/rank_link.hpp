@@ -82,7 +82,10 @@ class rank_link {
       return share(result_of(d_, s.of));
     }
   }
+  /// The rank's part of another transfer; nothing if it has none.
   waited share(transfer const& x) const { return transport_.share(rank_, x, failed_); }
+  /// A chunk has passed a milestone with a micro-batch: others may read its values, or, after
+  /// `release`, send the next ones to its slots.
   void publish([[maybe_unused]] int chunk, [[maybe_unused]] milestone m,
                [[maybe_unused]] int micro_batch) const {
     if constexpr (!Transport::copies) transport_.publish(chunk, m, micro_batch);
