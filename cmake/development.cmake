@@ -49,6 +49,8 @@ if(PIPE_CUDA AND PIPE_NVCC AND cuda_sources)
   set(PIPE_HAS_CUDA TRUE)
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
+
 # A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})

@@ -30,6 +30,8 @@ present() {
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
     libdnnl-dev) has_header oneapi/dnnl/dnnl.hpp ;;
     libopenblas-dev) has_header openblas_config.h ;;
+    openmpi-bin) command -v mpirun ;;
+    libopenmpi-dev) command -v mpicxx ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
   esac >/dev/null 2>&1
 }

@@ -31,11 +31,13 @@ optional() {
 }
 optional clang++ 14 99 "headers, diagnostics and sources under clang++, fuzzing" "clang++ 14 or newer (Debian's clang)"
 optional clang-format 19 99 "checks of the format" "clang-format 19 or newer (Debian's clang-format-19)"
-optional clang-tidy 19 19 "checks by clang-tidy" "clang-tidy 19 (Debian's clang-tidy-19)"
+[[ $all == OFF ]] || optional clang-tidy 19 19 "checks by clang-tidy" "clang-tidy 19 (Debian's clang-tidy-19)"
 optional chromium 0 999 "reports in a browser" "Debian's chromium"
 optional conan 2 99 "the Conan recipe" "Conan 2 (pip install conan)"
 optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or newer"
 
+(need openmpi-bin libopenmpi-dev 2>/dev/null) ||
+  echo "left out: pipelines over processes: they need an MPI (Debian's openmpi-bin and libopenmpi-dev, or mpich and libmpich-dev)"
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 [[ $all == ON ]] ||

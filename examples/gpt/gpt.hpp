@@ -8,6 +8,9 @@
 #include <string>
 
 #include <pipe/pipe.hpp>
+#ifdef EXAMPLE_USES_MPI
+#include <pipe/mpi.hpp>
+#endif
 
 // [model]
 using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
@@ -32,10 +35,20 @@ using Partition = pp::ByCost;
 #endif
 // [/partition]
 
+// [transport]
+#ifdef EXAMPLE_USES_MPI  // gpt.mpi, which mpirun starts
+using Transport = pp::Mpi;
+inline int process() { return pp::Mpi::process(); }
+#else
+using Transport = pp::InProcess;
+inline int process() { return 0; }
+#endif
+// [/transport]
+
 /// A whole step learns from 8 x 2 windows. The backend is what --device chooses.
 template <class Schedule, class Backend = pp::Host>
 using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>,
-                             pp::MicroBatchSize<2>, Schedule, pp::AdamW, Backend>;
+                             pp::MicroBatchSize<2>, Schedule, pp::AdamW, Backend, Transport>;
 
 /// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;

@@ -10,6 +10,7 @@
 //     gpt --save a.safetensors           keeps what it learned, also after Ctrl-C
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt.cuda --device cuda             trains on a GPU
+//     mpirun -n 4 gpt.mpi                trains in four processes
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -96,6 +97,8 @@ std::map<std::string, program>& programs(std::string const& device) {
 int main(int count, char** arguments) {
   std::signal(SIGPIPE,
               SIG_IGN);  // who stops reading the output or the metrics does not end the training
+  if (process() != 0 && std::freopen("/dev/null", "w", stdout) == nullptr)
+    return 1;  // one of several processes speaks
   options o;
   CLI::App app("Trains a byte-level GPT with pipeline parallelism and lets it write.", "gpt");
   app.add_option("--data", o.data,
@@ -138,6 +141,7 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     check_files(o);
+    if (process() != 0) o.page.clear();
     if (programs(o.device).empty())
       throw pp::error(
           "this program was compiled without CUDA: `examples/run.sh --device cuda` compiles one by "

@@ -78,14 +78,17 @@ void run(options const& o) {
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
   pp::metrics_log log;
-  pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"},
-                         pp::record_file::start::beside);
-  std::string const table_path = table.path();
-  log.add(std::move(table));
-  if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
+  std::string table_path = o.metrics;
+  if (process() == 0) {
+    pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"},
+                           pp::record_file::start::beside);
+    table_path = table.path();
+    log.add(std::move(table));
+    if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
+    for (std::string const& file : {o.save, o.page})
+      if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
+  }
   patient_log metrics(std::move(log));
-  for (std::string const& file : {o.save, o.page})
-    if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
   if (table_path != o.metrics)

@@ -26,7 +26,7 @@ class messages {
       : ranks_(ranks), limits_(limits), memory_(std::size_t(ranks)),
         channels_(std::size_t(ranks) * std::size_t(ranks)), barrier_(ranks, limits) {}
 
-  static constexpr bool is_local(int) { return true; }
+  static constexpr pp::process_place place(int ranks) { return {0, ranks}; }
   void set_memory(int rank, char* arena) { memory_[std::size_t(rank)] = arena; }
 
   void reset() {

@@ -56,7 +56,7 @@ class sockets {
   }
 
   sockets(int, int, patience const&) {}
-  static bool is_local(int rank) { return rank == own_rank; }
+  static process_place place(int) { return {own_rank, 1}; }
   void set_memory(int, char* arena) { arena_ = arena; }
   void reset() { met_ = 0; }
   void wake_all() {}
@@ -160,16 +160,18 @@ int in_processes(Body body) {
   return good;
 }
 
-/// Whether the parameters and gradients that a process has are those of one stage; how many.
+/// The number of parameters that a process has; -1 if one, or a gradient, is not that of one stage.
 int same_parameters(One& one, Many& many) {
-  auto const all = one.parameters();
-  int same = 0;
-  for (auto const& mine : many.parameters())
-    for (auto const& p : all)
-      if (p.index == mine.index)
-        same += laws::same_numbers(p.values, mine.values) &&
-                laws::same_numbers(p.gradients, mine.gradients);
-  return same == int(many.parameters().size()) ? same : -1;
+  auto const all = one.parameters(), some = many.parameters();
+  int here = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (some[i].values.empty()) continue;
+    if (!laws::same_numbers(all[i].values, some[i].values) ||
+        !laws::same_numbers(all[i].gradients, some[i].gradients))
+      return -1;
+    ++here;
+  }
+  return here;
 }
 
 bool trains_like_one(int rank) {

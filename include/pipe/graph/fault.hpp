@@ -121,7 +121,7 @@ enum class member : unsigned char {
   scales_loss,
   copies,
   constructor,
-  is_local,
+  place,
   set_memory,
   reset,
   wake_all,

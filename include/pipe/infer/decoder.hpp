@@ -17,6 +17,7 @@
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/infer/decodable.hpp>
 #include <pipe/infer/new_rows.hpp>
+#include <pipe/train/parameter_view.hpp>
 
 namespace pp {
 
@@ -64,7 +65,9 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 
 /// Reads tokens and returns the logits of the next one. The parameters are read from the trainer's
 /// memory, so the trainer must outlive the decoder; after a training step, or a change of
-/// parameters, start again with rewind(0).
+/// parameters, start again with rewind(0). If the trainer's ranks are in several processes, all of
+/// them construct a decoder, which gets a copy of all parameters as they are then; it is used in
+/// any of them.
 ///
 /// law: the logits after n tokens are those of the trainer's forward() on them, bit for bit on the
 ///      host, however the tokens were divided among calls
@@ -123,8 +126,8 @@ class decoder {
   /// The same for one token.
   std::span<element const> read(int token) { return read(std::span(&token, 1)); }
 
-  /// Bytes allocated: mostly the keys and values of a whole context; trained parameters are not
-  /// copied.
+  /// Bytes allocated: mostly the keys and values of a whole context; in one process trained
+  /// parameters are not copied.
   long bytes() const {
     long sum = rows_.bytes();
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
@@ -158,7 +161,12 @@ class decoder {
 
     m.weights = detail::heap_array<element const*>(g.size.parameters);
     if constexpr (std::is_same_v<M, Given>) {
-      for (auto const& p : trainer.parameters()) m.weights[p.index] = p.values.data();
+      auto const all = trainer.parameters();
+      bool everything_is_here = true;
+      for (auto const& p : all) everything_is_here &= !p.values.empty();
+      everything_is_here = trainer.everywhere(everything_is_here);
+      for (auto const& p : all)
+        m.weights[p.index] = everything_is_here ? p.values.data() : copy_of(trainer, p);
       for (int i = 0; i < g.size.parameters; ++i) {
         if (detail::is_table(g.parameters[i].initial.kind)) m.weights[i] = table(i, m.weights);
         if (g.parameters[i].tied_to >= 0) m.weights[i] = m.weights[g.parameters[i].tied_to];
@@ -167,6 +175,16 @@ class decoder {
     return m;
   }
 
+  /// A copy of a parameter that any process has. All processes make it, in turn.
+  ///
+  /// shape: [rows, columns], as in the trainer
+  element const* copy_of(Trainer& trainer, parameter_view<element> const& p) {
+    std::vector<element> room;
+    auto const values = trainer.values_of(p, room);
+    detail::heap_array<element>& all = tables_.emplace_back(long(values.size()));
+    for (long i = 0; i < all.size(); ++i) all[i] = values[std::size_t(i)];
+    return all.begin();
+  }
   /// Constant table i; equal tables share their memory.
   ///
   /// needs: before[k] holds the table of every such parameter k < i
@@ -185,7 +203,8 @@ class decoder {
     return all.begin();
   }
 
-  // Declared before rows_, whose initialisation by model_of() fills it.
+  // Constant tables, and copies of parameters. Declared before rows_, whose initialisation by
+  // model_of() fills it.
   std::vector<detail::heap_array<element>> tables_;
   detail::new_rows<element> rows_;
   int position_ = 0;

@@ -35,6 +35,39 @@ inline transfer result_of(pipeline_description const& d, action const& a) {
                                         : gradients_into(d, a.chunk - 1, a.micro_batch);
 }
 
+/// The numbers of the streams into a chunk.
+constexpr int values_stream(int chunk) { return 2 * chunk; }
+constexpr int gradients_stream(int chunk) { return 2 * chunk + 1; }
+/// Calls use(number, stream) for the streams between ranks, in the order of the model.
+template <class Use>
+void for_each_stream(pipeline_description const& d, Use const& use) {
+  for (int c = 0; c < d.chunks; ++c) {
+    chunk_description const& reader = d.chunk[c];
+    auto const from = [&](int number, chunk_description const& maker, ring const& made,
+                          ring const& received, transfer const& first) {
+      if (maker.rank != reader.rank)
+        use(number,
+            boundary_stream{first, made.stride, received.stride, made.slots, received.slots});
+    };
+    if (c > 0) {
+      chunk_description const& maker = d.chunk[c - 1];
+      from(values_stream(c), maker, maker.boundary, reader.received, values_into(d, c, 0));
+    }
+    if (c + 1 < d.chunks) {
+      chunk_description const& maker = d.chunk[c + 1];
+      from(gradients_stream(c), maker, maker.gradient, reader.received_gradient,
+           gradients_into(d, c, 0));
+    }
+  }
+}
+/// The number of the stream of an action's result.
+///
+/// needs: F of a chunk before the last, or B or BW of a chunk after the first
+inline int stream_of(action const& a) {
+  return a.kind == action_kind::forward ? values_stream(a.chunk + 1)
+                                        : gradients_stream(a.chunk - 1);
+}
+
 /// The squared norms of chunk c's gradients, to rank `reader`.
 ///
 /// shape: doubles [parameters of chunk c, 2]

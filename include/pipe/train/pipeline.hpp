@@ -237,13 +237,25 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void forward(device_batch const& b, output_values outputs) { infer(b, outputs); }
   void forward(batch const& b, device_output_values outputs) { infer(b, outputs); }
 
-  /// Views of all parameters in model order: shared ones once, constant tables not at all. After
-  /// writing to them call parameters_changed().
+  /// Views of all parameters in model order: shared ones once, constant tables not at all, empty
+  /// ones of another process's ranks. After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
+  /// For all processes in turn: the values of a parameter, received into `room` unless they are
+  /// here; and whether something is so in all of them, of one process `here`.
+  std::span<element> values_of(parameter_view<element> const& p, std::vector<element>& room) {
+    auto const access = engine_.enter();
+    return detail::fetch_values(parameter_places(), p, room);
+  }
+  bool everywhere(bool here) {
+    auto const access = engine_.enter();
+    return detail::everywhere(*engine_.operator->(), here);
+  }
+  /// Whether this process runs a rank.
+  static bool runs_here(int rank) { return compiled::transport::place(compiled::ranks).has(rank); }
   /// Must be called after writing through a view; load_weights and copy_weights do. Discards
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
@@ -275,21 +287,16 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error if learning_rate_factor returns a negative value or one that is not finite
   double learning_rate() const {
     engine_.require();
-    if (!settings_.learning_rate_factor) return settings_.optimizer.learning_rate;
-    double const factor = settings_.learning_rate_factor(steps_ + 1);
-    if (!setting_check::is_amount(factor))
-      detail::throw_error<data_error>({"learning_rate_factor(", steps_ + 1, "): expected ",
-                                       setting_check::amounts, ", got ", factor});
-    return settings_.optimizer.learning_rate * factor;
+    return detail::learning_rate_of(settings_, steps_ + 1);
   }
   /// Number of completed training steps.
   long steps() const { return engine_.require(), steps_; }
-  /// Bytes allocated for a rank. Throws data_error for a rank out of range.
+  /// Bytes allocated here for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
     return engine_->bytes(detail::checked_index<data_error>("rank", rank, compiled::ranks));
   }
-  /// The actions that a rank executed in the last run, in order, with their times. Throws
-  /// data_error for a rank out of range.
+  /// The actions that a rank executed in the last run, in order, with their times; none of another
+  /// process's. Throws data_error for a rank out of range.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
     int const r = detail::checked_index<data_error>("rank", rank, compiled::ranks);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <span>
@@ -23,28 +24,11 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/train/name_map.hpp>
+#include <pipe/train/named_parameter.hpp>
 #include <pipe/train/safetensors.hpp>
 #include <pipe/train/safetensors_reader.hpp>
 
 namespace pp {
-
-namespace detail {
-
-/// A view of a parameter, with its name and shape in files.
-///
-/// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
-///        stores [outputs, inputs]
-/// law:   the product of `shape` is rows * columns == values.size()
-template <class T>
-struct named_parameter {
-  std::string name;
-  std::vector<long> shape;  ///< in the file
-  bool transposed = false;
-  int rows = 0, columns = 0;
-  std::span<T> values;
-};
-
-}  // namespace detail
 
 /// Treatment of names that only one side has.
 enum class load_policy : unsigned char {
@@ -60,86 +44,30 @@ struct load_report {
 
 namespace detail {
 
-/// A Pipeline, or any other type with named parameters and file shapes.
-template <class Trainer>
-concept has_named_parameters = requires(Trainer& trainer) {
-  std::string(trainer.parameters().front().name);
-  std::vector<long>(trainer.parameters().front().file_shape);
-  bool(trainer.parameters().front().stored_transposed);
-  trainer.parameters().front().values;
-  trainer.parameters_changed();
-};
-
-/// Views of a trainer's parameters in the order of parameters(), with their names and shapes in
-/// files.
-template <has_named_parameters Trainer>
-auto named_parameters(Trainer& trainer) {
-  using element = typename decltype(trainer.parameters().front().values)::element_type;
-  std::vector<named_parameter<element>> all;
-  for (auto const& p : trainer.parameters())
-    all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
-                   p.rows, p.columns, p.values});
-  return all;
-}
-
-/// Throws error for a parameter that violates the law of named_parameter and could not be copied
-/// safely.
-template <class T>
-void require_law(named_parameter<T> const& p) {
-  std::uint64_t bytes = 0;
-  bool const counted =
-      count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == p.values.size_bytes();
-  if (!counted || p.rows < 0 || p.columns < 0 ||
-      std::size_t(p.rows) * std::size_t(p.columns) != p.values.size())
-    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
-                std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
-                " must both be its " + std::to_string(p.values.size()) + " numbers");
-}
-
-/// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
-/// in the file's order: in memory they are numbers first, first + stride, ...
-template <class T, class One>
-void for_each_run(named_parameter<T> const& p, One one) {
-  std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
-  if (p.transposed)
-    for (std::size_t c = 0; c < columns; ++c) one(c * rows, c, columns, rows);
-  else
-    for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
-}
-
-/// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
-template <class T>
-void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
-  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
-    for_each_run(to,
-                 [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-                   for (std::size_t i = 0; i < length; ++i)
-                     to.values[first + i * stride] = T(number_at(from + (at + i) * size));
-                 });
-  });
-}
-
-/// Converts a parameter to its bytes in a file. Throws data_error for a number that the type cannot
-/// represent.
-template <class T>
-void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std::byte>& bytes) {
-  std::size_t const size = std::size_t(size_of(type));
-  bytes.resize(from.values.size() * size);
-  std::vector<T> run, stored;
-  for_each_run(from,
-               [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-                 run.resize(length), stored.resize(length);
-                 for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
-                 encode(type, std::span<T const>(run), bytes.data() + at * size);
-                 // Read back, because a number that is too large becomes infinite only by rounding
-                 // to the type.
-                 decode(type, bytes.data() + at * size, std::span<T>(stored));
-                 for (std::size_t i = 0; i < length; ++i)
-                   if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
-                     throw data_error("parameter " + in_quotes(from.name) + ": number " +
-                                      std::to_string(at + i) + ", " + std::to_string(run[i]) +
-                                      ", is too large for " + name_of(type));
-               });
+/// Saves parameters whose values are there when they are written: values_of(index) is called for
+/// each in turn.
+template <class T, class ValuesOf>
+void write_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
+                   stored_type type, safetensors_metadata const& metadata,
+                   ValuesOf const& values_of) {
+  if (!is_real(type))
+    throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
+                     name_of(type));
+  std::vector<safetensors_place> places;
+  for (named_parameter<T> const& p : parameters) {
+    require_law(p);
+    places.push_back({p.name, type, p.shape});
+  }
+  place_tensors(places);
+  atomic_file file(path);
+  file.write(safetensors_preamble(places, metadata));
+  std::vector<std::byte> bytes;
+  // Of one type, so in the order of their places.
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    copy_out(values_of(i), type, bytes);
+    file.write(bytes);
+  }
+  file.commit();
 }
 
 }  // namespace detail
@@ -153,24 +81,8 @@ template <class T>
 void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
                   std::string const& path, stored_type type = detail::stored_type_of<T>(),
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
-  if (!is_real(type))
-    throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
-                     name_of(type));
-  std::vector<detail::safetensors_place> places;
-  for (detail::named_parameter<T> const& p : parameters) {
-    detail::require_law(p);
-    places.push_back({p.name, type, p.shape});
-  }
-  detail::place_tensors(places);
-  atomic_file file(path);
-  file.write(detail::safetensors_preamble(places, metadata));
-  std::vector<std::byte> bytes;
-  for (detail::named_parameter<T> const& p :
-       parameters) {  // of one type, so in the order of their places
-    detail::copy_out(p, type, bytes);
-    file.write(bytes);
-  }
-  file.commit();
+  detail::write_weights(parameters, path, type, metadata,
+                        [&](std::size_t i) { return parameters[i]; });
 }
 
 namespace detail {
@@ -269,18 +181,24 @@ inline std::string misfit_of_shape(std::vector<long> const& expected,
              : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
 }
 
+/// The agreement of one process with itself.
+struct agreed {
+  void operator()() const {}
+};
+
 /// Loads matched parameters. `fetch`: given the pairs, reads their bytes and returns
-/// bytes_of(tensor index) -> span.
-template <class T, class Tensor, class Fetch>
+/// bytes_of(pair) -> span. agree(): called before the first parameter is written; it may throw.
+template <class T, class Tensor, class Fetch, class Agree>
 load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                        std::vector<Tensor> const& tensors, std::string const& file,
-                       load_policy policy, name_map const& map, Fetch fetch) {
+                       load_policy policy, name_map const& map, Fetch fetch, Agree const& agree) {
   weights_source const from{"in '" + file + "'", "the file"};
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
         if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
         return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
       });
+  std::erase_if(found.pairs, [&](auto const& pair) { return parameters[pair.first].elsewhere; });
   auto const bytes_of = fetch(found.pairs);  // all data is in memory from here on
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
@@ -290,6 +208,7 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                          " is too large for " + name_of(stored_type_of<T>()));
   }
   require_fit(from, problems);
+  agree();
   for (std::size_t i = 0; i < found.pairs.size(); ++i)  // nothing from here on can fail
     copy_in(tensors[found.pairs[i].second].type, bytes_of(i).data(),
             parameters[found.pairs[i].first]);
@@ -306,14 +225,15 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
 ///         policy a tensor of another shape, of no real type, or with a number too large for T;
 ///         with `strict` also missing and unused names; with `partial` if there is no common name.
 ///         file_error if a tensor cannot be read, or memory is exhausted
-template <class T>
+template <class T, class Agree = detail::agreed>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_reader const& file, load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}) {
+                         detail::name_map const& names = {}, Agree const& agree = {}) {
   std::vector<detail::safetensors_place> const& tensors = file.tensors();
   std::unique_ptr<std::byte[]> data;
   return detail::load_pairs(
-      parameters, tensors, file.name(), policy, names, [&](auto const& pairs) {
+      parameters, tensors, file.name(), policy, names,
+      [&](auto const& pairs) {
         std::vector<std::uint64_t> begins{0};
         for (auto const& [parameter, tensor] : pairs)
           begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
@@ -324,16 +244,19 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
         for (std::size_t i = 0; i < pairs.size(); ++i)
           file.read(tensors[pairs[i].second].begin, bytes_of(i));
         return bytes_of;
-      });
+      },
+      agree);
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_file const& file, load_policy policy = load_policy::strict,
                          detail::name_map const& names = {}) {
   return detail::load_pairs(
-      parameters, file.tensors(), file.name(), policy, names, [&](auto const& pairs) {
+      parameters, file.tensors(), file.name(), policy, names,
+      [&](auto const& pairs) {
         return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
-      });
+      },
+      detail::agreed{});
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
@@ -359,25 +282,80 @@ auto averages_of(Trainer& trainer) {
 
 }  // namespace detail
 
-/// Saves all parameters of a trainer.
+namespace detail {
+
+/// Saves a trainer's parameters. All processes call it: that of rank 0 writes the file, and gets
+/// what the others have, one parameter at a time.
+template <has_named_parameters Trainer>
+void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
+                  safetensors_metadata const& metadata) {
+  auto const parameters = named_parameters(trainer);
+  if constexpr (has_processes<Trainer>) {
+    auto const views = trainer.parameters();
+    std::vector<typename Trainer::element> room;
+    std::size_t next = 0;
+    auto const values_of = [&](std::size_t i) {
+      next = i + 1;
+      auto p = parameters[i];
+      p.values = trainer.values_of(views[i], room);
+      return p;
+    };
+    std::exception_ptr failure;
+    if (trainer.runs_here(0)) try {
+        write_weights(parameters, path, type, metadata, values_of);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    while (next < parameters.size()) values_of(next);
+    bool const is_saved = trainer.everywhere(!failure);
+    if (failure) std::rethrow_exception(failure);
+    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+  } else {
+    save_weights(parameters, path, type, metadata);
+  }
+}
+
+}  // namespace detail
+
+/// Saves all parameters of a trainer. If its ranks are in several processes, all of them call it.
+///
+/// throws: in all processes, if it does in one
 template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path) {
-  save_weights(detail::named_parameters(trainer), path);
+  using element = typename decltype(trainer.parameters().front().values)::value_type;
+  detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}});
 }
 template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path, stored_type type,
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
-  save_weights(detail::named_parameters(trainer), path, type, metadata);
+  detail::save_trainer(trainer, path, type, metadata);
 }
 /// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
-/// loaded parameters. Accumulated gradients are discarded.
+/// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
+/// all of them call it, and each loads its own parameters.
+///
+/// throws: in all processes, and nothing was written, if it does in one
 template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
                          load_policy policy = load_policy::strict,
                          detail::name_map const& names = {}) {
   auto const parameters = detail::named_parameters(trainer);
   auto const averages = detail::averages_of(trainer);
-  load_report report = load_weights(parameters, path, policy, names);
+  bool has_agreed = false;
+  auto const agree = [&] {
+    has_agreed = true;
+    if constexpr (detail::has_processes<Trainer>)
+      if (!trainer.everywhere(true))
+        throw data_error("another process could not load " + detail::in_quotes(path));
+  };
+  load_report report;
+  try {
+    report = load_weights(parameters, safetensors_reader(path), policy, names, agree);
+  } catch (...) {
+    if constexpr (detail::has_processes<Trainer>)
+      if (!has_agreed) trainer.everywhere(false);
+    throw;
+  }
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
     if (parameters[i].name == report.loaded[next]) {
       std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());

@@ -26,7 +26,7 @@ class in_process {
   in_process(int ranks, int chunks, patience const& limits)
       : memory_(ranks), board_(3L * chunks), limits_(limits), barrier_(ranks, limits) {}
 
-  static constexpr bool is_local(int) { return true; }
+  static constexpr process_place place(int ranks) { return {0, ranks}; }
   void set_memory(int rank, char* arena) { memory_[rank] = arena; }
 
   /// Sets all progress to zero. To be called between runs, while no rank waits.

@@ -10,6 +10,9 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/constant.hpp>
@@ -37,6 +40,14 @@ struct transfer {
   long from = 0, to = 0, bytes = 0;
 };
 
+/// This process among those that run a pipeline: its ranks, which are consecutive, and its number
+/// among the `neighbours` that share its cores, itself included.
+struct process_place {
+  int first_rank = 0, ranks = 1;
+  int neighbours = 1, neighbour = 0;
+  constexpr bool has(int rank) const { return rank >= first_rank && rank < first_rank + ranks; }
+};
+
 /// Requirements on every transport: transfers and barriers. Every wait ends with `failed` soon
 /// after wake_all(), or with `too_long` at the transport's deadline.
 ///
@@ -50,7 +61,7 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
   { T::copies } -> std::convertible_to<bool>;
   typename detail::constants<detail::is_read(T::copies)>;
   T(rank, rank, limits);                                 // ranks, chunks
-  { T::is_local(rank) } -> std::same_as<bool>;           // whether this process runs the rank
+  { T::place(rank) } -> std::same_as<process_place>;     // of this process; given: ranks
   t.set_memory(rank, arena);                             // once, before the first run
   t.reset();                                             // before each run, while no rank is in one
   t.wake_all();                                          // after the failure flag was set
@@ -71,5 +82,47 @@ concept transport = rank_transport<T> &&
                       t.publish(n, m, n);  // chunk, milestone, micro-batch
                       { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
+
+/// The values, or the gradients, that one chunk sends to a neighbour on another rank: micro-batch n
+/// from slot n mod from_slots of the producer's ring to slot n mod to_slots of the reader's.
+struct boundary_stream {
+  transfer first;  ///< of micro-batch 0
+  long from_stride = 0, to_stride = 0;
+  int from_slots = 1, to_slots = 1;
+
+  constexpr transfer of(int micro_batch) const {
+    transfer x = first;
+    x.from += from_stride * (micro_batch % from_slots);
+    x.to += to_stride * (micro_batch % to_slots);
+    return x;
+  }
+};
+
+/// A transport that copies while ranks compute. Transfers of boundaries are numbered streams; each
+/// side calls its functions for ascending micro-batches. The other transfers are share()d.
+///
+/// law: between expect() and receive() the reader's slot belongs to the transport, between send()
+///      and sent() the producer's
+/// law: neither expect() nor send() waits for another rank
+/// law: a failure that is announced in one process ends every wait in the others, where announced()
+///      is its text; it is empty where there was none
+template <class T>
+concept stream_transport =
+    transport<T> && bool(T::copies) &&
+    requires(T& t, failure_flag const& failed, boundary_stream const& s, int n) {
+      // Once, after set_memory: all processes have the same plan.
+      t.agree(std::uint64_t());
+      t.open(n, s);    // stream; after agree(), before the first run
+      t.expect(n, n);  // stream, micro-batch: the reader's slot is free
+      { t.receive(n, n, failed) } -> std::same_as<waited>;
+      t.send(n, n);
+      { t.sent(n, n, failed) } -> std::same_as<waited>;  // as are all before
+      t.announce(std::string_view());
+      { t.announced() } -> std::same_as<std::string>;
+      // Between runs, in all processes: bytes from that of a rank to all others; whether something
+      // is so in all of them.
+      t.broadcast(n, static_cast<char*>(nullptr), 1L);
+      { t.everywhere(true) } -> std::same_as<bool>;
+    };
 
 }  // namespace pp

@@ -44,7 +44,21 @@ class host_engine {
   host::isa runs_on() const { return kernels_.runs_on; }
 
   /// Whether this process runs the rank of a chunk. Only then has the chunk memory here.
-  static bool is_local(int chunk) { return P::transport::is_local(P::memory().chunks[chunk].rank); }
+  static bool is_local(int chunk) {
+    return P::transport::place(P::ranks).has(P::memory().chunks[chunk].rank);
+  }
+
+  /// Between processes: see stream_transport.
+  void broadcast(int chunk, char* data, long bytes)
+    requires stream_transport<typename P::transport>
+  {
+    executor_.transport().broadcast(P::memory().chunks[chunk].rank, data, bytes);
+  }
+  bool everywhere(bool here)
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().everywhere(here);
+  }
 
  private:
   /// The pipeline's description, with sends and receives if the transport copies. These are made at

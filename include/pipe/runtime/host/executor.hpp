@@ -9,10 +9,8 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <system_error>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
@@ -24,10 +22,12 @@
 #include <pipe/runtime/host/arena.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/batch_of_rank.hpp>
+#include <pipe/runtime/host/first_failure.hpp>
 #include <pipe/runtime/host/launches.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
+#include <pipe/runtime/host/rank_link.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -42,16 +42,15 @@ class executor {
  public:
   [[gnu::cold]] executor(pipeline_description const& d, backend_calls<T> const& calls,
                          executor_settings const& settings)
-      : d_(d), calls_(calls), settings_(fit_to_cores(settings, d.ranks * d.threads)),
+      : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
+        settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
         transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
-    for (int r = d_.ranks - 1; r >= 0; --r)
-      if (Transport::is_local(r)) first_local_ = r, ++local_ranks_;
     try {
-      for (int r = 0; r < d_.ranks; ++r)
-        if (Transport::is_local(r)) start(r);
-      finished_.wait(local_ranks_, {{}, no_deadline});
+      for (int r = place_.first_rank; r < place_.first_rank + place_.ranks; ++r) start(r);
+      finished_.wait(place_.ranks, {{}, no_deadline});
       rethrow_failure();
+      if constexpr (streams) open_streams(d_, transport_);
     } catch (...) {
       stop();
       throw;
@@ -84,6 +83,10 @@ class executor {
     start_.advance();
     watch_progress();
     rethrow_failure();
+    if constexpr (streams)
+      if (j.what == job::kind::infer)
+        transport_.broadcast(last_rank(), static_cast<char*>(j.output),
+                             j.samples * (d_.output_bytes / d_.samples));
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return collect_result();
@@ -92,6 +95,7 @@ class executor {
   /// Parameters were written from outside: transposed copies are renewed before the next run.
   void parameters_changed() { stale_ = true; }
 
+  Transport& transport() { return transport_; }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
 
@@ -102,6 +106,7 @@ class executor {
   int executed_count(int rank) const { return ranks_[rank].count; }
 
  private:
+  static constexpr bool streams = stream_transport<Transport>;
   struct alignas(64) worker {
     thread own;
     team threads;  // `own` and its helpers
@@ -137,11 +142,11 @@ class executor {
   void watch_progress() {
     using std::chrono::milliseconds;
     milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
-    if (deadline.count() <= 0) return void(finished_.wait(local_ranks_, {{}, no_deadline}));
+    if (deadline.count() <= 0) return void(finished_.wait(place_.ranks, {{}, no_deadline}));
     milliseconds look = deadline / 16;
     look = look < shortest ? shortest : look > longest ? longest : look;
     long still = 0;
-    for (long seen = -1; finished_.wait(local_ranks_, {{}, look}) == waited::too_long;) {
+    for (long seen = -1; finished_.wait(place_.ranks, {{}, look}) == waited::too_long;) {
       long changes = 0;
       for (worker const& r : ranks_) changes += r.doing.changes();
       still = changes == seen ? still + 1 : 0;
@@ -161,15 +166,13 @@ class executor {
       why = std::current_exception();
     }
     int const last = count_barriers(facts_of(d_, job_));
-    if (last == 0 || transport_.cancel_barrier(last)) fail(std::move(why));
-    finished_.wait(local_ranks_, {{}, no_deadline});
+    if (last == 0 || transport_.cancel_barrier(last)) fail(why);
+    finished_.wait(place_.ranks, {{}, no_deadline});
   }
   /// Rethrows the first failure of a run whose ranks are all done.
   void rethrow_failure() {
     finished_.reset();
-    if (!failed_.load()) return;
-    failed_.store(false);
-    std::rethrow_exception(std::exchange(failure_, nullptr));
+    failure_.rethrow();
   }
 
   [[gnu::cold]] step_result collect_result() {
@@ -178,9 +181,10 @@ class executor {
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : ranks_) waited += r.waited;
-    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * local_ranks_) : 0;
-    o.loss = parameters_.loss(first_local_, job_);
-    if (job_.what == job::kind::train) o.gradient_norm = parameters_.judge(first_local_, job_).norm;
+    o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * place_.ranks) : 0;
+    o.loss = parameters_.loss(place_.first_rank, job_);
+    if (job_.what == job::kind::train)
+      o.gradient_norm = parameters_.judge(place_.first_rank, job_).norm;
     return o;
   }
 
@@ -204,10 +208,15 @@ class executor {
     ranks_[r].doing.change(activity::kind::nothing, 0, now());
     finished_.add();
   }
+  /// Processes on the same cores take consecutive ones.
+  int first_core_of(int rank) const {
+    return (place_.neighbour * place_.ranks + rank - place_.first_rank) * d_.threads;
+  }
   /// Creates the rank's team and arena, on the rank's thread.
   [[gnu::cold]] void allocate(int r, worker& me) {
     try {
-      me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? r * d_.threads : -1);
+      me.threads.assemble(d_.threads, settings_.waiting.spin,
+                          settings_.pin ? first_core_of(r) : -1);
       me.memory = arena(d_.rank[r].bytes);
       parameters_.set_memory(r, me.memory.data());
     } catch (std::system_error const& e) {
@@ -217,13 +226,11 @@ class executor {
                           " bytes, of ", d_.bytes(), " that the plan needs in all"});
     }
   }
-  [[gnu::cold]] void fail(std::exception_ptr e) {
-    {
-      std::lock_guard const lock(failure_mutex_);
-      if (!failure_) failure_ = std::move(e);
-    }
-    failed_.store(true, std::memory_order_release);
+  [[gnu::cold]] void fail(std::exception_ptr const& e) {
+    bool const is_first = failure_.set(e);
     transport_.wake_all();
+    if constexpr (streams)
+      if (is_first) transport_.announce(what_of(e));
   }
 
   void run_batch(int r, worker& me) {
@@ -252,6 +259,7 @@ class executor {
       rank_steps const& mine = d_.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
       int const count = trains ? mine.training_count : mine.evaluation_count;
+      link(r).begin();
       for (int i = 0; i < count; ++i) {
         if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
         if (steps[i].kind == detail::step_kind::compute)
@@ -259,6 +267,7 @@ class executor {
         else
           run_transfer(r, me, steps[i]);
       }
+      require(r, link(r).end());
     } else {
       rank_description const& plan = d_.rank[r];
       action const* const actions = trains ? plan.training : plan.evaluation;
@@ -307,11 +316,10 @@ class executor {
       throw;
     }
   }
+  rank_link<Transport> link(int r) { return {d_, job_, transport_, r, failure_.flag()}; }
   /// Rank r's side of transfers.
   auto sharing(int r) {
-    return [this, r](transfer const& x) {
-      if (transport_.share(r, x, failed_) != waited::done) stopped(r);
-    };
+    return [this, r](transfer const& x) { require(r, link(r).share(x)); };
   }
 
   long now() const {
@@ -323,11 +331,8 @@ class executor {
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
     me.doing.begin(a);
-    if constexpr (!Transport::copies)
-      for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
-        me.doing.change(activity::kind::waits, chunk, arrived);
-        if (transport_.wait(chunk, m, mb, failed_) != waited::done) stopped(r);
-      });
+    require(r, link(r).await(
+                   a, [&](int chunk) { me.doing.change(activity::kind::waits, chunk, arrived); }));
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
@@ -344,10 +349,15 @@ class executor {
     me.doing.change(
         s.kind == detail::step_kind::send ? activity::kind::sends : activity::kind::receives,
         s.peer, arrived);
-    sharing(r)(result_of(d_, s.of));
+    require(r, link(r).run(s));
     me.waited += now() - arrived;
   }
-  [[noreturn, gnu::cold]] void stopped(int r) {
+  void require(int r, waited outcome) const {
+    if (outcome != waited::done) stopped(r);
+  }
+  [[noreturn, gnu::cold]] void stopped(int r) const {
+    if constexpr (streams)
+      if (std::string const why = transport_.announced(); !why.empty()) throw rank_error(why);
     throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
   }
 
@@ -365,9 +375,7 @@ class executor {
           std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
         },
-        [&]([[maybe_unused]] milestone m) {
-          if constexpr (!Transport::copies) transport_.publish(c, m, mb);
-        });
+        [&](milestone m) { link(r).publish(c, m, mb); });
   }
 
   region_bases bases_for(int c, int mb) const {
@@ -387,14 +395,8 @@ class executor {
   void run_program(chunk_description const& chunk, program_set const& set, program p,
                    region_bases const& at, int r, worker& me, int mb) {
     program_view const& view = set.programs[int(p)];
-    host::arguments<T> a;
-    set_context(a, d_, job_, mb);
-    a.seed = job_.seed;
-    a.step = job_.step;
-    a.first_sample = job_.first_sample + long(mb) * d_.samples;
-    a.workspace = me.memory.data() + d_.rank[r].workspace;
+    auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
     if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
-    a.loss_scale = T(1 / job_.gradient_terms);
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
@@ -425,22 +427,20 @@ class executor {
   void pass_barrier(int r, worker& me, int number) {
     long const start = now();
     me.doing.change(activity::kind::meets, 0, start);
-    if (transport_.arrive_and_wait(r, number, failed_) != waited::done) stopped(r);
+    require(r, transport_.arrive_and_wait(r, number, failure_.flag()));
     me.waited += now() - start;
   }
 
   pipeline_description d_;
   backend_calls<T> calls_;
+  process_place place_;
   executor_settings settings_;
   Transport transport_;
   parameter_work<T, Transport> parameters_;
-  int first_local_ = 0, local_ranks_ = 0;
   heap_array<worker> ranks_;
   detail::progress start_, finished_;
-  failure_flag failed_{false};
+  first_failure failure_;
   std::atomic<long> failed_update_{0};  // the step whose update failed half-way; 0: none
-  std::mutex failure_mutex_;
-  std::exception_ptr failure_;
   job job_;
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
   std::chrono::steady_clock::time_point begin_;

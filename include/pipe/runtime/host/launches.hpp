@@ -5,6 +5,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/team.hpp>
@@ -12,6 +13,20 @@
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
+
+/// The arguments of a program's launches on a micro-batch, but for operands and losses.
+template <class T>
+arguments<T> arguments_of(detail::pipeline_description const& d, detail::job const& j,
+                          int micro_batch, void* workspace) {
+  arguments<T> a;
+  detail::set_context(a, d, j, micro_batch);
+  a.seed = j.seed;
+  a.step = j.step;
+  a.first_sample = j.first_sample + long(micro_batch) * d.samples;
+  a.workspace = workspace;
+  a.loss_scale = T(1 / j.gradient_terms);
+  return a;
+}
 
 /// Runs a launch whose operands are in a.slot: on the calling thread if the kernel is not divided
 /// (d.parts is 1), else one part on each thread of the team, each with its own workspace.

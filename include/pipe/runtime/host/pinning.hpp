@@ -45,11 +45,12 @@ inline void pin_this_thread(int n) {
 #endif
 }
 
-/// Settings adapted to the number of threads. With more threads than cores, spinning would keep the
-/// awaited thread from running, and pinning would bind two threads to one core: both are switched
-/// off.
-[[gnu::cold]] inline executor_settings fit_to_cores(executor_settings s, int threads) {
-  if (threads > int(allowed_cores())) {
+/// Settings adapted to the number of threads, of this process and of each of those that share its
+/// cores, `processes` in all. With more threads than cores, spinning would keep the awaited thread
+/// from running, and pinning would bind two threads to one core: both are switched off.
+[[gnu::cold]] inline executor_settings fit_to_cores(executor_settings s, int threads,
+                                                    int processes = 1) {
+  if (threads * processes > int(allowed_cores())) {
     s.waiting.spin = std::chrono::nanoseconds(0);
     s.pin = false;
   }

@@ -30,8 +30,8 @@ constexpr member missing_of_transport() {
   using status = failure_flag const&;
   if constexpr (!requires { bool(T::copies); }) return copies;
   if constexpr (!requires(patience const& p) { T(1, 1, p); }) return constructor;
-  if constexpr (!requires { requires std::same_as<decltype(T::is_local(0)), bool>; })
-    return is_local;
+  if constexpr (!requires { requires std::same_as<decltype(T::place(1)), process_place>; })
+    return place;
   if constexpr (!requires(T& t, char* p) { t.set_memory(0, p); }) return set_memory;
   if constexpr (!requires(T& t) { t.reset(); }) return reset;
   if constexpr (!requires(T& t) { t.wake_all(); }) return wake_all;

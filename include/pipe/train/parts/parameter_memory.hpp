@@ -21,14 +21,27 @@ struct parameter_memory {
     for (int c = 0; c < count; ++c)
       if (Engine::is_local(c)) use(engine->memory(c), chunks[c]);
   }
-  /// Calls use(memory, chunk, place) for each parameter in model order, for a shared one only at
-  /// its first place.
+  /// Calls use(memory, chunk, place) for each local parameter in model order, for a shared one only
+  /// at its first place.
   template <class Use>
   void for_each(Use const& use) const {
     for_each_chunk([&](char* memory, chunk_description const& chunk) {
-      for (int i = 0; i < chunk.parameter_count; ++i)
-        if (!chunk.parameters[i].shared) use(memory, chunk, chunk.parameters[i]);
+      for_each_in(chunk, [&](parameter_place const& p) { use(memory, chunk, p); });
     });
+  }
+  /// The same for all parameters; memory is null for one of another process.
+  template <class Use>
+  void for_each_anywhere(Use const& use) const {
+    for (int c = 0; c < count; ++c) {
+      char* const memory = Engine::is_local(c) ? engine->memory(c) : nullptr;
+      for_each_in(chunks[c], [&](parameter_place const& p) { use(memory, chunks[c], p); });
+    }
+  }
+  /// Calls use(place) for the parameters that have their first place in a chunk.
+  template <class Use>
+  static void for_each_in(chunk_description const& chunk, Use const& use) {
+    for (int i = 0; i < chunk.parameter_count; ++i)
+      if (!chunk.parameters[i].shared) use(chunk.parameters[i]);
   }
 };
 

@@ -3,7 +3,9 @@
 // The checks of a trainer's settings.
 #pragma once
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/ieee_arithmetic.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
 
 namespace pp::detail {
@@ -24,6 +26,19 @@ template <class Compiled, class Settings>
   of_trainer.amount("clip_value", s.clip_value);
   of_trainer.amount("clip_norm", s.clip_norm);
   return s;
+}
+
+/// The learning rate of a step.
+///
+/// throws: data_error if learning_rate_factor returns a negative value or one that is not finite
+template <class Settings>
+double learning_rate_of(Settings const& s, long step) {
+  if (!s.learning_rate_factor) return s.optimizer.learning_rate;
+  double const factor = s.learning_rate_factor(step);
+  if (!setting_check::is_amount(factor))
+    throw_error<data_error>(
+        {"learning_rate_factor(", step, "): expected ", setting_check::amounts, ", got ", factor});
+  return s.optimizer.learning_rate * factor;
 }
 
 }  // namespace pp::detail

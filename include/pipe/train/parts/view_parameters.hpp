@@ -24,28 +24,57 @@ inline std::vector<long> file_shape(parameter const& p, bool transposed) {
 }
 
 /// Views of all parameters of model M except constant tables. `region`: the flat region to view
-/// (values or averages); a parameter that is not trained is viewed where it is.
+/// (values or averages); a parameter that is not trained is viewed where it is, and the spans of
+/// one of another process are empty.
 template <class M, class T, class Engine>
 std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
                                                long chunk_description::* region) {
   std::vector<parameter_view<T>> all;
-  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    parameter const& of = model_tables<M>::parameters[p.index];
-    if (is_table(of.initial.kind)) return;
-    auto const at = [&](long offset) { return reinterpret_cast<T*>(memory + offset); };
-    std::size_t const n = std::size_t(p.elements());
-    parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
-    all.push_back({p.index,
-                   of.unit,
-                   file.name,
-                   file_shape(of, file.transposed),
-                   file.transposed,
-                   p.rows,
-                   p.columns,
-                   {at(p.trained ? chunk.*region + p.offset : chunk.values_of(p)), n},
-                   {at(chunk.gradients + p.offset), p.trained ? n : 0}});
-  });
+  parameters.for_each_anywhere(
+      [&](char* memory, chunk_description const& chunk, parameter_place const& p) {
+        parameter const& of = model_tables<M>::parameters[p.index];
+        if (is_table(of.initial.kind)) return;
+        std::size_t const n = memory != nullptr ? std::size_t(p.elements()) : 0;
+        auto const at = [&](long offset) {
+          return memory != nullptr ? reinterpret_cast<T*>(memory + offset) : nullptr;
+        };
+        parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
+        all.push_back({p.index,
+                       of.unit,
+                       file.name,
+                       file_shape(of, file.transposed),
+                       file.transposed,
+                       p.rows,
+                       p.columns,
+                       {at(p.trained ? chunk.*region + p.offset : chunk.values_of(p)), n},
+                       {at(chunk.gradients + p.offset), p.trained ? n : 0}});
+      });
   return all;
+}
+
+/// Whether something is so in all processes of an engine, which all call it.
+template <class Engine>
+bool everywhere(Engine& engine, bool here) {
+  if constexpr (requires { engine.everywhere(here); }) return engine.everywhere(here);
+  return here;
+}
+/// The values of a viewed parameter, of one of another process received into `room`.
+template <class T, class Engine>
+std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
+                          std::vector<T>& room) {
+  if constexpr (requires { parameters.engine->broadcast(0, nullptr, 0L); }) {
+    room.assign(view.values.begin(), view.values.end());
+    room.resize(std::size_t(view.rows) * std::size_t(view.columns));
+    for (int c = 0; c < parameters.count; ++c)
+      parameters.for_each_in(parameters.chunks[c], [&](parameter_place const& p) {
+        if (p.index == view.index)
+          parameters.engine->broadcast(c, reinterpret_cast<char*>(room.data()),
+                                       long(room.size() * sizeof(T)));
+      });
+    return room;
+  } else {
+    return view.values;
+  }
 }
 
 }  // namespace pp::detail

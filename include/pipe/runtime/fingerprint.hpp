@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A number for a compiled pipeline, by which processes find out that they run different ones.
+#pragma once
+
+#include <cstdint>
+
+#include <pipe/base/config.hpp>
+#include <pipe/runtime/description.hpp>
+
+namespace pp::detail {
+
+/// A number that is different, almost surely, for pipelines that do not fit together: by version,
+/// model, cut, schedule and layout of memory. Settings of a trainer are not in it.
+///
+/// source: FNV-1a
+[[gnu::cold]] inline std::uint64_t fingerprint(pipeline_description const& d) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  auto const mix = [&](long number) {
+    for (int i = 0; i < 8; ++i, number >>= 8)
+      hash = (hash ^ (std::uint64_t(number) & 0xff)) * 0x100000001b3u;
+  };
+  for (long n : {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches),
+                 long(d.samples), long(d.parameter_count), long(d.value_type), d.output_bytes})
+    mix(n);
+  for (int r = 0; r < d.ranks; ++r) {
+    mix(d.rank[r].bytes), mix(d.rank[r].training_count);
+    for (int i = 0; i < d.rank[r].training_count; ++i) {
+      action const& a = d.rank[r].training[i];
+      mix(long(a.kind)), mix(a.chunk), mix(a.micro_batch);
+    }
+  }
+  for (int c = 0; c < d.chunks; ++c) {
+    chunk_description const& chunk = d.chunk[c];
+    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.bytes);
+    for (int i = 0; i < chunk.parameter_count; ++i)
+      mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
+  }
+  return hash;
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The first exception of any thread of a run, which ends the run and is what its caller sees.
+#pragma once
+
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include <pipe/base/config.hpp>
+#include <pipe/transport/waiting.hpp>
+
+namespace pp::detail {
+
+/// Keeps the first exception; later ones are its consequences.
+class first_failure {
+ public:
+  failure_flag const& flag() const { return failed_; }
+
+  /// Returns whether it is the first. The flag is set after the exception is there.
+  [[gnu::cold]] bool set(std::exception_ptr e) {
+    std::lock_guard const lock(mutex_);
+    bool const is_first = !first_;
+    if (is_first) first_ = std::move(e);
+    failed_.store(true, std::memory_order_release);
+    return is_first;
+  }
+  /// Rethrows it, and forgets it.
+  ///
+  /// needs: no thread of the run is left
+  void rethrow() {
+    if (!failed_.load()) return;
+    failed_.store(false);
+    std::rethrow_exception(std::exchange(first_, nullptr));
+  }
+
+ private:
+  failure_flag failed_{false};
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+/// The text of an exception.
+[[gnu::cold]] inline std::string what_of(std::exception_ptr const& e) {
+  try {
+    std::rethrow_exception(e);
+  } catch (std::exception const& x) {
+    return x.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A parameter as weight files see it: its name, its shape there, and its numbers in a file's order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/train/safetensors.hpp>
+
+namespace pp::detail {
+
+/// A view of a parameter, with its name and shape in files.
+///
+/// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
+///        stores [outputs, inputs]
+/// law:   the product of `shape` is rows * columns == values.size()
+template <class T>
+struct named_parameter {
+  std::string name;
+  std::vector<long> shape;  ///< in the file
+  bool transposed = false;
+  int rows = 0, columns = 0;
+  std::span<T> values;
+  bool elsewhere = false;  ///< in another process: there are no values here
+};
+
+/// A Pipeline, or any other type with named parameters and file shapes.
+template <class Trainer>
+concept has_named_parameters = requires(Trainer& trainer) {
+  std::string(trainer.parameters().front().name);
+  std::vector<long>(trainer.parameters().front().file_shape);
+  bool(trainer.parameters().front().stored_transposed);
+  trainer.parameters().front().values;
+  trainer.parameters_changed();
+};
+
+/// A trainer whose ranks may be in several processes.
+template <class Trainer>
+concept has_processes = requires(Trainer& trainer) {
+  bool(trainer.everywhere(true));
+  bool(trainer.runs_here(0));
+};
+
+/// Views of a trainer's parameters in the order of parameters(), with their names and shapes in
+/// files.
+template <has_named_parameters Trainer>
+auto named_parameters(Trainer& trainer) {
+  using element = typename decltype(trainer.parameters().front().values)::element_type;
+  std::vector<named_parameter<element>> all;
+  for (auto const& p : trainer.parameters())
+    all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
+                   p.rows, p.columns, p.values, has_processes<Trainer> && p.values.empty()});
+  return all;
+}
+
+/// Throws error for a parameter that violates the law of named_parameter and could not be copied
+/// safely.
+template <class T>
+void require_law(named_parameter<T> const& p) {
+  std::uint64_t bytes = 0;
+  std::size_t const numbers = std::size_t(p.rows) * std::size_t(p.columns);
+  bool const counted =
+      count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == numbers * sizeof(T);
+  if (!counted || p.rows < 0 || p.columns < 0 || (!p.elsewhere && numbers != p.values.size()))
+    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
+                std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
+                " must both be its " + std::to_string(p.values.size()) + " numbers");
+}
+
+/// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
+/// in the file's order: in memory they are numbers first, first + stride, ...
+template <class T, class One>
+void for_each_run(named_parameter<T> const& p, One one) {
+  std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
+  if (p.transposed)
+    for (std::size_t c = 0; c < columns; ++c) one(c * rows, c, columns, rows);
+  else
+    for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
+}
+
+/// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
+template <class T>
+void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
+  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
+    for_each_run(to,
+                 [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
+                   for (std::size_t i = 0; i < length; ++i)
+                     to.values[first + i * stride] = T(number_at(from + (at + i) * size));
+                 });
+  });
+}
+
+/// Converts a parameter to its bytes in a file. Throws data_error for a number that the type cannot
+/// represent.
+template <class T>
+void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std::byte>& bytes) {
+  std::size_t const size = std::size_t(size_of(type));
+  bytes.resize(from.values.size() * size);
+  std::vector<T> run, stored;
+  for_each_run(from,
+               [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
+                 run.resize(length), stored.resize(length);
+                 for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
+                 encode(type, std::span<T const>(run), bytes.data() + at * size);
+                 // Read back, because a number that is too large becomes infinite only by rounding
+                 // to the type.
+                 decode(type, bytes.data() + at * size, std::span<T>(stored));
+                 for (std::size_t i = 0; i < length; ++i)
+                   if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
+                     throw data_error("parameter " + in_quotes(from.name) + ": number " +
+                                      std::to_string(at + i) + ", " + std::to_string(run[i]) +
+                                      ", is too large for " + name_of(type));
+               });
+}
+
+}  // namespace pp::detail

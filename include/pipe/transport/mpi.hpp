@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Transport between processes by MPI. Process p of n runs consecutive ranks, as threads. A boundary
+// value is received where the plan has a slot for it, by a persistent request that is started when
+// the slot is free; between ranks of one process it is copied once.
+//
+// MPI moves data only inside of its calls, so a waiting rank polls; it tells of no peer that has
+// failed, so a process that fails sends a notice to the others, and one that ends says so.
+#pragma once
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/schedule/communication.hpp>
+#include <pipe/transport/barrier.hpp>
+#include <pipe/transport/mpi_notices.hpp>
+#include <pipe/transport/mpi_world.hpp>
+#include <pipe/transport/transport.hpp>
+#include <pipe/transport/waiting.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// A message of any size as MPI counts it: of `number` items of a type.
+///
+/// law: number * size of the type == bytes; a count is an int
+class mpi_message {
+ public:
+  explicit mpi_message(long bytes, long most = INT_MAX) {
+    if (bytes <= most) {
+      number = int(bytes);
+      return;
+    }
+    // Blocks of `most` bytes and the rest, as one item.
+    MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL;
+    int const count = int(bytes / most), rest = int(bytes % most);
+    MPI_Type_contiguous(int(most), MPI_BYTE, &block);
+    MPI_Type_contiguous(count, block, &blocks);
+    int lengths[] = {1, rest};
+    MPI_Aint places[] = {0, MPI_Aint(count) * MPI_Aint(most)};
+    MPI_Datatype types[] = {blocks, MPI_BYTE};
+    MPI_Type_create_struct(2, lengths, places, types, &type);
+    MPI_Type_commit(&type);
+    MPI_Type_free(&block);
+    MPI_Type_free(&blocks);
+    number = 1;
+  }
+  mpi_message(mpi_message const&) = delete;
+  mpi_message& operator=(mpi_message const&) = delete;
+  /// Requests that use the type keep it.
+  ~mpi_message() {
+    if (type != MPI_BYTE) MPI_Type_free(&type);
+  }
+
+  int number = 0;
+  MPI_Datatype type = MPI_BYTE;
+};
+
+/// See stream_transport. Its calls that wait poll: they spin as `limits` say, then yield, then
+/// sleep.
+///
+/// law: streams make and free no request in a step, and allocate nothing
+/// law: of the calls to MPI between reset() and the end of a run none waits
+class mpi {
+ public:
+  static constexpr bool copies = true;
+
+  /// Process p of n has ranks p R / n to (p + 1) R / n of R.
+  ///
+  /// throws: error if there are more processes than ranks
+  static process_place place(int ranks) {
+    mpi_world const& world = mpi_world::get();
+    long const n = world.processes(), p = world.process();
+    if (n > ranks)
+      throw_error<error>({"MPI has started ", n, " processes for a pipeline of ", ranks,
+                          " ranks: start at most one for each rank"});
+    int const first = int(p * ranks / n), end = int((p + 1) * ranks / n);
+    return {first, end - first, world.neighbours(), world.neighbour()};
+  }
+
+  /// Must be called by all processes, in the same order for several trainers.
+  [[gnu::cold]] mpi(int ranks, int chunks, patience const& limits)
+      : world_(mpi_world::get()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
+        limits_(limits), memory_(ranks), channels_(2L * chunks),
+        pairs_(long(place_.ranks) * place_.ranks), local_(place_.ranks, limits), notices_(world_) {
+    std::lock_guard const lock(world_.calls());
+    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
+    int *most = nullptr, is_set = 0;
+    MPI_Comm_get_attr(all_, MPI_TAG_UB, &most, &is_set);
+    if (is_set != 0 && 2L * chunks + long(ranks) * ranks > *most)
+      throw_error<error>({"MPI has tags up to ", *most, ", too few for ", ranks, " ranks"});
+  }
+  mpi(mpi const&) = delete;
+  mpi& operator=(mpi const&) = delete;
+  /// Waits for the other processes to do the same, unless the trainer is broken.
+  [[gnu::cold]] ~mpi() {
+    if (!notices_.part(runs_)) return;
+    std::lock_guard const lock(world_.calls());
+    for (channel& c : channels_)
+      for (heap_array<MPI_Request>* of : {&c.receives, &c.sends})
+        for (MPI_Request& r : *of) MPI_Request_free(&r);
+    MPI_Comm_free(&all_);
+  }
+
+  void set_memory(int rank, char* arena) { memory_[rank] = arena; }
+
+  /// Begins a run: all slots are free, no rank has arrived at a barrier.
+  ///
+  /// throws: error if a run has failed in any process
+  void reset() {
+    ++runs_;
+    if (std::string const why = notices_.failure(); !why.empty())
+      throw_error<error>({"this trainer is broken, as a run over several processes has failed: ",
+                          std::string_view(why)});
+    for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
+    for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
+    local_.reset();
+  }
+  void wake_all() {
+    for (channel& c : channels_) c.offered.wake(), c.taken.wake();
+    for (pair& p : pairs_) p.offered.wake(), p.taken.wake();
+    local_.wake_all();
+  }
+
+  /// Compares a number of the plan with those of the other processes.
+  ///
+  /// throws: error if another process has another plan
+  [[gnu::cold]] void agree(std::uint64_t plan) {
+    std::lock_guard const lock(world_.calls());
+    heap_array<std::uint64_t> plans(world_.processes());
+    MPI_Allgather(&plan, 1, MPI_UINT64_T, plans.begin(), 1, MPI_UINT64_T, all_);
+    for (int p = 0; p < world_.processes(); ++p)
+      if (plans[p] != plan) {
+        world_.give_up();
+        throw_error<error>({"process ", p, " has another plan than process ", world_.process(),
+                            ": start the same program in all processes"});
+      }
+  }
+
+  // ---- streams ----
+
+  /// Makes the requests of a stream, one for each slot on the side that this process has. Its
+  /// number is the tag of its messages: between two processes those of a tag arrive in order.
+  [[gnu::cold]] void open(int number, boundary_stream const& s) {
+    std::lock_guard const lock(world_.calls());
+    channel& c = channels_[number];
+    c.of = s;
+    mpi_message const message(s.first.bytes);
+    if (is_from_elsewhere(s.first)) {
+      c.receives = heap_array<MPI_Request>(s.to_slots);
+      for (int i = 0; i < s.to_slots; ++i)
+        MPI_Recv_init(memory_[s.first.to_rank] + s.of(i).to, message.number, message.type,
+                      process_of(s.first.from_rank), number, all_, &c.receives[i]);
+    } else if (is_to_elsewhere(s.first)) {
+      c.sends = heap_array<MPI_Request>(s.from_slots);
+      for (int i = 0; i < s.from_slots; ++i)
+        MPI_Send_init(memory_[s.first.from_rank] + s.of(i).from, message.number, message.type,
+                      process_of(s.first.to_rank), number, all_, &c.sends[i]);
+    }
+  }
+  /// Starts the request of a slot, before its message can come: one that comes earlier would be
+  /// received to memory of MPI's and copied.
+  void expect(int number, int micro_batch) {
+    channel& c = channels_[number];
+    if (c.receives.size() > 0) start(c.receives[micro_batch % c.of.to_slots]);
+  }
+  /// Waits for the message; between ranks of this process, for its sender, and copies it.
+  waited receive(int number, int micro_batch, failure_flag const& failed) {
+    channel& c = channels_[number];
+    if (c.receives.size() > 0) return complete(c.receives[micro_batch % c.of.to_slots], failed);
+    waited const w = wait(c.offered, micro_batch + 1, failed);
+    if (w != waited::done) return w;
+    copy(c.of.of(micro_batch));
+    c.taken.publish(micro_batch + 1);
+    return waited::done;
+  }
+  /// Starts to send. MPI may read the slot until sent() says otherwise.
+  void send(int number, int micro_batch) {
+    channel& c = channels_[number];
+    if (c.sends.size() > 0)
+      start(c.sends[micro_batch % c.of.from_slots]);
+    else
+      c.offered.publish(micro_batch + 1);
+  }
+  /// Waits until this micro-batch's slot, and those before it, are free.
+  waited sent(int number, int micro_batch, failure_flag const& failed) {
+    channel& c = channels_[number];
+    if (c.sends.size() == 0) return wait(c.taken, micro_batch + 1, failed);
+    for (; c.sent <= micro_batch; ++c.sent)
+      if (waited const w = complete(c.sends[c.sent % c.of.from_slots], failed); w != waited::done)
+        return w;
+    return waited::done;
+  }
+
+  // ---- other transfers ----
+
+  /// The tag names both ranks: those of a process make their transfers in no common order.
+  waited share(int rank, transfer const& x, failure_flag const& failed) {
+    if (x.from_rank == x.to_rank || (rank != x.from_rank && rank != x.to_rank)) return waited::done;
+    if (!is_from_elsewhere(x) && !is_to_elsewhere(x)) return meet(rank, x, failed);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int const tag = 2 * chunks_ + x.from_rank * ranks_ + x.to_rank;
+    {
+      std::lock_guard const lock(world_.calls());
+      mpi_message const message(x.bytes);
+      if (rank == x.from_rank)
+        MPI_Isend(memory_[rank] + x.from, message.number, message.type, process_of(x.to_rank), tag,
+                  all_, &request);
+      else
+        MPI_Irecv(memory_[rank] + x.to, message.number, message.type, process_of(x.from_rank), tag,
+                  all_, &request);
+    }
+    return complete(request, failed);
+  }
+  /// Within a rank a value is read where it is; from another one, where it was received.
+  char* at(transfer const& x) const {
+    return memory_[x.to_rank] + (x.from_rank == x.to_rank ? x.from : x.to);
+  }
+  /// From the process of rank `from` to all others: its bytes at `data`. For calls between runs.
+  ///
+  /// throws: rank_error if another process has failed
+  void broadcast(int from, char* data, long bytes) {
+    if (world_.processes() == 1) return;
+    failure_flag const never{false};
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      std::lock_guard const lock(world_.calls());
+      mpi_message const message(bytes);
+      MPI_Ibcast(data, message.number, message.type, process_of(from), all_, &request);
+    }
+    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
+  }
+
+  /// Whether something is so in all processes. For calls between runs, as broadcast().
+  ///
+  /// throws: as broadcast
+  bool everywhere(bool here) {
+    failure_flag const never{false};
+    int is_so = here ? 1 : 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      std::lock_guard const lock(world_.calls());
+      MPI_Iallreduce(MPI_IN_PLACE, &is_so, 1, MPI_INT, MPI_LAND, all_, &request);
+    }
+    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
+    return is_so != 0;
+  }
+
+  /// The ranks of a process meet, then the processes, then the ranks again.
+  waited arrive_and_wait(int rank, int number, failure_flag const& failed) {
+    waited w = local_.arrive_and_wait(2 * number - 1, failed);
+    if (w == waited::done && rank == place_.first_rank && world_.processes() > 1) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      {
+        std::lock_guard const lock(world_.calls());
+        MPI_Ibarrier(all_, &request);
+      }
+      w = complete(request, failed);
+    }
+    return w != waited::done ? w : local_.arrive_and_wait(2 * number, failed);
+  }
+  /// Between processes a barrier cannot be cancelled: a process that gives up has left the others.
+  bool cancel_barrier(int number) { return local_.cancel(2 * number); }
+
+  /// Tells the other processes of a failure here; the text of one, wherever it was.
+  void announce(std::string_view text) { notices_.announce(text, place_); }
+  std::string announced() const { return notices_.failure(); }
+
+ private:
+  /// A stream: requests by slot on the side that this process has, or counters if it has both.
+  struct channel {
+    boundary_stream of;
+    heap_array<MPI_Request> receives, sends;
+    int sent = 0;  // micro-batches whose send is complete
+    progress offered, taken;
+  };
+  /// The other transfers between two ranks of this process.
+  struct pair {
+    progress offered, taken;
+  };
+
+  /// Whether the reader is here, and the producer is not; the reverse below.
+  bool is_from_elsewhere(transfer const& x) const {
+    return place_.has(x.to_rank) && !place_.has(x.from_rank);
+  }
+  bool is_to_elsewhere(transfer const& x) const {
+    return place_.has(x.from_rank) && !place_.has(x.to_rank);
+  }
+  /// The inverse of place().
+  int process_of(int rank) const { return int(((rank + 1L) * world_.processes() - 1) / ranks_); }
+  void copy(transfer const& x) {
+    std::memcpy(memory_[x.to_rank] + x.to, memory_[x.from_rank] + x.from, std::size_t(x.bytes));
+  }
+  /// A transfer between two ranks of this process: the producer offers, and waits until the reader
+  /// has copied.
+  waited meet(int rank, transfer const& x, failure_flag const& failed) {
+    pair& p = pairs_[long(x.from_rank - place_.first_rank) * place_.ranks + x.to_rank -
+                     place_.first_rank];
+    if (rank == x.from_rank) {
+      p.offered.advance();
+      return wait(p.taken, p.offered.now(), failed);
+    }
+    waited const w = wait(p.offered, progress::after(p.taken.now()), failed);
+    if (w != waited::done) return w;
+    copy(x);
+    p.taken.advance();
+    return waited::done;
+  }
+
+  /// needs: the request is persistent and not started
+  void start(MPI_Request& request) {
+    std::lock_guard const lock(world_.calls());
+    MPI_Start(&request);
+  }
+  waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
+  /// Polls until a request is complete. Returns earlier if the run or another process has failed.
+  waited complete(MPI_Request& request, failure_flag const& failed) {
+    auto const begin = std::chrono::steady_clock::now();
+    constexpr auto before_sleep = std::chrono::milliseconds(1);
+    for (long polls = 1;; ++polls) {
+      {
+        std::lock_guard const lock(world_.calls());
+        int is_done = 0;
+        MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+        if (is_done != 0) return waited::done;
+        if (polls % 16 == 0) notices_.hear(runs_);
+      }
+      if (failed.load(std::memory_order_acquire) || notices_.has_failed()) return waited::failed;
+      if (polls % 16 != 0) continue;
+      auto const waiting = std::chrono::steady_clock::now() - begin;
+      if (waiting > before_sleep)
+        sleep_for(50'000);
+      else if (waiting > limits_.spin)
+        sched_yield();
+    }
+  }
+
+  mpi_world& world_;
+  process_place place_;
+  int ranks_, chunks_;
+  patience limits_;
+  long runs_ = 0;
+  heap_array<char*> memory_;      // by rank; null for one of another process
+  heap_array<channel> channels_;  // by stream
+  heap_array<pair> pairs_;        // of this process's ranks
+  barrier local_;
+  mpi_notices notices_;
+  MPI_Comm all_ = MPI_COMM_NULL;
+};
+
+static_assert(stream_transport<mpi>);
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END

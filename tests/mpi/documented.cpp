@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The program of docs/howto/several_processes.md.
+
+// [mpi]
+#include <cstdio>
+#include <vector>
+
+#include <pipe/mpi.hpp>
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Input<2>, Linear<16>, Tanh, Linear<16>, Tanh, Linear<1>, MSE> {};
+using Trainer = Pipeline<Net, Stages<4>, MicroBatches<8>, MicroBatchSize<4>, AdamW, Mpi>;
+
+int main() {
+  Trainer trainer({.optimizer = {.learning_rate = 0.01}});
+  std::vector<float> x(2 * Trainer::samples), y(Trainer::samples);
+  for (int i = 0; i < Trainer::samples; ++i) {  // y = x0 x1, in every process the same numbers
+    x[2 * i] = float(i % 8) / 4 - 1, x[2 * i + 1] = float(i / 8) / 2 - 1;
+    y[i] = x[2 * i] * x[2 * i + 1];
+  }
+  step_result last;
+  for (int step = 0; step < 500; ++step) last = trainer.step({x, y});
+  if (Mpi::process() == 0) std::printf("loss %.6f on %d processes\n", last.loss, Mpi::processes());
+}
+// [/mpi]
