@@ -82,7 +82,7 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
                   std::string const& path, stored_type type = detail::stored_type_of<T>(),
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   detail::write_weights(parameters, path, type, metadata,
-                        [&](std::size_t i) { return parameters[i]; });
+                        [&](std::size_t i) -> auto const& { return parameters[i]; });
 }
 
 namespace detail {
@@ -279,10 +279,6 @@ auto averages_of(Trainer& trainer) {
     for (auto const& p : trainer.averaged()) all.push_back(p.values);
   return all;
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// Saves a trainer's parameters. All processes call it: that of rank 0 writes the file, and gets
 /// what the others have, one parameter at a time.
