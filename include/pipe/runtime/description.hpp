@@ -122,6 +122,10 @@ struct chunk_description {
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
   long buffer_bytes = 0;
+  /// What is added up over the leaves of a mini-batch: gradients and sums, which are one range. Its
+  /// size, and its place in each level of the rank's leaf sums.
+  constexpr long summed_bytes() const { return state - gradients; }
+  long in_level = 0;
   /// Offset of a parameter or a buffer.
   constexpr long values_of(parameter_place const& p) const {
     return (p.is_buffer ? buffers : values) + p.offset;
@@ -167,16 +171,20 @@ struct rank_description {
   /// On a device, if mini-batches are prefetched: the same of the next one.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
-  /// `losses` on every rank if the transport copies.
+  /// `losses` on every rank if the transport copies. The last of `losses` is the mini-batch's.
   long row_losses = -1, losses = -1;
   /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
   /// parameter's later place.
   long norms = 0, received_tie = 0;
+  /// If there may be replicas: room for what they send, in two halves.
+  long received_leaves = 0, received_leaf_bytes = 0;
   long executed = 0;                 ///< executed_action records of the last run
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
-  long bytes = 0;                                 ///< size of the arena
+  /// Partial sums over the leaves of a mini-batch: the end of the arena, of which replicas need less.
+  long leaf_sums = 0, level_bytes = 0;
+  long bytes = 0;  ///< size of the arena, with one replica
 };
 
 }  // namespace detail
@@ -198,6 +206,7 @@ struct rank_steps {
 /// is cheap.
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
+  int leaves = 1;                ///< of a mini-batch: see SumIn
   int threads = 1;               ///< per rank
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread

@@ -21,7 +21,7 @@ namespace pp::detail {
       hash = (hash ^ (std::uint64_t(number) & 0xff)) * 0x100000001b3u;
   };
   for (long n : {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches),
-                 long(d.samples), long(d.parameter_count), long(d.value_type), d.output_bytes})
+                 long(d.samples), long(d.leaves), long(d.parameter_count), long(d.value_type), d.output_bytes})
     mix(n);
   for (int r = 0; r < d.ranks; ++r) {
     mix(d.rank[r].bytes), mix(d.rank[r].training_count);

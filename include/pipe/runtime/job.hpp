@@ -39,7 +39,8 @@ struct operand_reader {
 /// A kernel launch that has just run, as its watcher receives it. Ranks call the watcher
 /// concurrently, each for its own launches. Data is read or downloaded only on request.
 struct launch_seen {
-  int rank = 0, chunk = 0, micro_batch = 0;
+  int rank = 0, chunk = 0;
+  int micro_batch = 0;  ///< in the mini-batch
   detail::program which = detail::program::forward;
   /// Index in the list of launches of program `which`.
   int launch = 0;
@@ -85,8 +86,13 @@ struct job {
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
   /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
-  /// this one have. The commit of buffers divides by first_sample + samples.
+  /// this one, and the leaves before this one, have.
   long first_sample = 0;
+  long all_samples = 0;  ///< of all runs that the update counts: the divisor of buffers' sums
+  /// Which run of a step this is, of how many here: the leaves of a mini-batch. Only the last one
+  /// has results. Replicas: how many run as many leaves.
+  int leaf = 0, leaves = 1, replicas = 1;
+  int first_micro_batch = 0;  ///< of the leaf, in the mini-batch
   bool updates = true;        ///< train: false computes gradients only
   bool continues = false;     ///< train: accumulates onto the gradients of the previous run
   bool is_continued = false;  ///< train: the next run accumulates onto these gradients

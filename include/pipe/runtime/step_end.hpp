@@ -9,6 +9,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 
 namespace pp {
 
@@ -16,6 +17,7 @@ namespace detail {
 
 /// Operations of the end of a step.
 enum class step_op : unsigned char {
+  add_leaves,  ///< the loss is added up; it and the gradients are joined over leaves and replicas
   barrier,    ///< barrier: all earlier writes of any rank are visible to every rank
   sum_ties,   ///< gradients of shared parameters are summed at their first place
   measure,    ///< squared norms of gradients, then clipping by value
@@ -38,14 +40,17 @@ struct run_fact {
     has_ties = 16,      ///< parameters are shared between layers
     has_averages = 32,  ///< averages of parameters are kept
     was_written = 64,   ///< parameters were written from outside
-    has_buffers = 128   ///< there are buffers that follow statistics
+    has_buffers = 128,  ///< there are buffers that follow statistics
+    is_last = 256       ///< it is the last run of the step
   };
 };
 
 /// The facts known before the run. Not among them: is_sound, was_written.
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
-  return (training ? run_fact::trains : 0u) | (!j.is_continued ? run_fact::completes : 0u) |
+  return (training ? run_fact::trains : 0u) |
+         (is_last_leaf(j) ? run_fact::is_last : 0u) |
+         (is_last_leaf(j) && !j.is_continued ? run_fact::completes : 0u) |
          (training && j.updates ? run_fact::updates : 0u) |
          (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
          (d.has_buffers ? run_fact::has_buffers : 0u);
@@ -62,18 +67,19 @@ struct step_line {
 
 /// The operations after the last action of a run, in order.
 ///
-/// Gathering and judging need no fact, as an evaluation has a loss too.
+/// Gathering and judging do not need `trains`, as an evaluation has a loss too.
 /// Ties are summed before gradients are measured, so that the norm counts a shared parameter once.
 /// Judging comes before any update, so that a step that is not sound changes nothing. Averages
 /// follow the updated parameters, and transposed copies are renewed last, from final values.
 inline constexpr detail::step_line step_end[] = {
+    {detail::step_op::add_leaves, 0},
     {detail::step_op::barrier,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
     {detail::step_op::sum_ties,
      detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
-    {detail::step_op::measure, detail::run_fact::trains},
-    {detail::step_op::gather, 0},
-    {detail::step_op::judge, 0},
+    {detail::step_op::measure, detail::run_fact::trains | detail::run_fact::is_last},
+    {detail::step_op::gather, detail::run_fact::is_last},
+    {detail::step_op::judge, detail::run_fact::is_last},
     {detail::step_op::update,
      detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
     {detail::step_op::average, detail::run_fact::trains | detail::run_fact::updates |

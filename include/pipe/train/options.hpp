@@ -25,6 +25,7 @@
 #include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/sorts.hpp>
 #include <pipe/train/options/stages.hpp>
+#include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/threads.hpp>
 #include <pipe/train/options/transport.hpp>
 
@@ -36,7 +37,7 @@ namespace detail {
 /// a header.
 using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
-           option_family::schedule, option_family::partition, option_family::recompute,
+           option_family::sum, option_family::schedule, option_family::partition, option_family::recompute,
            option_family::precision, option_family::optimizer, option_family::averaging,
            option_family::prefetching, option_family::threads, option_family::products,
            option_family::sorts, option_family::attentions, option_family::graphs,

@@ -26,6 +26,7 @@
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
+#include <pipe/train/parts/leaves.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/train/parts/prefetched.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
@@ -34,7 +35,7 @@
 namespace pp {
 
 /// A pipeline-parallel trainer of a model. Options, in any order: Stages, MicroBatches,
-/// MicroBatchSize, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
+/// MicroBatchSize, SumIn, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
 /// partition (ByCost, ByCount, ByProfile, Cut), a recompute policy, Averaging, HostThreads,
 /// MemoryLimit.
 ///
@@ -75,8 +76,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
-  /// Samples of a full mini-batch, and elements per sample.
-  static constexpr int samples = compiled::micro_batches * compiled::samples;
+  /// Samples of a full mini-batch, and elements per sample. If each replica is one leaf (see SumIn),
+  /// a mini-batch has batch_samples().
+  static constexpr int samples =
+      compiled::sum::leaves * compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = detail::model_tables<M>::inputs[0].form.elements();
   static constexpr long labels_per_sample =
       compiled::step::label_elements(detail::model_tables<M>::outline);
@@ -113,7 +116,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a setting out of range: see setting_check; pp::error if threads or
   ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
-      : settings_(detail::checked_settings_of<compiled>(s)), engine_(s.optimizer, s.runtime) {
+      : settings_(detail::checked_settings_of<compiled>(s)), leaves_(leaf_share()),
+        engine_(s.optimizer, s.runtime) {
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
@@ -179,7 +183,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   double evaluate(prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
-  /// as one large mini-batch: its loss is the mean over all labels. Accumulated gradients survive a
+  /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
+  /// leaves, which is such a sum. Accumulated gradients survive a
   /// rejected batch (data_error); they are discarded by parameters_changed, and by a run that fails
   /// or is skipped, here or in step.
   ///
@@ -189,6 +194,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   step_result accumulate(device_batch const& b) {
     return accumulate_on(enter_with_device_data(), b);
   }
+  /// The leaves of a mini-batch (see SumIn), and its most samples.
+  int leaves() const { return leaves_.leaves; }
+  int batch_samples() const { return leaves_.leaves * leaves_.samples; }
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
@@ -254,8 +262,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return detail::everywhere(*engine_.operator->(), here);
   }
-  /// Whether this process runs a rank.
-  static bool runs_here(int rank) { return compiled::transport::place(compiled::ranks).has(rank); }
+  /// Whether this process runs a rank of the first replica.
+  static bool runs_here(int rank) { return place().has(rank) && place().replica == 0; }
   /// Must be called after writing through a view; load_weights and copy_weights do. Discards
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
@@ -312,6 +320,18 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
+  static process_place place() { return compiled::transport::place(compiled::ranks); }
+  static detail::leaf_share leaf_share() {
+    return detail::leaf_share::of(compiled::sum::leaves, place().replica, place().replicas,
+                                  compiled::micro_batches * compiled::samples);
+  }
+  /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
+  step_result run(detail::job const& j) {
+    bool const is_shared = j.what != detail::job::kind::infer;
+    return detail::run_leaves<compiled>(*engine_.operator->(), j,
+                                        is_shared ? leaves_ : leaves_.alone());
+  }
+
   /// The chunks with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
@@ -335,7 +355,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   ///
   /// throws: data_error for a batch out of range
   void take(batch const& b, detail::job& j) {
-    detail::take_inputs(b, samples, j);
+    detail::take_inputs(b, batch_samples(), j);
     if (j.what != detail::job::kind::infer) detail::take_labels(b, labels_per_sample, j);
   }
   void take(device_batch const& b, detail::job& j) {
@@ -364,7 +384,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.what = detail::job::kind::infer;
     take(b, j);
     detail::take_outputs(outputs, outputs_per_sample, j, *engine_.operator->());
-    engine_->run(j);
+    run(j);
   }
 
   /// Runs one training step. A skipped step is not counted, but discards accumulated gradients.
@@ -387,6 +407,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// See accumulate, gradients, watch and evaluate. Access: to the engine, until they return.
   template <class Access, class Batch>
   step_result accumulate_on(Access const&, Batch const& b) {
+    static_assert(detail::accepted<decltype(detail::diagnose_accumulation<made>())>::value);
+    leaves_.require_one();
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;
@@ -395,18 +417,18 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <class Access, class Batch>
   step_result gradients_on(Access const&, Batch const& b) {
-    return engine_->run(prepare_gradients(b));
+    return run(prepare_gradients(b));
   }
   template <class Access, class Batch>
   double evaluate_on(Access const&, Batch const& b) {
-    return engine_->run(prepare(b, detail::job::kind::evaluate)).loss;
+    return run(prepare(b, detail::job::kind::evaluate)).loss;
   }
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {
     detail::job j = prepare_gradients(b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
-    return engine_->run(j);
+    return run(j);
   }
 
   /// A training job without an update.
@@ -428,11 +450,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     detail::accumulation all = std::exchange(accumulated_, detail::accumulation{});
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
     all.extend(j, M::loss::sums);
-    step_result r = engine_->run(j);
+    step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
       detail::reject_step<M, element>({steps_ + 1, with}, j, labels_per_sample, compiled::ranks,
-                                      parameter_places());
+                                      parameter_places(), [&] { run(j); });
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;
@@ -443,6 +465,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   detail::accumulation accumulated_;
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
+  detail::leaf_share leaves_;
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

@@ -51,6 +51,7 @@ struct planned_pipeline {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using sum = option<option_family::sum>;
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;

@@ -76,30 +76,36 @@ class mpi_message {
 class mpi {
  public:
   static constexpr bool copies = true;
+  static constexpr int lanes = 4;
 
-  /// Process p of n has ranks p R / n to (p + 1) R / n of R.
+  /// Process p of n has ranks p R / n to (p + 1) R / n of R. If there are several times as many
+  /// processes as ranks, R consecutive ones are a replica.
   ///
-  /// throws: error if there are more processes than ranks
+  /// throws: error for another number of processes above R
   static process_place place(int ranks) {
     mpi_world const& world = mpi_world::get();
-    long const n = world.processes(), p = world.process();
-    if (n > ranks)
-      throw_error<error>({"MPI has started ", n, " processes for a pipeline of ", ranks,
-                          " ranks: start at most one for each rank"});
+    int const all = world.processes(), replicas = all > ranks ? all / ranks : 1;
+    if (all > ranks && all % ranks != 0)
+      throw_error<error>({"MPI has started ", all, " processes for a pipeline of ", ranks,
+                          " ranks: start at most one for each rank, or for replicas a multiple"});
+    long const n = all / replicas, p = world.process() % n;
     int const first = int(p * ranks / n), end = int((p + 1) * ranks / n);
-    return {first, end - first, world.neighbours(), world.neighbour()};
+    return {first, end - first, world.neighbours(), world.neighbour(),
+            int(world.process() / n), replicas};
   }
 
   /// Must be called by all processes, in the same order for several trainers.
   [[gnu::cold]] mpi(int ranks, int chunks, patience const& limits)
       : world_(mpi_world::get()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
         limits_(limits), memory_(ranks), channels_(2L * chunks),
-        pairs_(long(place_.ranks) * place_.ranks), local_(place_.ranks, limits), notices_(world_) {
+        pairs_(long(place_.ranks) * place_.ranks), lanes_(long(place_.ranks) * lanes),
+        local_(place_.ranks, limits), notices_(world_) {
+    for (lane& l : lanes_) l.requests = heap_array<MPI_Request>(2L * (place_.replicas - 1));
     std::lock_guard const lock(world_.calls());
     MPI_Comm_dup(MPI_COMM_WORLD, &all_);
     int *most = nullptr, is_set = 0;
     MPI_Comm_get_attr(all_, MPI_TAG_UB, &most, &is_set);
-    if (is_set != 0 && 2L * chunks + long(ranks) * ranks > *most)
+    if (is_set != 0 && first_lane_tag() + long(ranks) * lanes > *most)
       throw_error<error>({"MPI has tags up to ", *most, ", too few for ", ranks, " ranks"});
   }
   mpi(mpi const&) = delete;
@@ -228,6 +234,52 @@ class mpi {
   char* at(transfer const& x) const {
     return memory_[x.to_rank] + (x.from_rank == x.to_rank ? x.from : x.to);
   }
+
+  // ---- between replicas ----
+
+  void send_to(int rank, int replica, int number, char const* data, long bytes) {
+    std::lock_guard const lock(world_.calls());
+    mpi_message const message(bytes);
+    MPI_Isend(data, message.number, message.type, process_of(rank, replica), tag_of(rank, number),
+              all_, next_of(lane_of(rank, number)));
+  }
+  void receive_from(int rank, int replica, int number, char* data, long bytes) {
+    std::lock_guard const lock(world_.calls());
+    mpi_message const message(bytes);
+    MPI_Irecv(data, message.number, message.type, process_of(rank, replica), tag_of(rank, number),
+              all_, next_of(lane_of(rank, number)));
+  }
+  bool has_met(int rank, int number) {
+    std::lock_guard const lock(world_.calls());
+    lane& l = lane_of(rank, number);
+    int is_done = 0;
+    MPI_Testall(l.count, l.requests.begin(), &is_done, MPI_STATUSES_IGNORE);
+    if (is_done != 0) l.count = 0;
+    return is_done != 0;
+  }
+  /// Polls `is_so` until it is. Returns earlier if the run or another process has failed.
+  template <class Condition>
+  waited until(Condition const& is_so, failure_flag const& failed) {
+    auto const begin = std::chrono::steady_clock::now();
+    constexpr auto before_sleep = std::chrono::milliseconds(1);
+    for (long polls = 1;; ++polls) {
+      if (is_so()) return waited::done;
+      if (polls % 16 == 0) {
+        std::lock_guard const lock(world_.calls());
+        notices_.hear(runs_);
+      }
+      if (failed.load(std::memory_order_acquire) || notices_.has_failed()) return waited::failed;
+      if (polls % 16 != 0) continue;
+      auto const waiting = std::chrono::steady_clock::now() - begin;
+      if (waiting > before_sleep)
+        sleep_for(50'000);
+      else if (waiting > limits_.spin)
+        sched_yield();
+    }
+  }
+
+  // ---- between runs ----
+
   /// From the process of rank `from` to all others: its bytes at `data`. For calls between runs.
   ///
   /// throws: rank_error if another process has failed
@@ -238,7 +290,7 @@ class mpi {
     {
       std::lock_guard const lock(world_.calls());
       mpi_message const message(bytes);
-      MPI_Ibcast(data, message.number, message.type, process_of(from), all_, &request);
+      MPI_Ibcast(data, message.number, message.type, process_of(from, 0), all_, &request);
     }
     if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
   }
@@ -291,6 +343,20 @@ class mpi {
     progress offered, taken;
   };
 
+  /// Messages between replicas in flight, of one rank.
+  struct lane {
+    heap_array<MPI_Request> requests;
+    int count = 0;
+  };
+
+  lane& lane_of(int rank, int number) {
+    return lanes_[long(rank - place_.first_rank) * lanes + number];
+  }
+  /// Tags of lanes follow those of streams and of other transfers.
+  long first_lane_tag() const { return 2L * chunks_ + long(ranks_) * ranks_; }
+  int tag_of(int rank, int number) const { return int(first_lane_tag() + rank * lanes + number); }
+  static MPI_Request* next_of(lane& l) { return &l.requests[l.count++]; }
+
   /// Whether the reader is here, and the producer is not; the reverse below.
   bool is_from_elsewhere(transfer const& x) const {
     return place_.has(x.to_rank) && !place_.has(x.from_rank);
@@ -298,8 +364,12 @@ class mpi {
   bool is_to_elsewhere(transfer const& x) const {
     return place_.has(x.from_rank) && !place_.has(x.to_rank);
   }
-  /// The inverse of place().
-  int process_of(int rank) const { return int(((rank + 1L) * world_.processes() - 1) / ranks_); }
+  /// The inverse of place(). By default in the own replica.
+  int process_of(int rank, int replica) const {
+    int const each = world_.processes() / place_.replicas;
+    return replica * each + int(((rank + 1L) * each - 1) / ranks_);
+  }
+  int process_of(int rank) const { return process_of(rank, place_.replica); }
   void copy(transfer const& x) {
     std::memcpy(memory_[x.to_rank] + x.to, memory_[x.from_rank] + x.from, std::size_t(x.bytes));
   }
@@ -327,24 +397,14 @@ class mpi {
   waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
   /// Polls until a request is complete. Returns earlier if the run or another process has failed.
   waited complete(MPI_Request& request, failure_flag const& failed) {
-    auto const begin = std::chrono::steady_clock::now();
-    constexpr auto before_sleep = std::chrono::milliseconds(1);
-    for (long polls = 1;; ++polls) {
-      {
-        std::lock_guard const lock(world_.calls());
-        int is_done = 0;
-        MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
-        if (is_done != 0) return waited::done;
-        if (polls % 16 == 0) notices_.hear(runs_);
-      }
-      if (failed.load(std::memory_order_acquire) || notices_.has_failed()) return waited::failed;
-      if (polls % 16 != 0) continue;
-      auto const waiting = std::chrono::steady_clock::now() - begin;
-      if (waiting > before_sleep)
-        sleep_for(50'000);
-      else if (waiting > limits_.spin)
-        sched_yield();
-    }
+    return until(
+        [&] {
+          std::lock_guard const lock(world_.calls());
+          int is_done = 0;
+          MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+          return is_done != 0;
+        },
+        failed);
   }
 
   mpi_world& world_;
@@ -355,12 +415,13 @@ class mpi {
   heap_array<char*> memory_;      // by rank; null for one of another process
   heap_array<channel> channels_;  // by stream
   heap_array<pair> pairs_;        // of this process's ranks
+  heap_array<lane> lanes_;        // of this process's ranks, if there are replicas
   barrier local_;
   mpi_notices notices_;
   MPI_Comm all_ = MPI_COMM_NULL;
 };
 
-static_assert(stream_transport<mpi>);
+static_assert(replica_transport<mpi>);
 
 }  // namespace pp::detail
 PIPE_OPTIMIZED_END

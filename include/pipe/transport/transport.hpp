@@ -40,11 +40,12 @@ struct transfer {
   long from = 0, to = 0, bytes = 0;
 };
 
-/// This process among those that run a pipeline: its ranks, which are consecutive, and its number
-/// among the `neighbours` that share its cores, itself included.
+/// This process among those that run a pipeline: its ranks, which are consecutive, its replica, and
+/// its number among the `neighbours` that share its cores, itself included.
 struct process_place {
   int first_rank = 0, ranks = 1;
   int neighbours = 1, neighbour = 0;
+  int replica = 0, replicas = 1;
   constexpr bool has(int rank) const { return rank >= first_rank && rank < first_rank + ranks; }
 };
 
@@ -123,6 +124,21 @@ concept stream_transport =
       // is so in all of them.
       t.broadcast(n, static_cast<char*>(nullptr), 1L);
       { t.everywhere(true) } -> std::same_as<bool>;
+    };
+
+/// A stream_transport between replicas of a pipeline, as place() says. Each rank exchanges data with
+/// the same rank of other replicas, in lanes: sends and receives that are awaited together.
+///
+/// law: messages of a lane between two replicas arrive in the order in which they are sent
+template <class T>
+concept replica_transport =
+    stream_transport<T> &&
+    requires(T& t, failure_flag const& failed, int n, char* to, char const* from, bool (*is_so)()) {
+      requires T::lanes > 0;
+      t.send_to(n, n, n, from, 1L);     // rank, replica, lane, bytes
+      t.receive_from(n, n, n, to, 1L);  // before has_met(), as send_to
+      { t.has_met(n, n) } -> std::same_as<bool>;  // rank, lane: all of its messages are done
+      { t.until(is_so, failed) } -> std::same_as<waited>;  // polls a condition
     };
 
 }  // namespace pp

@@ -257,7 +257,7 @@ class cuda_executor {
     s.loss_terms = j.loss_terms;
     s.gradient_scale = j.gradient_scale;
     s.clip_norm = j.clip_norm;
-    s.samples = double(j.first_sample + j.samples);
+    s.samples = double(j.all_samples);
     return s;
   }
   void execute(int r, action const& a) {

@@ -21,8 +21,9 @@ namespace pp::detail {
 /// law: every change increments changes(); a rank makes progress exactly if it grows
 class activity {
  public:
-  /// waits: for another chunk. meets: at a barrier. updates: from step_op::update on.
-  enum class kind : int { nothing, waits, sends, receives, runs, meets, updates };
+  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. updates: from
+  /// step_op::update on.
+  enum class kind : int { nothing, waits, sends, receives, runs, adds, meets, updates };
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
 
@@ -66,6 +67,7 @@ class activity {
       case kind::sends: return what(", being sent to rank ", get(of_));
       case kind::receives: return what(", being received from rank ", get(of_));
       case kind::runs: return what(", in layer ", get(of_));
+      case kind::adds: return "adding up gradients with the other replicas";
       case kind::meets: return "waiting for the other ranks to finish";
       case kind::updates: return "in the optimizer's update";
     }

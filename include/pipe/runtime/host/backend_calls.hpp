@@ -35,7 +35,7 @@ struct backend_calls {
   host::kernel<T> const* groups = nullptr;
   /// The sum of x[i]^2, in double.
   double (*sum_of_squares)(std::ptrdiff_t, T const*) = nullptr;
-  /// to[i] += from[i]; null if no parameters are shared.
+  /// to[i] += from[i]; null if neither parameters nor mini-batches are shared.
   void (*add)(std::ptrdiff_t, T*, T const*) = nullptr;
   /// out[c * out_stride + r] = in[r * in_stride + c]
   void (*transpose)(T const* in, std::ptrdiff_t rows, std::ptrdiff_t columns,

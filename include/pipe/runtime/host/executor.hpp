@@ -24,6 +24,7 @@
 #include <pipe/runtime/host/batch_of_rank.hpp>
 #include <pipe/runtime/host/first_failure.hpp>
 #include <pipe/runtime/host/launches.hpp>
+#include <pipe/runtime/host/leaf_work.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
@@ -112,6 +113,7 @@ class executor {
     team threads;  // `own` and its helpers
     activity doing;
     arena memory;
+    leaf_work<T, Transport> leaves;
     int count = 0;  // actions executed in this run
     long waited = 0;
   };
@@ -217,8 +219,9 @@ class executor {
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin,
                           settings_.pin ? first_core_of(r) : -1);
-      me.memory = arena(d_.rank[r].bytes);
+      me.memory = arena(arena_bytes(d_.rank[r], d_.leaves, place_.replicas));
       parameters_.set_memory(r, me.memory.data());
+      me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data());
     } catch (std::system_error const& e) {
       throw_error<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (...) {
@@ -255,6 +258,7 @@ class executor {
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
+    me.leaves.begin(job_);
     if constexpr (Transport::copies) {
       rank_steps const& mine = d_.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
@@ -281,6 +285,11 @@ class executor {
     int barriers = 0;
     run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
       switch (op) {
+        case step_op::add_leaves:
+          me.doing.change(activity::kind::adds, 0, now());
+          require(r, me.leaves.finish(job_, me.threads, failure_.flag()));
+          if (r == last_rank()) add_up_losses(r, me);
+          break;
         case step_op::barrier: pass_barrier(r, me, ++barriers); break;
         case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
         case step_op::measure: parameters_.measure(r, me.threads, job_); break;
@@ -305,6 +314,12 @@ class executor {
       }
       return facts;
     });
+  }
+  /// The losses of the micro-batches become that of the mini-batch.
+  void add_up_losses(int r, worker& me) {
+    double* const all = parameters_.losses() + d_.micro_batches;
+    *all = parameters_.sum_of_losses(job_);
+    require(r, me.leaves.add_up_losses(job_, *all, all + 1, failure_.flag()));
   }
   /// Runs `use`; an exception from it marks the parameters as half updated.
   template <class Use>
@@ -336,6 +351,7 @@ class executor {
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
+    me.leaves.after(job_, me.threads, a);
     long const end = now();
     me.waited += start - arrived;
     planned<executed_action>(r, d_.rank[r].executed)[me.count++] =
@@ -408,12 +424,13 @@ class executor {
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        watch(l, a, me.threads, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from});
+        watch(l, a, me.threads,
+            {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from});
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;
       for (double const* l = a.loss; l < a.loss + d_.loss_rows; ++l) sum += *l;
-      parameters_.losses(r)[mb] = sum;
+      parameters_.losses()[mb] = sum;
     }
   }
   [[gnu::cold]] void watch(launch const& l, host::arguments<T> const& a, team& threads,

@@ -44,16 +44,25 @@ class parameter_work {
     });
   }
 
-  /// Sums of the loss's terms, by micro-batch, in the copy that rank `reader` reads.
-  double* losses(int reader) const {
-    return reinterpret_cast<double*>(transport_.at(losses_of(d_, reader)));
+  /// Sums of the loss's terms by micro-batch, then that of the mini-batch, then partial ones over
+  /// its leaves: of the last chunk's rank.
+  double* losses() const {
+    rank_description const& last = d_.rank[d_.chunk[d_.chunks - 1].rank];
+    return reinterpret_cast<double*>(memory_[&last - d_.rank] + last.losses);
   }
-  /// Distributes the losses and, in training, the squared norms to all ranks. Calls share(transfer)
+  /// Adds up the losses of the micro-batches of a run, in their order.
+  /// law: every partition gives the same bits
+  double sum_of_losses(job const& j) const {
+    double sum = 0;
+    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += losses()[mb];
+    return sum;
+  }
+  /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
   template <class Share>
   void gather(job const& j, Share const& share) {
     for (int reader = 0; reader < d_.ranks; ++reader) {
-      share(losses_of(d_, reader));
+      share(loss_of(d_, reader));
       for (int c = 0; c < d_.chunks && j.what == job::kind::train; ++c)
         share(norms_of(d_, c, reader));
     }
@@ -70,12 +79,8 @@ class parameter_work {
                               j.clip_norm);
   }
   /// The loss of the mini-batch, from the copy of rank `reader`.
-  /// law: the sum is in micro-batch order, so every partition gives the same bits
   double loss(int reader, job const& j) const {
-    double const* const of = losses(reader);
-    double sum = 0;
-    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += of[mb];
-    return sum / j.loss_terms;
+    return *reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))) / j.loss_terms;
   }
 
   /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
@@ -127,7 +132,7 @@ class parameter_work {
   /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
   /// mini-batches accumulated before it.
   void commit(int r, job const& j) {
-    double const samples = double(j.first_sample + j.samples);
+    double const samples = double(j.all_samples);
     for_chunks_of(r, [&](chunk_description const& c) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];

@@ -43,6 +43,7 @@ struct compiled_pipeline {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
@@ -117,6 +118,9 @@ struct compiled_pipeline {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
+  /// Whether gradients are added outside of kernels: of shared parameters, leaves or replicas.
+  static constexpr bool adds_gradients =
+      tie_count > 0 || sum::leaves > 1 || replica_transport<transport>;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
   /// compiler or at first use, as the schedule is: see once.
@@ -169,6 +173,7 @@ struct compiled_pipeline {
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
+    d.leaves = sum::leaves;
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;

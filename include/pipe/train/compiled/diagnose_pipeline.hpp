@@ -125,8 +125,8 @@ struct made_from<Given, Options...> {
   static constexpr bool fine = is_valid_model<Given>() && is_accepted<typename diagnosis::type>;
   using compiled = checked_pipeline<model, options, fine>;
 };
-/// The diagnosis of a use of averages, of arrays in device memory, or of prefetched mini-batches in
-/// a pipeline. Made: its made_from; an invalid one has been reported already.
+/// The diagnosis of a use of averages, of arrays in device memory, of accumulation, or of prefetched
+/// mini-batches in a pipeline. Made: its made_from; an invalid one has been reported already.
 template <class Made>
 constexpr auto diagnose_averages() {
   if constexpr (Made::fine)
@@ -138,6 +138,13 @@ template <class Made>
 constexpr auto diagnose_device_data() {
   if constexpr (Made::fine)
     return diagnose_use_of_device_data<typename Made::compiled::backend>();
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+template <class Made>
+constexpr auto diagnose_accumulation() {
+  if constexpr (Made::fine)
+    return diagnose_accumulation_of<typename Made::compiled::sum>();
   else
     return std::type_identity<nothing_wrong>{};
 }

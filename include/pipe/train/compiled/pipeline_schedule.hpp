@@ -46,6 +46,7 @@ struct pipeline_schedule {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using model = M;
 

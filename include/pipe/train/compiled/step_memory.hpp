@@ -9,6 +9,7 @@
 #include <pipe/graph/graph.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
@@ -87,9 +88,11 @@ struct step_memory {
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;
     if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
-    // A transport that copies gives every rank the losses, not only the rank of the last stage.
+    // Of every micro-batch, of the mini-batch, and partial sums. A transport that copies gives every
+    // rank that of the mini-batch, not only the rank of the last stage.
+    constexpr int levels = levels_of(Work::sum::leaves);
     if (is_last || Work::transport::copies)
-      rank.losses = take(Work::micro_batches * long(sizeof(double)));
+      rank.losses = take((Work::micro_batches + 1 + levels) * long(sizeof(double)));
     if constexpr (on_device) {
       rank.device_bookkeeping_bytes =
           detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
@@ -114,7 +117,22 @@ struct step_memory {
         rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
       }
     }
+    long summed = 0, level = 0;
+    for (int s = 0; s < stages; ++s) {
+      chunk_description& c = chunks[s];
+      if (c.rank != r) continue;
+      c.in_level = level;
+      level += c.summed_bytes();
+      if (c.summed_bytes() > summed) summed = c.summed_bytes();
+    }
+    if constexpr (replica_transport<typename Work::transport>) {
+      rank.received_leaf_bytes = room_for_replicas(summed);
+      rank.received_leaves = take(rank.received_leaf_bytes);
+    }
     rank.bookkeeping_bytes = rank.bytes - from;
+    rank.leaf_sums = rank.bytes;
+    rank.level_bytes = level;
+    rank.bytes += levels * level;
   }
 };
 

@@ -12,6 +12,7 @@
 #include <pipe/train/options/optimizer.hpp>
 #include <pipe/train/options/precision.hpp>
 #include <pipe/train/options/products.hpp>
+#include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/transport.hpp>
 
 namespace pp::option_family {
@@ -32,6 +33,7 @@ struct backend : detail::any_family {
     using optimizer = typename Options::template get<option_family::optimizer>;
     using products = typename Options::template get<option_family::products>;
     using transport = typename Options::template get<option_family::transport>;
+    using sum = typename Options::template get<option_family::sum>;
     static constexpr bool needs_cublaslt = detail::needs_cublaslt(products::products);
   };
 

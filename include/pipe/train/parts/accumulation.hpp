@@ -23,6 +23,7 @@ class accumulation {
     counted_ = sums ? 1 : counted_ + j.counted;
     j.continues = count_ > 0;
     j.first_sample = samples_;
+    j.all_samples = samples_ + j.samples;
     j.gradient_terms = first_terms_;
     j.gradient_scale = first_terms_ / terms();
   }

@@ -148,13 +148,13 @@ template <class M, class T, class Engine>
 /// Repeats a job of model M without an update, with all launches watched. A kernel that runs
 /// several layers is named with all of them. Throws not_finite that names the place of the first
 /// value that is not finite.
-template <class M, class Engine>
-[[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Engine& engine) {
+template <class M, class Run>
+[[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Run const& run) {
   nonfinite_search search(ranks);
   j.updates = false;
   j.watch = &nonfinite_search::watch;
   j.watcher = &search;
-  engine.run(j);
+  run();
   if (fault_place const* const p = search.found()) {
     std::string_view const first = spelled_layer<M>(p->first_layer),
                            last = spelled_layer<M>(p->last_layer),
@@ -176,10 +176,11 @@ template <class M, class Engine>
 }
 
 /// Throws not_finite with the first value that is not finite: in the inputs, the labels, the
-/// parameters, or the run itself. T: type of parameters.
-template <class M, class T, class Engine>
+/// parameters, or the run itself. T: type of parameters. run(): runs j again
+template <class M, class T, class Engine, class Run>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
-                                         int ranks, parameter_memory<Engine> const& parameters) {
+                                         int ranks, parameter_memory<Engine> const& parameters,
+                                         Run const& run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.data == data_place::loaded) j.data = data_place::staged;
   [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -194,7 +195,7 @@ template <class M, class T, class Engine>
     reject_if_given<T>(r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
                        *parameters.engine);
   reject_if_of_parameters<M, T>(r, parameters);
-  reject_made<M>(r, j, ranks, *parameters.engine);
+  reject_made<M>(r, j, ranks, run);
 }
 
 }  // namespace pp::detail

@@ -173,6 +173,6 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   k.sum_of_squares = &sum_of_squares<T>;
   k.clamp = &clamp<T>;
   k.transpose = &transpose<T>;
-  if constexpr (P::tie_count > 0) k.add = &add<T>;
+  if constexpr (P::adds_gradients) k.add = &add<T>;
   if constexpr (P::averaging::averages) k.approach = &approach<T>;
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The order in which the leaves of a mini-batch are added: a binary tree over their numbers, in
+// which neighbours are joined, then neighbouring pairs, and so on. Leaves of a rank come one after
+// the other; those of replicas are there at once.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::detail {
+
+/// Levels of the tree over a power of two of leaves, and so the partial sums that are kept while
+/// they come one by one: log2.
+constexpr int levels_of(int leaves) {
+  int n = 0;
+  while (leaves >> (n + 1) > 0) ++n;
+  return n;
+}
+
+/// Joins leaf number `leaf`, which has just come, with the partial sums of those before it:
+/// join(level) adds the partial sum of a level to it; then, unless it is the last of the tree,
+/// keep(level) makes the result the partial sum of a level.
+///
+/// law: the partial sum of level k is over 2^k leaves; join and keep are called for k = 0, 1, ...
+template <class Join, class Keep>
+constexpr void add_leaf(int leaf, int leaves, Join const& join, Keep const& keep) {
+  int level = 0;
+  for (; leaf >> level & 1; ++level) join(level);
+  if (leaf + 1 < leaves) keep(level);
+}
+
+/// Adds leaves that are all there: join(to, from) adds that of number `from` to that of number
+/// `to`, until all are in number 0. For any number of leaves; one without a neighbour is joined on
+/// a higher level.
+///
+/// law: for a power of two the order is that of add_leaf
+template <class Join>
+constexpr void add_leaves(int leaves, Join const& join) {
+  for (int apart = 1; apart < leaves; apart *= 2)
+    for (int to = 0; to + apart < leaves; to += 2 * apart) join(to, to + apart);
+}
+
+/// Bytes for what replicas send to a rank whose largest chunk has `summed` bytes to add up: two
+/// buckets, so that one travels while the other is added.
+constexpr long room_for_replicas(long summed) {
+  constexpr long least = 64L << 10, most = 8L << 20;
+  long const bucket = align_up(summed < least ? least : summed);
+  return 2 * (bucket < most ? bucket : most);
+}
+/// Bytes of a rank's arena: a replica keeps fewer partial sums than a process that runs all leaves.
+///
+/// needs: as many replicas as divide the leaves
+constexpr long arena_bytes(rank_description const& rank, int leaves, int replicas) {
+  return leaves == 1 ? rank.bytes : rank.bytes - levels_of(replicas) * rank.level_bytes;
+}
+
+/// Whether a job's mini-batch is a sum of several runs, here or in replicas.
+constexpr bool has_leaves(job const& j) { return j.leaves > 1 || j.replicas > 1; }
+/// Whether a job is the last run of its step.
+constexpr bool is_last_leaf(job const& j) { return j.leaf + 1 == j.leaves; }
+
+}  // namespace pp::detail

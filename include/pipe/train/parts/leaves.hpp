@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The runs of a mini-batch: one, or one for each leaf of a sum (see SumIn) that this process has.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/graph/model_tables.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/train/parts/inputs.hpp>
+#include <pipe/transport/transport.hpp>
+
+namespace pp::detail {
+
+/// The leaves of a mini-batch, in all and here: consecutive ones, as many in every replica.
+struct leaf_share {
+  int leaves = 1, samples = 1;  ///< of a mini-batch; of a leaf
+  int first = 0, count = 1;     ///< here
+  int replicas = 1;
+
+  /// given: the leaves of SumIn, or 1, which means one for each replica
+  ///
+  /// throws: error if replicas cannot have as many leaves each
+  static leaf_share of(int given, int replica, int replicas, int samples) {
+    if (given > 1 && given % replicas != 0)
+      throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+                          " replicas cannot share: their number must be a power of two, and at "
+                          "most that"});
+    int const leaves = given > 1 ? given : replicas, each = leaves / replicas;
+    return {leaves, samples, replica * each, each, replicas};
+  }
+  /// throws: error if a mini-batch has several leaves, for accumulation
+  void require_one() const {
+    if (leaves > 1)
+      throw_error<error>({"accumulate(): a mini-batch of ", replicas,
+                          " replicas is a sum already: give SumIn<G> more leaves"});
+  }
+  /// All leaves, here.
+  leaf_share alone() const { return {leaves, samples, 0, leaves, 1}; }
+};
+
+/// The part of a mini-batch of model M that is leaf number `leaf`: none, if it has too few samples.
+/// Element: of real inputs, labels and outputs
+template <class M, class Element>
+job leaf_of(job const& whole, leaf_share const& s, int leaf) {
+  constexpr auto const& inputs = model_tables<M>::inputs;
+  constexpr graph_view const outline = model_tables<M>::outline;
+  auto const after = [](auto* from, long items, std::size_t bytes) {
+    using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(from)>>,
+                                    char const, char>;
+    return from == nullptr ? from : static_cast<byte*>(from) + items * long(bytes);
+  };
+  job j = whole;
+  long const given = long(leaf) * s.samples, begin = given < whole.samples ? given : whole.samples,
+             left = whole.samples - begin;
+  j.samples = int(left < s.samples ? left : s.samples);
+  j.first_sample = whole.first_sample + begin;
+  for (int i = 0; i < outline.inputs.count; ++i)
+    j.input[i] = after(whole.input[i], begin * inputs[i].form.elements(),
+                       inputs[i].is_ids ? sizeof(int) : sizeof(Element));
+  long const rows = outline.output.rows(), numbers = outline.output.elements();
+  j.label = after(whole.label, begin * (M::labels_are_ids ? rows : numbers),
+                  M::labels_are_ids ? sizeof(int) : sizeof(Element));
+  j.output = after(whole.output, begin * numbers, sizeof(Element));
+  return j;
+}
+
+/// Runs a mini-batch of compiled pipeline P, leaf by leaf. Only the last one updates and has a
+/// result. Returns it, with the times of all.
+template <class P, class Engine>
+step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
+  if constexpr (P::sum::leaves == 1 && !replica_transport<typename P::transport>)
+    return engine.run(whole);
+  if (s.leaves == 1) return engine.run(whole);
+  step_result all;
+  double waited = 0, seconds = 0;
+  for (int i = 0; i < s.count; ++i) {
+    job j = leaf_of<typename P::model, typename P::element>(whole, s, s.first + i);
+    j.leaf = i;
+    j.leaves = s.count;
+    j.replicas = s.replicas;
+    j.first_micro_batch = (s.first + i) * P::micro_batches;
+    j.updates = whole.updates && i + 1 == s.count;
+    all = engine.run(j);
+    seconds += all.seconds;
+    waited += all.seconds * all.bubble;
+  }
+  all.seconds = seconds;
+  all.bubble = seconds > 0 ? waited / seconds : 0;
+  return all;
+}
+
+}  // namespace pp::detail
