@@ -29,10 +29,12 @@ bool same_parameters(One& one, Many& many) {
       return false;
     ++here;
   }
-  if (pp::Mpi::processes() == 1 ? here != all.size() : here == all.size()) return false;
-  pp::process_place const place = pp::Mpi::transport::place(Many::plan().rank_count);
-  for (int r = 0; r < Many::plan().rank_count; ++r)
-    if (many.allocated_bytes(r) != (place.has(r) ? Many::plan().rank_bytes[r] : 0)) return false;
+  auto const& plan = Many::plan();
+  pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
+  if ((place.ranks == plan.rank_count) != (here == all.size())) return false;
+  for (int r = 0; r < plan.rank_count; ++r)
+    if (many.allocated_bytes(r) != (place.has(r) ? plan.rank_bytes_of(r, place.replicas) : 0))
+      return false;
   return true;
 }
 

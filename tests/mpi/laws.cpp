@@ -3,16 +3,15 @@
 // The laws of a pipeline over processes. Started by mpirun: see run.py.
 #include "mpi/alike.hpp"
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include <pipe/train/weights.hpp>
 
+#include "mpi/folder.hpp"
 #include "transport/models.hpp"
 
 using namespace pp;
+using processes::bytes_of, processes::in_folder;
 using transports::Shared, transports::Small;
 
 TEST_CASE("skips, shared weights and further inputs give the bits of one stage") {
@@ -23,17 +22,6 @@ namespace {
 
 using One = Small<Shared>;
 using Many = Small<Shared, Mpi, Stages<8>>;
-
-/// A folder that all processes know.
-std::string in_folder(char const* name) {
-  auto const folder = std::filesystem::temp_directory_path() / "pipe-tests-mpi";
-  std::filesystem::create_directories(folder);
-  return (folder / (name + std::to_string(Mpi::processes()))).string();
-}
-std::string bytes_of(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 }  // namespace
 

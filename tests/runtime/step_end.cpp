@@ -14,7 +14,7 @@ using enum step_op;
 
 namespace {
 
-constexpr unsigned every_fact = 127;
+constexpr unsigned every_fact = 511;
 
 /// The operations that run, if step_op::judge finds the step sound or not.
 std::vector<step_op> executed(unsigned facts, bool sound = true) {
@@ -46,23 +46,27 @@ bool in_order(std::vector<step_op> const& ops, step_op a, step_op b) {
 }  // namespace
 
 TEST_CASE("a plain step measures, judges and updates") {
-  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::updates) ==
-        std::vector{measure, gather, judge, update, transpose});
+  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates) ==
+        std::vector{add_leaves, measure, gather, judge, update, transpose});
 }
 TEST_CASE("a step with shared parameters and averages runs every operation") {
-  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::updates | run_fact::has_ties |
-                 run_fact::has_averages) == std::vector{barrier, sum_ties, measure, gather, judge,
-                                                        update, average, transpose, barrier,
-                                                        copy_ties});
+  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
+                 run_fact::has_ties | run_fact::has_averages) ==
+        std::vector{add_leaves, barrier, sum_ties, measure, gather, judge, update, average,
+                    transpose, barrier, copy_ties});
 }
 TEST_CASE("whatever the facts, operations come after what they read") {
   for (unsigned facts = 0; facts <= every_fact; ++facts)
     for (bool sound : {true, false}) {
       if (facts & run_fact::is_sound) continue;  // known from judge on
+      // Only the last run of a step completes gradients, and updates.
+      bool const is_last = facts & run_fact::is_last;
+      if (!is_last && facts & (run_fact::completes | run_fact::updates)) continue;
       auto const ops = executed(facts, sound);
       CAPTURE(facts, sound);
-      CHECK(has(ops, judge));
-      CHECK(has(ops, measure) == bool(facts & run_fact::trains));
+      CHECK(ops.front() == add_leaves);
+      CHECK(has(ops, judge) == is_last);
+      CHECK(has(ops, measure) == (is_last && facts & run_fact::trains));
       CHECK(in_order(ops, sum_ties, measure));
       CHECK(in_order(ops, measure, gather));
       CHECK(in_order(ops, gather, judge));
@@ -77,19 +81,26 @@ TEST_CASE("whatever the facts, operations come after what they read") {
       bool const steps = sound && facts & run_fact::updates && facts & run_fact::trains;
       CHECK(has(ops, update) == steps);
       CHECK(has(ops, average) == (steps && facts & run_fact::has_averages));
-      if (!steps && !(facts & run_fact::updates)) CHECK(ops.back() == judge);
+      if (!steps && !(facts & run_fact::updates))
+        CHECK(ops.back() == (is_last ? judge : add_leaves));
     }
 }
 TEST_CASE("gradients that wait for more are not added up between places") {
-  auto const ops = executed(run_fact::trains | run_fact::has_ties);
-  CHECK(ops == std::vector{measure, gather, judge});
+  auto const ops = executed(run_fact::trains | run_fact::is_last | run_fact::has_ties);
+  CHECK(ops == std::vector{add_leaves, measure, gather, judge});
+}
+TEST_CASE("a leaf before the last one only adds its gradients and its loss to those before it") {
+  CHECK(executed(run_fact::trains | run_fact::has_ties) == std::vector{add_leaves});
+  CHECK(executed(0) == std::vector{add_leaves});
 }
 TEST_CASE("all ranks pass a barrier before they update, and never only to evaluate") {
-  unsigned const plain = run_fact::trains | run_fact::completes | run_fact::updates;
+  unsigned const plain =
+      run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates;
   static_assert(count_barriers(0) == 0);
   CHECK(count_barriers(plain) == 1);
   CHECK(count_barriers(plain | run_fact::has_ties) == 2);
-  CHECK(count_barriers(run_fact::trains | run_fact::has_ties) == 1);
+  CHECK(count_barriers(run_fact::trains | run_fact::is_last | run_fact::has_ties) == 1);
+  CHECK(count_barriers(run_fact::trains | run_fact::has_ties) == 0);
   CHECK(count_barriers(run_fact::completes | run_fact::has_ties) == 0);
 }
 TEST_CASE("parameters written from outside are copied before they are transposed") {
@@ -101,12 +112,17 @@ TEST_CASE("parameters written from outside are copied before they are transposed
 TEST_CASE("the facts of a run are those of its job and its pipeline") {
   pipeline_description d;
   job j;
-  CHECK(facts_of(d, j) == run_fact::completes);
+  CHECK(facts_of(d, j) == (run_fact::completes | run_fact::is_last));
   j.what = job::kind::train;
-  CHECK(facts_of(d, j) == (run_fact::trains | run_fact::completes | run_fact::updates));
+  CHECK(facts_of(d, j) ==
+        (run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates));
   j.is_continued = true;
   j.updates = false;
   d.tie_count = 1;
   d.averages = true;
-  CHECK(facts_of(d, j) == (run_fact::trains | run_fact::has_ties | run_fact::has_averages));
+  unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
+  CHECK(facts_of(d, j) == (facts | run_fact::is_last));
+  j.is_continued = false;
+  j.leaf = 1, j.leaves = 4;
+  CHECK(facts_of(d, j) == facts);
 }

@@ -44,9 +44,10 @@ std::string explain_options() {
           counted(plan.kernels, "distinct kernel") + ", " + plan.precision + ", " + plan.optimizer +
           "\n";
   std::string const threads = plan.threads > 1 ? " of " + counted(plan.threads, "thread") : "";
+  std::string const leaves = plan.leaves > 1 ? std::to_string(plan.leaves) + " x " : "";
   text += counted(plan.stage_count, "stage") + " on " + counted(plan.rank_count, "rank") + threads +
-          ", schedule " + plan.schedule + ", " + std::to_string(plan.micro_batches) + " x " +
-          counted(plan.micro_batch_size, "sample") + " per step\n";
+          ", schedule " + plan.schedule + ", " + leaves + std::to_string(plan.micro_batches) +
+          " x " + counted(plan.micro_batch_size, "sample") + " per step\n";
   return text;
 }
 
@@ -133,20 +134,27 @@ std::string explain_memory() {
   return table.str();
 }
 
-/// Table of the ranks' memory: stages, staged inputs, bookkeeping, and scratch of running kernels.
+/// Table of the ranks' memory: stages, staged inputs, bookkeeping, and scratch of running kernels;
+/// partial sums of gradients if there are any.
 template <class Trainer>
 std::string explain_ranks() {
   auto const& plan = Trainer::compiled::plan();
-  text_table table({"rank", "stages", "inputs", "bookkeeping", "scratch", "allocated"});
+  std::vector<std::string> names{"rank", "stages", "inputs", "bookkeeping", "scratch"};
+  if (plan.leaves > 1) names.emplace_back("sums");
+  names.emplace_back("allocated");
+  text_table table(names);
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
     for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
     // The rest of the rank's allocation.
-    long const scratch =
-        plan.rank_bytes[r] - stages - plan.staging_bytes[r] - plan.bookkeeping_bytes[r];
-    table.add({std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
-               readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch),
-               readable_bytes(plan.rank_bytes[r])});
+    long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] -
+                         plan.bookkeeping_bytes[r] - plan.gradient_sum_bytes[r];
+    std::vector<std::string> cells{
+        std::to_string(r), readable_bytes(stages), readable_bytes(plan.staging_bytes[r]),
+        readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch)};
+    if (plan.leaves > 1) cells.push_back(readable_bytes(plan.gradient_sum_bytes[r]));
+    cells.push_back(readable_bytes(plan.rank_bytes[r]));
+    table.add(cells);
   }
   return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
 }

@@ -171,7 +171,7 @@ struct rank_description {
   /// On a device, if mini-batches are prefetched: the same of the next one.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
-  /// `losses` on every rank if the transport copies. The last of `losses` is the mini-batch's.
+  /// `losses` on every rank if the transport copies.
   long row_losses = -1, losses = -1;
   /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
   /// parameter's later place.
@@ -182,7 +182,8 @@ struct rank_description {
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
-  /// Partial sums over the leaves of a mini-batch: the end of the arena, of which replicas need less.
+  /// Partial sums over the leaves of a mini-batch: the end of the arena, of which replicas need
+  /// less.
   long leaf_sums = 0, level_bytes = 0;
   long bytes = 0;  ///< size of the arena, with one replica
 };

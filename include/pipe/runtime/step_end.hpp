@@ -18,16 +18,16 @@ namespace detail {
 /// Operations of the end of a step.
 enum class step_op : unsigned char {
   add_leaves,  ///< the loss is added up; it and the gradients are joined over leaves and replicas
-  barrier,    ///< barrier: all earlier writes of any rank are visible to every rank
-  sum_ties,   ///< gradients of shared parameters are summed at their first place
-  measure,    ///< squared norms of gradients, then clipping by value
-  gather,     ///< losses and squared norms of all ranks become visible where they are judged
-  judge,      ///< loss, gradient norm, clipping factor, and whether the step is sound
-  update,     ///< the optimizer's update
-  average,    ///< update of the averages of parameters
-  commit,     ///< update of buffers from the statistics of the mini-batch
-  transpose,  ///< transposed copies of parameters are renewed
-  copy_ties   ///< shared parameters are copied from their first place to the later ones
+  barrier,     ///< barrier: all earlier writes of any rank are visible to every rank
+  sum_ties,    ///< gradients of shared parameters are summed at their first place
+  measure,     ///< squared norms of gradients, then clipping by value
+  gather,      ///< losses and squared norms of all ranks become visible where they are judged
+  judge,       ///< loss, gradient norm, clipping factor, and whether the step is sound
+  update,      ///< the optimizer's update
+  average,     ///< update of the averages of parameters
+  commit,      ///< update of buffers from the statistics of the mini-batch
+  transpose,   ///< transposed copies of parameters are renewed
+  copy_ties    ///< shared parameters are copied from their first place to the later ones
 };
 
 /// Facts about a run, a bit set.
@@ -48,8 +48,7 @@ struct run_fact {
 /// The facts known before the run. Not among them: is_sound, was_written.
 inline unsigned facts_of(pipeline_description const& d, job const& j) {
   bool const training = j.what == job::kind::train;
-  return (training ? run_fact::trains : 0u) |
-         (is_last_leaf(j) ? run_fact::is_last : 0u) |
+  return (training ? run_fact::trains : 0u) | (is_last_leaf(j) ? run_fact::is_last : 0u) |
          (is_last_leaf(j) && !j.is_continued ? run_fact::completes : 0u) |
          (training && j.updates ? run_fact::updates : 0u) |
          (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |

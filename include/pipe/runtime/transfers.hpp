@@ -79,8 +79,7 @@ inline transfer norms_of(pipeline_description const& d, int c, int reader) {
 /// The sum of the losses of a mini-batch, from the last chunk's rank to rank `reader`: one double.
 inline transfer loss_of(pipeline_description const& d, int reader) {
   int const last = d.chunk[d.chunks - 1].rank;
-  long const at = d.micro_batches * long(sizeof(double));
-  return {last, reader, d.rank[last].losses + at, d.rank[reader].losses + at, sizeof(double)};
+  return {last, reader, d.rank[last].losses, d.rank[reader].losses, sizeof(double)};
 }
 
 /// The gradient of a shared parameter's later place, to the first one. T: element type.

@@ -76,8 +76,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
-  /// Samples of a full mini-batch, and elements per sample. If each replica is one leaf (see SumIn),
-  /// a mini-batch has batch_samples().
+  /// Samples of a full mini-batch, and elements per sample. If each replica is one leaf (see
+  /// SumIn), a mini-batch has batch_samples().
   static constexpr int samples =
       compiled::sum::leaves * compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = detail::model_tables<M>::inputs[0].form.elements();

@@ -8,6 +8,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
+#include <pipe/runtime/leaves.hpp>
 
 namespace pp {
 
@@ -46,6 +47,7 @@ enum class memory_use : unsigned char {
   saved_activations,
   boundary_slots,
   buffers,
+  gradient_sums,  ///< partial sums over the leaves of a mini-batch: see SumIn
   input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
   bookkeeping,    ///< losses, gradient norms, records of executed actions
   scratch         ///< values of a running program, and workspaces of kernels
@@ -53,7 +55,7 @@ enum class memory_use : unsigned char {
 
 namespace detail {
 
-inline constexpr int memory_uses = 10;
+inline constexpr int memory_uses = 11;
 /// One use of a rank's memory and its size.
 struct memory_share {
   memory_use what = memory_use::parameters;
@@ -64,11 +66,13 @@ struct memory_share {
 template <int Stages, int Ranks>
 struct plan_of {
   list<stage_plan, Stages> stages;
-  list<long, Ranks> rank_bytes;  ///< a rank's arena, its only allocation
+  /// A rank's arena, its only allocation, where one replica trains: see rank_bytes_of.
+  list<long, Ranks> rank_bytes;
   /// Parts of rank_bytes: see memory_use.
-  list<long, Ranks> staging_bytes, bookkeeping_bytes;
-  int micro_batches = 0, micro_batch_size = 0;
-  int threads = 1;  ///< per rank
+  list<long, Ranks> staging_bytes, bookkeeping_bytes, gradient_sum_bytes;
+  int leaves = 1;                               ///< of a mini-batch: see SumIn
+  int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
+  int threads = 1;                              ///< per rank
   char const* schedule = "";
   char const* optimizer = "";
   char const* precision = "";
@@ -86,6 +90,15 @@ struct plan_of {
   /// Returns the plan, so that `Trainer::plan()` works for a constant and for a function.
   constexpr plan_of const& operator()() const { return *this; }
 
+  /// A rank's arena in one of several replicas, which keeps fewer partial sums.
+  ///
+  /// needs:  replicas divide the leaves, or the leaves are one
+  /// throws: data_error for a rank out of range
+  constexpr long rank_bytes_of(int rank, int replicas) const {
+    checked_index<data_error>("rank", rank, Ranks);
+    return rank_bytes[rank] -
+           (leaves == 1 ? 0 : gradient_sum_bytes[rank] / levels_of(leaves) * levels_of(replicas));
+  }
   /// The uses of a rank's memory, the largest first.
   ///
   /// law:    the sum is rank_bytes[rank]
@@ -95,16 +108,18 @@ struct plan_of {
     list<memory_share, memory_uses> shares;
     for (int k = 0; k < memory_uses; ++k) shares[k].what = memory_use(k);
     long& scratch = shares[int(memory_use::scratch)].bytes;
+    shares[int(memory_use::gradient_sums)].bytes = gradient_sum_bytes[rank];
     shares[int(memory_use::input_staging)].bytes = staging_bytes[rank];
     shares[int(memory_use::bookkeeping)].bytes = bookkeeping_bytes[rank];
-    scratch = rank_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
+    scratch =
+        rank_bytes[rank] - gradient_sum_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
       if (s.rank != rank) continue;
       // In the order of memory_use. What no stage accounts for is scratch.
       long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
                                s.transposed_bytes, s.saved_bytes,    s.boundary_bytes,
                                s.buffer_bytes};
-      for (int k = 0; k < int(memory_use::input_staging); ++k) {
+      for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];
       }

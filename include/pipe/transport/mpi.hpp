@@ -90,8 +90,8 @@ class mpi {
                           " ranks: start at most one for each rank, or for replicas a multiple"});
     long const n = all / replicas, p = world.process() % n;
     int const first = int(p * ranks / n), end = int((p + 1) * ranks / n);
-    return {first, end - first, world.neighbours(), world.neighbour(),
-            int(world.process() / n), replicas};
+    return {first,   end - first, world.neighbours(), world.neighbour(), int(world.process() / n),
+            replicas};
   }
 
   /// Must be called by all processes, in the same order for several trainers.

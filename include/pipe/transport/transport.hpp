@@ -126,8 +126,8 @@ concept stream_transport =
       { t.everywhere(true) } -> std::same_as<bool>;
     };
 
-/// A stream_transport between replicas of a pipeline, as place() says. Each rank exchanges data with
-/// the same rank of other replicas, in lanes: sends and receives that are awaited together.
+/// A stream_transport between replicas of a pipeline, as place() says. Each rank exchanges data
+/// with the same rank of other replicas, in lanes: sends and receives that are awaited together.
 ///
 /// law: messages of a lane between two replicas arrive in the order in which they are sent
 template <class T>
@@ -135,8 +135,8 @@ concept replica_transport =
     stream_transport<T> &&
     requires(T& t, failure_flag const& failed, int n, char* to, char const* from, bool (*is_so)()) {
       requires T::lanes > 0;
-      t.send_to(n, n, n, from, 1L);     // rank, replica, lane, bytes
-      t.receive_from(n, n, n, to, 1L);  // before has_met(), as send_to
+      t.send_to(n, n, n, from, 1L);               // rank, replica, lane, bytes
+      t.receive_from(n, n, n, to, 1L);            // before has_met(), as send_to
       { t.has_met(n, n) } -> std::same_as<bool>;  // rank, lane: all of its messages are done
       { t.until(is_so, failed) } -> std::same_as<waited>;  // polls a condition
     };

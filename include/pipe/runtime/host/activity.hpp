@@ -21,8 +21,8 @@ namespace pp::detail {
 /// law: every change increments changes(); a rank makes progress exactly if it grows
 class activity {
  public:
-  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. updates: from
-  /// step_op::update on.
+  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. updates:
+  /// from step_op::update on.
   enum class kind : int { nothing, waits, sends, receives, runs, adds, meets, updates };
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----

@@ -315,11 +315,11 @@ class executor {
       return facts;
     });
   }
-  /// The losses of the micro-batches become that of the mini-batch.
+  /// The first of the losses becomes that of the mini-batch.
   void add_up_losses(int r, worker& me) {
-    double* const all = parameters_.losses() + d_.micro_batches;
-    *all = parameters_.sum_of_losses(job_);
-    require(r, me.leaves.add_up_losses(job_, *all, all + 1, failure_.flag()));
+    double* const losses = parameters_.losses();
+    *losses = parameters_.sum_of_losses(job_);
+    require(r, me.leaves.add_up_losses(job_, *losses, losses + d_.micro_batches, failure_.flag()));
   }
   /// Runs `use`; an exception from it marks the parameters as half updated.
   template <class Use>
@@ -425,7 +425,7 @@ class executor {
         host::run_launch(d_, calls_, l, a, me.threads);
       else
         watch(l, a, me.threads,
-            {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from});
+              {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from});
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer) {
       double sum = 0;

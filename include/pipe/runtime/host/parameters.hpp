@@ -44,8 +44,8 @@ class parameter_work {
     });
   }
 
-  /// Sums of the loss's terms by micro-batch, then that of the mini-batch, then partial ones over
-  /// its leaves: of the last chunk's rank.
+  /// Of the last chunk's rank: sums of the loss's terms by micro-batch, the first of which becomes
+  /// that of the mini-batch, then partial ones over its leaves.
   double* losses() const {
     rank_description const& last = d_.rank[d_.chunk[d_.chunks - 1].rank];
     return reinterpret_cast<double*>(memory_[&last - d_.rank] + last.losses);

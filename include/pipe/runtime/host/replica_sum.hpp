@@ -48,8 +48,7 @@ class replica_sum {
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
       moves = false;
-      if (done_ < added_ && transport_->has_met(rank_, lane_of(done_, sums)))
-        ++done_, moves = true;
+      if (done_ < added_ && transport_->has_met(rank_, lane_of(done_, sums))) ++done_, moves = true;
       if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, leaves))) {
         bucket const& b = bucket_of(added_);
         add_slices(b, half_of(added_), all, add);
@@ -75,7 +74,8 @@ class replica_sum {
     numbers[me_] = number;
     for_others([&](int replica) {
       constexpr long bytes = sizeof(double);
-      transport_->receive_from(rank_, replica, 0, reinterpret_cast<char*>(numbers + replica), bytes);
+      transport_->receive_from(rank_, replica, 0, reinterpret_cast<char*>(numbers + replica),
+                               bytes);
       transport_->send_to(rank_, replica, 0, reinterpret_cast<char*>(numbers + me_), bytes);
     });
     waited const w = transport_->until([&] { return transport_->has_met(rank_, 0); }, failed);
@@ -150,8 +150,7 @@ class replica_sum {
   int room_of(int replica) const { return replica - (replica > me_); }
 
   /// Adds the parts of the own slice, in blocks that stay in the cache.
-  void add_slices(bucket const& b, T* room, team& all,
-                  void (*add)(std::ptrdiff_t, T*, T const*)) {
+  void add_slices(bucket const& b, T* room, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
     long const size = b.size_of(me_);
     T* const own = b.begin_of(me_);
@@ -185,8 +184,8 @@ class replica_sum {
   long half_ = 0, slice_ = 0;  // elements: of half the room; the most of a slice
   heap_array<range> ranges_;
   int given_ = 0, at_ = 0;
-  long offset_ = 0;                         // of the next bucket, in range at_
-  bucket buckets_[2];                       // by number modulo 2
+  long offset_ = 0;                        // of the next bucket, in range at_
+  bucket buckets_[2];                      // by number modulo 2
   long begun_ = 0, added_ = 0, done_ = 0;  // buckets
 };
 

@@ -125,8 +125,9 @@ struct made_from<Given, Options...> {
   static constexpr bool fine = is_valid_model<Given>() && is_accepted<typename diagnosis::type>;
   using compiled = checked_pipeline<model, options, fine>;
 };
-/// The diagnosis of a use of averages, of arrays in device memory, of accumulation, or of prefetched
-/// mini-batches in a pipeline. Made: its made_from; an invalid one has been reported already.
+/// The diagnosis of a use of averages, of arrays in device memory, of accumulation, or of
+/// prefetched mini-batches in a pipeline. Made: its made_from; an invalid one has been reported
+/// already.
 template <class Made>
 constexpr auto diagnose_averages() {
   if constexpr (Made::fine)

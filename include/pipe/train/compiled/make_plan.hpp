@@ -23,6 +23,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                 micro_batches = P::micro_batches;
   int const* const cuts = P::work::cuts();
   plan_of<stages, ranks> p;
+  p.leaves = P::sum::leaves;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
@@ -84,13 +85,14 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;
-    p.step_flops += micro_batches * (q.forward_flops + q.backward_flops);
+    p.step_flops += p.leaves * micro_batches * (q.forward_flops + q.backward_flops);
     if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
   }
   for (int r = 0; r < ranks; ++r) {
     p.rank_bytes[r] = map.rank[r].bytes;
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
+    p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
     p.bytes += map.rank[r].bytes;
   }
   return p;

@@ -11,6 +11,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
@@ -88,11 +89,11 @@ struct step_memory {
     from = rank.bytes;
     bool const is_last = chunks[stages - 1].rank == r;
     if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
-    // Of every micro-batch, of the mini-batch, and partial sums. A transport that copies gives every
-    // rank that of the mini-batch, not only the rank of the last stage.
+    // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
+    // mini-batch, not only the rank of the last stage.
     constexpr int levels = levels_of(Work::sum::leaves);
     if (is_last || Work::transport::copies)
-      rank.losses = take((Work::micro_batches + 1 + levels) * long(sizeof(double)));
+      rank.losses = take((is_last ? Work::micro_batches + levels : 1) * long(sizeof(double)));
     if constexpr (on_device) {
       rank.device_bookkeeping_bytes =
           detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A mini-batch that is a tree of leaves: SumIn.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <pipe/train/planned.hpp>
+
+#include "laws/bit_law.hpp"
+#include "laws/everything.hpp"
+
+using namespace pp;
+
+namespace {
+
+struct Net : Model<Input<3>, Linear<8>, Tanh, Linear<5>, Tanh, Linear<2>, MSE> {};
+/// Leaves of eight samples.
+template <class M, class... More>
+using Leaf = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
+using Four = Leaf<Net, SumIn<4>>;
+using One = Leaf<Net>;
+
+/// The gradients of leaf `leaf` alone. Its loss has a fourth of the mini-batch's terms, a power of
+/// two, so a fourth of them are the same bits as its part of the mini-batch's.
+std::vector<float> quarter_of_leaf(laws::sample_batch<Four> const& data, int leaf, double& loss) {
+  One one({.seed = 5});
+  auto const all = data.view<One>(Four::samples);
+  loss =
+      one.gradients(
+             {std::span(all.inputs).subspan(std::size_t(leaf * One::samples * 3), One::samples * 3),
+              std::span(all.labels)
+                  .subspan(std::size_t(leaf * One::samples * 2), One::samples * 2)})
+          .loss;
+  auto gradients = laws::snapshot(one).gradients;
+  for (auto& g : gradients) g /= 4;
+  return gradients;
+}
+std::vector<float> sum_of(std::vector<float> a, std::vector<float> const& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("gradients and loss of leaves are added in a balanced binary tree") {
+  laws::sample_batch<Four> const data(3);
+  double loss[4];
+  std::vector<float> leaf[4];
+  for (int i = 0; i < 4; ++i) leaf[i] = quarter_of_leaf(data, i, loss[i]);
+  Four four({.seed = 5});
+  double const sum = four.gradients(data.view()).loss;
+  auto const tree = sum_of(sum_of(leaf[0], leaf[1]), sum_of(leaf[2], leaf[3]));
+  CHECK(laws::same_numbers(laws::snapshot(four).gradients, tree));
+  CHECK(sum == ((loss[0] + loss[1]) + (loss[2] + loss[3])) / 4);
+  // Which a chain is not.
+  auto const chain = sum_of(sum_of(sum_of(leaf[0], leaf[1]), leaf[2]), leaf[3]);
+  CHECK(!laws::same_numbers(chain, tree));
+}
+TEST_CASE("a mini-batch with too few samples is one of fewer leaves") {
+  laws::sample_batch<Four> const data(4);
+  for (int samples : {1, One::samples, One::samples + 3, 2 * One::samples}) {
+    Four four({.seed = 5});
+    Leaf<Net, SumIn<2>> two({.seed = 5});
+    auto const a = four.step(data.view(samples)), b = two.step(data.view<decltype(two)>(samples));
+    CHECK(a.loss == b.loss);
+    CHECK(a.gradient_norm == b.gradient_norm);
+    CHECK(laws::same_numbers(laws::snapshot(four).values, laws::snapshot(two).values));
+  }
+}
+TEST_CASE("samples are numbered through the leaves, for random bits too") {
+  // The same mini-batch as one leaf of as many micro-batches: equal but for the order of sums.
+  using Leaves = Leaf<laws::Everything, SumIn<4>>;
+  using Whole =
+      Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<16>, MicroBatchSize<2>>;
+  static_assert(Leaves::samples == Whole::samples &&
+                Leaves::plan.step_flops == Whole::plan.step_flops);
+  Leaves leaves({.seed = 7});
+  Whole whole({.seed = 7});
+  laws::sample_batch<Leaves> const data(7);
+  auto const a = leaves.gradients(data.view(25)), b = whole.gradients(data.view<Whole>(25));
+  CHECK(a.loss == Approx(b.loss).epsilon(1e-12));
+  auto const x = laws::snapshot(leaves).gradients, y = laws::snapshot(whole).gradients;
+  REQUIRE(x.size() == y.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    worst = std::max(worst, std::abs(double(x[i]) - double(y[i])));
+  CHECK(worst < 1e-5 * b.gradient_norm);
+  CHECK(leaves.evaluate(data.view()) == Approx(whole.evaluate(data.view<Whole>())).epsilon(1e-12));
+}
+TEST_CASE("leaves give the bits of one stage") {
+  using Trained = Leaf<laws::Everything, SumIn<4>>;
+  laws::same_as_one_stage<Trained, Leaf<laws::Everything, SumIn<4>, Stages<4>>>(1, 3, 7);
+  laws::same_as_one_stage<
+      Trained, Leaf<laws::Everything, SumIn<4>, Stages<4>, Interleaved<2>, HostThreads<2>>>(2, 2,
+                                                                                            30);
+  laws::same_as_one_stage<Trained, Leaf<laws::Everything, SumIn<4>, Stages<2>, ZeroBubbleH1>>();
+}
+TEST_CASE("partial sums are planned") {
+  using Wide = Leaf<Net, SumIn<8>>;
+  auto const& plan = Wide::plan;
+  CHECK(plan.gradient_sum_bytes[0] == 3 * One::plan.stages[0].gradient_bytes);
+  CHECK(plan.rank_bytes_of(0, 1) == plan.rank_bytes[0]);
+  CHECK(plan.rank_bytes_of(0, 4) == plan.rank_bytes[0] - 2 * One::plan.stages[0].gradient_bytes);
+  long sum = 0;
+  for (auto const& share : plan.memory_of(0)) sum += share.bytes;
+  CHECK(sum == plan.rank_bytes[0]);
+  CHECK(Wide().allocated_bytes(0) == plan.rank_bytes[0]);
+  CHECK(explain<Wide>().find("sums") != std::string::npos);
+  CHECK(explain<Wide>().find("8 x 4 x 2 samples per step") != std::string::npos);
+  using Large = Planned<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, SumIn<8>>;
+  CHECK(Large::plan().rank_bytes[0] == plan.rank_bytes[0]);
+}
+TEST_CASE("a watcher and a message count micro-batches through the leaves") {
+  Four four;
+  laws::sample_batch<Four> data(8);
+  int last = -1;
+  four.watch(data.view(),
+             [&](launch_seen const& seen) { last = std::max(last, seen.micro_batch); });
+  CHECK(last == 15);
+  // 3e38 is finite, and its square in the loss is not.
+  data.labels[std::size_t(21 * 2)] = 3e38f;
+  CHECK_THROWS_WITH(four.step(data.view()), Catch::Contains("of micro-batch 10, stage 0"));
+  CHECK(four.steps() == 0);
+}

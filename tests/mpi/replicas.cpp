@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Replicas: several processes for each rank. Whatever their number, the bits are those of one
+// process that runs all leaves of the mini-batch one after the other.
+#include <string>
+#include <vector>
+
+#include <pipe/train/weights.hpp>
+
+#include "laws/everything.hpp"
+#include "mpi/alike.hpp"
+#include "mpi/folder.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// Leaves of four samples, eight of which are a mini-batch.
+template <class... More>
+using Trained = Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>,
+                         SumIn<8>, More...>;
+/// Gradients of two buckets, the second of which is not full: 8.8 MB.
+struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Linear<3>, MSE> {};
+template <class... More>
+using OfWide =
+    Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+
+}  // namespace
+
+TEST_CASE("replicas give the bits of one process") {
+  processes::trains_alike<Trained<>, Trained<Mpi>>();
+  processes::trains_alike<Trained<>, Trained<Mpi, HostThreads<2>>>();
+  processes::trains_alike<OfWide<>, OfWide<Mpi>>();
+}
+TEST_CASE("replicas of several ranks give the bits of one process") {
+  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, GPipe, RecomputeAll>>();
+  processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>>>();
+  processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>, Interleaved<2>>>();
+  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, ZeroBubbleH1>>();
+}
+TEST_CASE("without SumIn each replica is a leaf") {
+  using Replica =
+      Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, Mpi>;
+  Replica many({.seed = 3});
+  CHECK(many.leaves() == Mpi::processes());
+  CHECK(many.batch_samples() == 4 * Mpi::processes());
+  Trained<> one({.seed = 3});
+  laws::sample_batch<Trained<>> const data(2);
+  int const samples = many.batch_samples();  // of one; eight leaves are the most here
+  auto const a = one.step(data.view(samples)), b = many.step(data.view<Replica>(samples));
+  // One process adds the leaves that are not there, too: zeros.
+  CHECK(laws::same_bits(a.loss, b.loss));
+  CHECK(processes::same_values(one, many));
+  if (Mpi::processes() > 1) CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
+}
+TEST_CASE(
+    "one replica writes weights, all load them, and a mini-batch of one leaf is everybody's") {
+  using Replicas = Trained<Mpi, Stages<2>>;
+  Trained<> one({.seed = 3});
+  Replicas many({.seed = 3}), other({.seed = 4});
+  laws::sample_batch<Trained<>> const data(1);
+  one.step(data.view(3));
+  many.step(data.view<Replicas>(3));
+  std::string const own = processes::in_folder("replica") + "-" + std::to_string(Mpi::process());
+  save_weights(one, own);
+  save_weights(many, processes::in_folder("replicas"));
+  CHECK(processes::bytes_of(own) == processes::bytes_of(processes::in_folder("replicas")));
+  load_weights(other, processes::in_folder("replicas"));
+  CHECK(processes::same_values(one, other));
+}
