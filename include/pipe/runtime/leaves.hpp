@@ -25,7 +25,7 @@ constexpr int levels_of(int leaves) {
 ///
 /// law: the partial sum of level k is over 2^k leaves; join and keep are called for k = 0, 1, ...
 template <class Join, class Keep>
-constexpr void add_leaf(int leaf, int leaves, Join const& join, Keep const& keep) {
+constexpr void join_leaf(int leaf, int leaves, Join const& join, Keep const& keep) {
   int level = 0;
   for (; leaf >> level & 1; ++level) join(level);
   if (leaf + 1 < leaves) keep(level);
@@ -35,9 +35,9 @@ constexpr void add_leaf(int leaf, int leaves, Join const& join, Keep const& keep
 /// `to`, until all are in number 0. For any number of leaves; one without a neighbour is joined on
 /// a higher level.
 ///
-/// law: for a power of two the order is that of add_leaf
+/// law: for a power of two the order is that of join_leaf
 template <class Join>
-constexpr void add_leaves(int leaves, Join const& join) {
+constexpr void join_leaves(int leaves, Join const& join) {
   for (int apart = 1; apart < leaves; apart *= 2)
     for (int to = 0; to + apart < leaves; to += 2 * apart) join(to, to + apart);
 }

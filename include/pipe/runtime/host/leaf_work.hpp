@@ -85,7 +85,7 @@ class leaf_work {
   ///
   /// needs: partial: room for the levels' sums
   waited add_up_losses(job const& j, double& sum, double* partial, failure_flag const& failed) {
-    add_leaf(
+    join_leaf(
         j.leaf, j.leaves, [&](int level) { sum += partial[level]; },
         [&](int level) { partial[level] = sum; });
     return j.replicas > 1 && is_last_leaf(j) ? replicas_.add_up(sum, failed) : waited::done;
@@ -109,7 +109,7 @@ class leaf_work {
       };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.samples == 0) std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
-      add_leaf(
+      join_leaf(
           j.leaf, j.leaves, [&](int k) { calls_->add(s.size(), own + s.begin, level(k)); },
           [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
     });

@@ -79,7 +79,7 @@ class replica_sum {
       transport_->send_to(rank_, replica, 0, reinterpret_cast<char*>(numbers + me_), bytes);
     });
     waited const w = transport_->until([&] { return transport_->has_met(rank_, 0); }, failed);
-    add_leaves(replicas_, [&](int to, int from) { numbers[to] += numbers[from]; });
+    join_leaves(replicas_, [&](int to, int from) { numbers[to] += numbers[from]; });
     number = numbers[0];
     return w;
   }
@@ -163,7 +163,7 @@ class replica_sum {
         };
         // A sum is kept where either addend is, in the own slice if that is one of them: addition
         // commutes. `home`: where the sum of the replicas from `to` on is.
-        add_leaves(replicas_, [&](int to, int added) {
+        join_leaves(replicas_, [&](int to, int added) {
           int const apart = added - to;
           auto const home = [&](int first) {
             return me_ >= first && me_ < first + apart ? me_ : first;
