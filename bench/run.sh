@@ -29,6 +29,7 @@ done
 ((${#wanted[@]})) || mapfile -t wanted <<<"$known"
 
 need g++ cmake ninja-build libcli11-dev libbenchmark-dev libdnnl-dev libopenblas-dev python3
+(need openmpi-bin libopenmpi-dev 2>/dev/null) || true  # for processes
 echo "building the benchmarks in build/bench" >&2
 build bench
 export PIPE_BUILD=$root/build/bench

@@ -36,7 +36,8 @@ namespace detail {
 ///                                       a[m, k] b[k, n]
 ///     diagnose<Chosen>()                what is wrong with the options beside it: a type in
 ///                                       `wrong`, or nothing_wrong; Chosen has `precision`,
-///                                       `optimizer`, `products`, `needs_cublaslt`, `transport` and `sum`
+///                                       `optimizer`, `products`, `needs_cublaslt`, `transport` and
+///                                       `sum`
 ///     diagnose_model<M, Chosen>()       what is wrong with the layers of model M
 template <class B>
 concept compute_backend = requires(group const& g) {

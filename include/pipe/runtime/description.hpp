@@ -122,10 +122,9 @@ struct chunk_description {
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
   long buffer_bytes = 0;
-  /// What is added up over the leaves of a mini-batch: gradients and sums, which are one range. Its
-  /// size, and its place in each level of the rank's leaf sums.
+  /// Size of what is added up over the leaves of a mini-batch: the range of gradients and sums.
   constexpr long summed_bytes() const { return state - gradients; }
-  long in_level = 0;
+  long in_level = 0;  ///< its place in each level of the rank's leaf sums
   /// Offset of a parameter or a buffer.
   constexpr long values_of(parameter_place const& p) const {
     return (p.is_buffer ? buffers : values) + p.offset;
