@@ -5,7 +5,7 @@
 // the slot is free; between ranks of one process it is copied once.
 //
 // MPI moves data only inside of its calls, so a waiting rank polls; it tells of no peer that has
-// failed, so a process that fails sends a notice to the others, and one that ends says so.
+// failed, so processes watch each other, and one that ends a trainer says so.
 #pragma once
 
 #include <atomic>
@@ -95,12 +95,19 @@ class mpi {
       : world_(mpi_world::get()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
         limits_(limits), memory_(ranks), channels_(2L * chunks),
         pairs_(long(place_.ranks) * place_.ranks), local_(place_.ranks, limits), notices_(world_) {
+    world_.watch().see_ranks(ranks);
+    auto const constructs = during({"constructing a trainer"});
+    // On the heap, as MPI may write it after a failure.
+    MPI_Comm& all = *new MPI_Comm(MPI_COMM_NULL);
+    world_.run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
+    all_ = all;
     std::lock_guard const lock(world_.calls());
-    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
     int *most = nullptr, is_set = 0;
     MPI_Comm_get_attr(all_, MPI_TAG_UB, &most, &is_set);
-    if (is_set != 0 && 2L * chunks + long(ranks) * ranks > *most)
+    long const tags = 2L * chunks + long(ranks) * ranks;
+    if (is_set != 0 && tags > *most)
       throw_error<error>({"MPI has tags up to ", *most, ", too few for ", ranks, " ranks"});
+    notices_.begin(all_, int(tags));
   }
   mpi(mpi const&) = delete;
   mpi& operator=(mpi const&) = delete;
@@ -118,12 +125,12 @@ class mpi {
 
   /// Begins a run: all slots are free, no rank has arrived at a barrier.
   ///
-  /// throws: error if a run has failed in any process
+  /// throws: rank_error if a process has failed
   void reset() {
     ++runs_;
-    if (std::string const why = notices_.failure(); !why.empty())
-      throw_error<error>({"this trainer is broken, as a run over several processes has failed: ",
-                          std::string_view(why)});
+    if (world_.has_failed())
+      throw_error<rank_error>({"this trainer is broken, as a run over several processes has failed: ",
+                               std::string_view(world_.watch().failure())});
     for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
     for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
     local_.reset();
@@ -138,14 +145,20 @@ class mpi {
   ///
   /// throws: error if another process has another plan
   [[gnu::cold]] void agree(std::uint64_t plan) {
-    std::lock_guard const lock(world_.calls());
-    heap_array<std::uint64_t> plans(world_.processes());
-    MPI_Allgather(&plan, 1, MPI_UINT64_T, plans.begin(), 1, MPI_UINT64_T, all_);
+    auto const constructs = during({"constructing a trainer"});
+    plan_ = plan;
+    plans_ = heap_array<std::uint64_t>(world_.processes());
+    whole([&](MPI_Request* r) {
+      MPI_Iallgather(&plan_, 1, MPI_UINT64_T, plans_.begin(), 1, MPI_UINT64_T, all_, r);
+    });
     for (int p = 0; p < world_.processes(); ++p)
-      if (plans[p] != plan) {
-        world_.give_up();
-        throw_error<error>({"process ", p, " has another plan than process ", world_.process(),
-                            ": start the same program in all processes"});
+      if (plans_[p] != plan) {
+        std::string const text =
+            sentence({"process ", p, " has another plan than process ", world_.process(),
+                      ": start the same program in all processes"})
+                .begin();
+        world_.watch().know(text.c_str());
+        throw error(text);
       }
   }
 
@@ -233,29 +246,22 @@ class mpi {
   /// throws: rank_error if another process has failed
   void broadcast(int from, char* data, long bytes) {
     if (world_.processes() == 1) return;
-    failure_flag const never{false};
-    MPI_Request request = MPI_REQUEST_NULL;
-    {
-      std::lock_guard const lock(world_.calls());
+    auto const passes = during({"passing values between processes"});
+    whole([&](MPI_Request* r) {
       mpi_message const message(bytes);
-      MPI_Ibcast(data, message.number, message.type, process_of(from), all_, &request);
-    }
-    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
+      MPI_Ibcast(data, message.number, message.type, process_of(from), all_, r);
+    });
   }
-
-  /// Whether something is so in all processes. For calls between runs, as broadcast().
+  /// The least of a number in all processes. For calls between runs, as broadcast().
   ///
   /// throws: as broadcast
-  bool everywhere(bool here) {
-    failure_flag const never{false};
-    int is_so = here ? 1 : 0;
-    MPI_Request request = MPI_REQUEST_NULL;
-    {
-      std::lock_guard const lock(world_.calls());
-      MPI_Iallreduce(MPI_IN_PLACE, &is_so, 1, MPI_INT, MPI_LAND, all_, &request);
-    }
-    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
-    return is_so != 0;
+  long least(long here) {
+    auto const agrees = during({"agreeing with the other processes"});
+    least_ = here;
+    whole([&](MPI_Request* r) {
+      MPI_Iallreduce(MPI_IN_PLACE, &least_, 1, MPI_LONG, MPI_MIN, all_, r);
+    });
+    return least_;
   }
 
   /// The ranks of a process meet, then the processes, then the ranks again.
@@ -275,8 +281,14 @@ class mpi {
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
   /// Tells the other processes of a failure here; the text of one, wherever it was.
-  void announce(std::string_view text) { notices_.announce(text, place_); }
-  std::string announced() const { return notices_.failure(); }
+  void announce(std::string_view text) {
+    world_.watch().fail(sentence({std::string_view(world_.watch().name_of(world_.process())), ": ",
+                                  text})
+                            .begin());
+  }
+  std::string announced() const { return world_.watch().failure(); }
+  /// Says what this process does, until the end of the scope, to those that miss another one.
+  mpi_watch::doing during(process_activity what) { return {world_.watch(), what}; }
 
  private:
   /// A stream: requests by slot on the side that this process has, or counters if it has both.
@@ -325,6 +337,19 @@ class mpi {
     MPI_Start(&request);
   }
   waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
+  /// An operation of all processes between runs: start(request) begins it.
+  ///
+  /// throws: rank_error if another process has failed
+  template <class Start>
+  void whole(Start const& start) {
+    failure_flag const never{false};
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      std::lock_guard const lock(world_.calls());
+      start(&request);
+    }
+    if (complete(request, never) != waited::done) throw rank_error(announced());
+  }
   /// Polls until a request is complete. Returns earlier if the run or another process has failed.
   waited complete(MPI_Request& request, failure_flag const& failed) {
     auto const begin = std::chrono::steady_clock::now();
@@ -332,12 +357,13 @@ class mpi {
     for (long polls = 1;; ++polls) {
       {
         std::lock_guard const lock(world_.calls());
+        if (world_.has_failed()) return waited::failed;
         int is_done = 0;
         MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
         if (is_done != 0) return waited::done;
         if (polls % 16 == 0) notices_.hear(runs_);
       }
-      if (failed.load(std::memory_order_acquire) || notices_.has_failed()) return waited::failed;
+      if (failed.load(std::memory_order_acquire)) return waited::failed;
       if (polls % 16 != 0) continue;
       auto const waiting = std::chrono::steady_clock::now() - begin;
       if (waiting > before_sleep)
@@ -358,6 +384,10 @@ class mpi {
   barrier local_;
   mpi_notices notices_;
   MPI_Comm all_ = MPI_COMM_NULL;
+  // Of agree() and least().
+  heap_array<std::uint64_t> plans_;
+  std::uint64_t plan_ = 0;
+  long least_ = 0;
 };
 
 static_assert(stream_transport<mpi>);

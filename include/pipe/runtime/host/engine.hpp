@@ -54,10 +54,10 @@ class host_engine {
   {
     executor_.transport().broadcast(P::memory().chunks[chunk].rank, data, bytes);
   }
-  bool everywhere(bool here)
+  long least(long here)
     requires stream_transport<typename P::transport>
   {
-    return executor_.transport().everywhere(here);
+    return executor_.transport().least(here);
   }
 
  private:

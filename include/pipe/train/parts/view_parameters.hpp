@@ -52,10 +52,10 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
   return all;
 }
 
-/// Whether something is so in all processes of an engine, which all call it.
+/// The least of a number in all processes of an engine, which all call it.
 template <class Engine>
-bool everywhere(Engine& engine, bool here) {
-  if constexpr (requires { engine.everywhere(here); }) return engine.everywhere(here);
+long least(Engine& engine, long here) {
+  if constexpr (requires { engine.least(here); }) return engine.least(here);
   return here;
 }
 /// The values of a viewed parameter, of one of another process received into `room`.
