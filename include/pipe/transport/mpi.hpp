@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -96,7 +97,7 @@ class mpi {
         limits_(limits), memory_(ranks), channels_(2L * chunks),
         pairs_(long(place_.ranks) * place_.ranks), local_(place_.ranks, limits), notices_(world_) {
     world_.watch().see_ranks(ranks);
-    auto const constructs = during({"constructing a trainer"});
+    constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
     // On the heap, as MPI may write it after a failure.
     MPI_Comm& all = *new MPI_Comm(MPI_COMM_NULL);
     world_.run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
@@ -129,8 +130,9 @@ class mpi {
   void reset() {
     ++runs_;
     if (world_.has_failed())
-      throw_error<rank_error>({"this trainer is broken, as a run over several processes has failed: ",
-                               std::string_view(world_.watch().failure())});
+      throw_error<rank_error>(
+          {"this trainer is broken, as a run over several processes has failed: ",
+           std::string_view(world_.watch().failure())});
     for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
     for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
     local_.reset();
@@ -145,7 +147,6 @@ class mpi {
   ///
   /// throws: error if another process has another plan
   [[gnu::cold]] void agree(std::uint64_t plan) {
-    auto const constructs = during({"constructing a trainer"});
     plan_ = plan;
     plans_ = heap_array<std::uint64_t>(world_.processes());
     whole([&](MPI_Request* r) {
@@ -160,6 +161,7 @@ class mpi {
         world_.watch().know(text.c_str());
         throw error(text);
       }
+    constructs_.reset();
   }
 
   // ---- streams ----
@@ -282,9 +284,8 @@ class mpi {
 
   /// Tells the other processes of a failure here; the text of one, wherever it was.
   void announce(std::string_view text) {
-    world_.watch().fail(sentence({std::string_view(world_.watch().name_of(world_.process())), ": ",
-                                  text})
-                            .begin());
+    world_.watch().fail(
+        sentence({std::string_view(world_.watch().name_of(world_.process())), ": ", text}).begin());
   }
   std::string announced() const { return world_.watch().failure(); }
   /// Says what this process does, until the end of the scope, to those that miss another one.
@@ -374,6 +375,7 @@ class mpi {
   }
 
   mpi_world& world_;
+  std::optional<mpi_watch::doing> constructs_;  // until all agree
   process_place place_;
   int ranks_, chunks_;
   patience limits_;

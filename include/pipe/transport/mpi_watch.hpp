@@ -10,11 +10,13 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -47,8 +49,9 @@ struct process_identity {
     }
     if (text[0] == 0) gethostname(text, sizeof(text) - 1);
     me.machine = 14695981039346656037u;  // FNV-1a
-    for (char const c : text) me.machine = (me.machine ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    struct stat space {};
+    for (char const c : text)
+      me.machine = (me.machine ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    struct stat space{};
     if (stat("/proc/self/ns/pid", &space) == 0) me.numbers = space.st_ino;
     me.number = getpid();
     return me;
@@ -90,6 +93,7 @@ class mpi_watch {
     beat_.of = process_identity::own();
     failures_ = heap_array<MPI_Request>(processes_ - 1);
     for (MPI_Request& r : failures_) r = MPI_REQUEST_NULL;
+    say(message::lives);
     thread_ = thread([](void* self, int) { static_cast<mpi_watch*>(self)->run(); }, this, 0);
   }
   /// From now on the processes talk on a communicator of their own.
@@ -126,11 +130,17 @@ class mpi_watch {
   /// Tells all processes of a failure in this one, unless they know of one. The text names the
   /// process.
   [[gnu::cold]] void fail(std::string_view text) { tell(message::failed, text); }
-  /// The same; all processes are ended after the time of grace.
-  [[gnu::cold]] void lose(int process, std::string_view why) {
-    std::string text = name_of(process);
-    text += why;
-    tell(message::lost, text);
+  /// This process ends with a status that is not 0; the previous one reports that to all. Returns
+  /// when all know, or after the time of grace.
+  [[gnu::cold]] void leave(int status) {
+    if (processes_ == 1) return;
+    auto const end = clock::now() + grace;
+    for (bool is_said = false; !has_failed() && clock::now() < end; sleep_for(1'000'000)) {
+      std::lock_guard const lock(calls_);
+      is_leaving_ = true;
+      beat_.status = status;
+      if (!is_said && !has_failed()) is_said = say(message::leaves);
+    }
   }
   /// A failure that each process finds by itself.
   [[gnu::cold]] void know(char const* text) { know(false, text); }
@@ -148,10 +158,10 @@ class mpi_watch {
   /// "process 2 (ranks 4 to 5)"; without ranks before a trainer is there, and if trainers differ.
   [[gnu::cold]] std::string name_of(int process) const {
     long const n = processes_, ranks = ranks_.load();
+    long const first = process * ranks / n, last = (process + 1L) * ranks / n - 1;
     if (ranks < 1) return sentence({"process ", process}).begin();
-    return sentence({"process ", process, " (ranks ", process * ranks / n, " to ",
-                     (process + 1L) * ranks / n - 1, ")"})
-        .begin();
+    if (first == last) return sentence({"process ", process, " (rank ", first, ")"}).begin();
+    return sentence({"process ", process, " (ranks ", first, " to ", last, ")"}).begin();
   }
   /// A trainer has `ranks` ranks, for name_of().
   void see_ranks(int ranks) {
@@ -175,8 +185,9 @@ class mpi_watch {
  private:
   /// Short enough that MPI sends it without its receiver's help.
   struct message {
-    /// lives, moves, parts: from the next process. The others from any.
-    enum kind : int { lives, moves, parts, failed, lost } what = lives;
+    /// failed, lost: from any process. The others from the next one.
+    enum kind : int { lives, moves, parts, leaves, failed, lost } what = lives;
+    int status = 0;  // leaves
     process_identity of;
     char text[1000]{};
   };
@@ -197,7 +208,7 @@ class mpi_watch {
     sigset_t all;  // the program's handlers are called on its own threads
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration silent{}, since_beat = period;
+    clock::duration silent{}, since_beat{};
     for (auto before = clock::now();;) {
       bool const died = sees_death();
       {
@@ -218,25 +229,31 @@ class mpi_watch {
       if (is_missed_ && !has_parted_) silent += passed - before;
       before = now;
       long const patience = patience_ms;
-      if (died && !has_parted_)
-        lose(next(), sentence({" was lost: killed, while ", what_is_done()}).begin());
+      if (is_leaving_ || has_parted_) continue;
+      if (left_with_ != 0)
+        lose({"it has ended with exit status ", left_with_});
+      else if (died)
+        lose({"killed"});
       else if (patience > 0 && silent > std::chrono::milliseconds(patience))
-        lose(next(), sentence({" was lost: it has not answered for ", patience / 1000, " s, while ",
-                               what_is_done()})
-                         .begin());
+        lose({"it has not answered for ", patience / 1000, " s"});
     }
+  }
+  /// Tells that the next process is lost, and what this one was doing then. All processes are ended
+  /// after the time of grace.
+  [[gnu::cold]] void lose(std::initializer_list<piece> why) {
+    std::string text = name_of(next()) + " was lost: " + sentence(why).begin();
+    {
+      std::lock_guard const lock(words_);
+      text += ", while " + name_of(process_) + " was " + activity_.words;
+      if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
+    }
+    tell(message::lost, text);
   }
   /// Until the next look, or the death of the watched process. Returns whether it has died.
   bool sees_death() {
     if (has_parted_ && handle_ >= 0) close(std::exchange(handle_, -1));
     pollfd of{handle_, POLLIN, 0};  // one that is negative is ignored
-    return poll(&of, 1, look_ms) > 0;
-  }
-  std::string_view what_is_done() {
-    std::lock_guard const lock(words_);
-    done_ = name_of(process_) + " was " + activity_.words;
-    if (activity_.more != nullptr) done_ += ": " + activity_.more(activity_.of);
-    return done_;
+    return poll(&of, 1, look_ms) > 0 || is_dead_;
   }
 
   // ---- messages; needs: MPI's lock ----
@@ -257,6 +274,7 @@ class mpi_watch {
         case message::lives: see(in_.of); break;
         case message::moves: listens_on_ = MPI_COMM_NULL; break;
         case message::parts: has_parted_ = true; break;
+        case message::leaves: left_with_ = in_.status; break;
         case message::failed:
         case message::lost: know(in_.what == message::lost, in_.text); break;
       }
@@ -264,14 +282,15 @@ class mpi_watch {
     }
     return is_word;
   }
-  /// The next process lives. On this machine its death will be seen at once, if the system can say.
+  /// The next process has lived. On this machine its death is seen at once, if the system tells it.
   void see(process_identity const& of) {
     is_missed_ = true;
     if (is_seen_) return;
     is_seen_ = true;
 #if defined(SYS_pidfd_open)
-    if (of.machine == beat_.of.machine && of.numbers == beat_.of.numbers)
-      handle_ = int(syscall(SYS_pidfd_open, of.number, 0));
+    if (of.machine != beat_.of.machine || of.numbers != beat_.of.numbers) return;
+    handle_ = int(syscall(SYS_pidfd_open, of.number, 0));
+    is_dead_ = handle_ < 0 && errno == ESRCH;
 #endif
   }
   bool is_sent() {
@@ -334,8 +353,10 @@ class mpi_watch {
   std::atomic<int> ranks_{0};
   thread thread_;
   // Of the thread, or under MPI's lock.
-  bool is_missed_ = false, is_seen_ = false, has_parted_ = false, is_over_ = false;
-  int handle_ = -1;
+  bool is_missed_ = false, is_seen_ = false, is_dead_ = false, has_parted_ = false,
+       is_over_ = false;
+  std::atomic<bool> is_leaving_{false};
+  int handle_ = -1, left_with_ = 0;  // of the next process; 0: it is there
   MPI_Comm own_ = MPI_COMM_NULL, sends_on_ = MPI_COMM_WORLD, listens_on_ = MPI_COMM_WORLD;
   MPI_Request receive_ = MPI_REQUEST_NULL, sent_ = MPI_REQUEST_NULL;
   heap_array<MPI_Request> failures_;
@@ -343,7 +364,7 @@ class mpi_watch {
 
   std::atomic<bool> has_failed_{false}, is_ending_{false};
   mutable std::mutex words_;  // guards what follows
-  std::string text_, done_;
+  std::string text_;
   process_activity activity_;
   bool is_lost_ = false;
   clock::time_point failed_at_;

@@ -98,12 +98,12 @@ class mpi_world {
                           " processes, and MPI sees no other: the program is built with another "
                           "MPI than the one whose mpirun has started it"});
     if (processes_ == 1) return;
-    watch_.begin(process_, processes_, ends_);
-    mpi_watch::doing const starts(watch_, {"starting"});
     // MPI_Finalize, here or in the program, begins with the deletion of this attribute.
     int key = MPI_KEYVAL_INVALID;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::finalizes, &key, nullptr);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
+    watch_.begin(process_, processes_, ends_);
+    mpi_watch::doing const starts(watch_, {"starting"});
     run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &own_, r); });
     watch_.move(own_);
     find_neighbours();
@@ -142,8 +142,7 @@ class mpi_world {
     int is_over = 0;
     MPI_Finalized(&is_over);
     if (is_over != 0 || watch_.is_ending()) return;
-    if (status != 0 && processes_ > 1)
-      watch_.lose(process_, sentence({" has ended with exit status ", status}).begin());
+    if (status != 0) watch_.leave(status);
     if (status != 0 || has_failed()) watch_.end_all(status != 0 ? status : 1);
     if (ends_) MPI_Finalize();
   }

@@ -118,8 +118,8 @@ template <class Ranks>
 [[gnu::cold]] std::string activities(Ranks const& ranks, int first, int count) {
   std::string text;
   for (int r = first; r < first + count; ++r)
-    text += sentence({r > first ? "; rank " : "rank ", r, ": ",
-                      std::string_view(ranks[r].doing.text())})
+    text += sentence(
+                {r > first ? "; rank " : "rank ", r, ": ", std::string_view(ranks[r].doing.text())})
                 .begin();
   return text;
 }
