@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What happens to the other processes when one fails, and when the processes are not one program.
-// Each case is a program of its own, started by run.py, because a failure over MPI is the end:
-// failures CASE. Every process says how it ended.
+// What happens to the other processes when one fails or is lost, and when the processes are not one
+// program. Each case is a program of its own, started by test_failures.py, because a failure over
+// MPI is the end: failures CASE, or failures PHASE WAY FILE. Every process says how it ended.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +14,7 @@
 
 #include <pipe/mpi.hpp>
 #include <pipe/pipe.hpp>
+#include <pipe/train/weights.hpp>
 
 #include "laws/data.hpp"
 #include "transport/models.hpp"
@@ -29,6 +30,59 @@ void say(char const* what) {
   std::printf("process %d: %s\n", Mpi::process(), what);
   std::fflush(stdout);
 }
+
+// ---- the loss of process 2 in a phase ----
+
+constexpr int lost = 2;
+char const *phase = "", *way = "", *file = "", *hook = "";
+
+/// The end of this process, by the way that is asked for.
+void strike() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  std::printf("strikes at %ld.%09ld\n", long(now.tv_sec), now.tv_nsec);
+  std::fflush(stdout);
+  if (is(way, "killed")) kill(getpid(), SIGKILL);
+  if (is(way, "terminated")) kill(getpid(), SIGTERM);
+  if (is(way, "stopped")) kill(getpid(), SIGSTOP);
+  if (is(way, "exits")) std::exit(5);
+}
+/// Strikes in this phase: in the given call of MPI, or at once.
+void arrive(char const* at, char const* in = nullptr) {
+  if (!is(phase, at) || Mpi::process() != lost) return;
+  if (in == nullptr) strike();
+  hook = in;
+}
+/// Called in a function of MPI.
+void pass(char const* function) {
+  if (is(hook, function)) hook = "", strike();
+}
+
+void run_through_all_phases() {
+  laws::sample_batch<Many> const data(1);
+  try {
+    arrive("constructing", "MPI_Iallgather");
+    Many many({.seed = 3});
+    many.step(data.view());
+    arrive("sending", "MPI_Start");
+    many.step(data.view());
+    many.watch(data.view(), [&](launch_seen const& seen) {
+      if (seen.chunk == 2 * lost && seen.micro_batch == 2) arrive("computing");
+    });
+    arrive("meeting", "MPI_Ibarrier");
+    many.step(data.view());
+    arrive("saving", "MPI_Ibcast");
+    save_weights(many, file);
+    arrive("outside");
+    if (is(phase, "outside")) sleep(60);
+    arrive("destroying");
+  } catch (error const& e) {
+    return say(e.what());
+  }
+  arrive("ending", "MPI_Ibarrier");
+}
+
+// ---- other failures ----
 
 /// The last process does something in the third micro-batch of its second step.
 template <class Something>
@@ -48,15 +102,13 @@ void in_the_last(Something something) {
   say(first.c_str());
   try {
     many.step(data.view());
-  } catch (error const& e) {
+  } catch (rank_error const& e) {
     say(e.what());
   }
 }
 
 void run(char const* what) {
   if (is(what, "throws")) in_the_last([] { throw std::runtime_error("broken"); });
-  if (is(what, "exits")) in_the_last([] { std::exit(5); });
-  if (is(what, "dies")) in_the_last([] { kill(getpid(), SIGKILL); });
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);
@@ -89,7 +141,41 @@ void run(char const* what) {
 
 }  // namespace
 
+// MPI's functions in which a process is lost: PMPI_ is their second name, for programs that look
+// into calls.
+extern "C" {
+int MPI_Comm_idup(MPI_Comm of, MPI_Comm* made, MPI_Request* r) {
+  int process = 0;  // pipe does not know it yet
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  if (is(phase, "starting") && process == lost) strike();
+  return PMPI_Comm_idup(of, made, r);
+}
+int MPI_Iallgather(void const* from, int n, MPI_Datatype of, void* to, int m, MPI_Datatype as,
+                   MPI_Comm on, MPI_Request* r) {
+  pass("MPI_Iallgather");
+  return PMPI_Iallgather(from, n, of, to, m, as, on, r);
+}
+int MPI_Start(MPI_Request* r) {
+  pass("MPI_Start");
+  return PMPI_Start(r);
+}
+int MPI_Ibarrier(MPI_Comm on, MPI_Request* r) {
+  pass("MPI_Ibarrier");
+  return PMPI_Ibarrier(on, r);
+}
+int MPI_Ibcast(void* data, int n, MPI_Datatype of, int from, MPI_Comm on, MPI_Request* r) {
+  pass("MPI_Ibcast");
+  return PMPI_Ibcast(data, n, of, from, on, r);
+}
+}
+
 int main(int count, char** arguments) {
+  std::printf("runs as %d\n", int(getpid()));
+  std::fflush(stdout);
   if (count == 2) run(arguments[1]);
+  if (count == 4) {
+    phase = arguments[1], way = arguments[2], file = arguments[3];
+    return run_through_all_phases(), 0;
+  }
   say("ends");
 }

@@ -3,8 +3,10 @@
 // The laws of a pipeline over processes. Started by mpirun: see run.py.
 #include "mpi/alike.hpp"
 
+#include <limits>
 #include <string>
 
+#include <pipe/train/copy_weights.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "mpi/folder.hpp"
@@ -50,4 +52,124 @@ TEST_CASE("what fails in one process fails in all, and changes nothing") {
   CHECK(processes::same_values(many, same));
   laws::sample_batch<Many> const data(1);
   CHECK(laws::same_bits(many.step(data.view()).loss, same.step(data.view()).loss));
+}
+
+namespace {
+
+template <class... More>
+using Averaged = Small<Shared, Averaging<1, 2>, More...>;
+
+/// The text of the exception that a call throws.
+template <class Error, class Call>
+std::string text_of(Call call) {
+  try {
+    call();
+  } catch (Error const& e) {
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("accumulation and clipping give the bits of one stage") {
+  for (double const by_value : {0.0, 0.01}) {
+    One one({.seed = 3, .clip_value = by_value, .clip_norm = 0.02});
+    Many many({.seed = 3, .clip_value = by_value, .clip_norm = 0.02});
+    for (int step = 0; step < 2; ++step) {
+      for (int i = 0; i < 3; ++i) {
+        laws::sample_batch<One> const data(std::uint64_t(10 * step + i));
+        auto const ours = data.view(One::samples - i);
+        auto const theirs = data.view<Many>(One::samples - i);
+        auto const a = i < 2 ? one.accumulate(ours) : one.step(ours),
+                   b = i < 2 ? many.accumulate(theirs) : many.step(theirs);
+        CHECK(laws::same_bits(a.loss, b.loss));
+        CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
+      }
+      CHECK(processes::same_parameters(one, many));
+    }
+  }
+}
+TEST_CASE("averages are those of one stage, and stand in for the parameters") {
+  Averaged<> one({.seed = 3});
+  Averaged<Mpi, Stages<8>> many({.seed = 3});
+  laws::sample_batch<One> const data(1);
+  auto const ours = data.view<Averaged<>>();
+  auto const theirs = data.view<Averaged<Mpi, Stages<8>>>();
+  for (int step = 0; step < 3; ++step) one.step(ours), many.step(theirs);
+  one.swap_averages();
+  many.swap_averages();
+  CHECK(processes::same_values(one, many));
+  CHECK(laws::same_bits(one.evaluate(ours), many.evaluate(theirs)));
+  CHECK_THROWS_AS(many.step(theirs), error);
+  one.swap_averages();
+  many.swap_averages();
+  CHECK(laws::same_bits(one.step(ours).loss, many.step(theirs).loss));
+}
+TEST_CASE("weights are copied between trainers, wherever their ranks are") {
+  Averaged<> one({.seed = 3}), back({.seed = 4});
+  Averaged<Mpi, Stages<8>> many({.seed = 5});
+  Averaged<Mpi, Stages<8>, ByCount> other({.seed = 6});
+  laws::sample_batch<One> const data(1);
+  for (int step = 0; step < 2; ++step) one.step(data.view<Averaged<>>());
+  copy_weights(one, many);
+  copy_weights(many, back);
+  CHECK(processes::same_values(one, many));
+  CHECK(processes::same_values(one, back));
+  copy_weights(many, other);
+  CHECK(processes::same_values(one, other));
+  one.swap_averages();
+  many.swap_averages();
+  back.swap_averages();
+  CHECK(processes::same_values(one, many));
+  CHECK(processes::same_values(one, back));
+}
+TEST_CASE("a number that is too large in one process is refused in all, and nothing is copied") {
+  using Wide = Small<Shared, Mpi, Stages<8>, FP64>;
+  Wide wide({.seed = 3});
+  Many many({.seed = 4}), same({.seed = 4});
+  auto const all = wide.parameters();
+  if (!all.back().values.empty()) all.back().values[0] = 1e300;
+  CHECK_THROWS_AS(copy_weights(wide, many), data_error);
+  CHECK(processes::same_values(many, same));
+  if (!all.back().values.empty()) all.back().values[0] = 1;
+  copy_weights(wide, many);
+  laws::sample_batch<Many> const data(1);
+  CHECK(many.evaluate(data.view()) != same.evaluate(data.view()));
+}
+TEST_CASE("a step that is not finite is rejected by the text of one process, and changes nothing") {
+  using Threads = Small<Shared, Stages<8>>;
+  laws::sample_batch<One> const data(1);
+  auto const ours = data.view<Threads>();
+  auto const theirs = data.view<Many>();
+  std::size_t const count = Many().parameters().size();
+  for (std::size_t which = 0; which < count; ++which)
+    // A parameter that is not finite, and one by which the run overflows.
+    for (float const wrong : {std::numeric_limits<float>::quiet_NaN(), 3e38f}) {
+      Threads threads({.seed = 3});
+      Many many({.seed = 3});
+      auto const write = [&](float number) {
+        for (auto const& p : {threads.parameters()[which], many.parameters()[which]})
+          for (float& x : p.values.first(p.values.empty() ? 0 : 2)) x = number;
+        threads.parameters_changed();
+        many.parameters_changed();
+      };
+      INFO("parameter " << which << ": " << wrong);
+      write(wrong);
+      std::string const why = text_of<not_finite>([&] { threads.step(ours); });
+      CHECK(text_of<not_finite>([&] { many.step(theirs); }) == why);
+      write(0.25f);
+      CHECK(laws::same_bits(threads.step(ours).loss, many.step(theirs).loss));
+      CHECK(processes::same_values(threads, many));
+    }
+}
+TEST_CASE("what one process can see to be wrong is an error in all, and breaks nothing") {
+  One one({.seed = 3});
+  Many many({.seed = 3});
+  laws::sample_batch<One> const data(1);
+  auto wrong = data.view<Many>();
+  wrong.labels = wrong.labels.first(3);
+  CHECK_THROWS_AS(many.step(wrong), data_error);
+  CHECK_THROWS_AS(many.step(data.view<Many>(), -1), data_error);
+  CHECK(laws::same_bits(one.step(data.view()).loss, many.step(data.view<Many>()).loss));
 }

@@ -1,41 +1,103 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Failures of a pipeline over processes: all of them end soon, with a message that says what was wrong.
+"""Failures of a pipeline over processes, and the loss of one in every phase: all end soon, with one message that says what was wrong.
 
     test_failures.py LAUNCHER PROGRAM
 """
 import re
 import sys
+import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 from run import start
 
 LAUNCHER, PROGRAM = sys.argv[1], sys.argv[2]
 PROCESSES = 4
+AT_ONCE = 5  # programs, which mostly wait
+LIMIT = 10  # seconds from the loss of a process to the end of all
+
+# What process 1 is doing when it misses process 2, by phase.
+PHASES = {
+    "starting": r"starting",
+    "constructing": r"constructing a trainer",
+    "sending": r"in a run: rank 2: .*; rank 3: .*",
+    "computing": r"in a run: rank 2: .*; rank 3: .*",
+    "meeting": r"in a run: rank 2: .*; rank 3: .*",
+    "saving": r"passing values between processes",
+    "outside": r"outside of the trainers' calls",
+    "destroying": r"ending a trainer",
+    "ending": r"ending the program",
+}
+WAYS = {
+    "killed": "killed",
+    "terminated": "killed",
+    "stopped": "it has not answered for 5 s",
+    "exits": "it has ended with exit status 5",
+}
+EXITS = ("computing", "outside", "destroying")  # the other phases are in calls of MPI, in which no program exits
+
+
+def lives(process):
+    """Whether a process is there; one that has ended, and is not yet waited for, is not."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def problems_of(phase, way):
+    """Runs the loss of process 2. Returns what is wrong with the end of all, as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, phase, way, f"{folder}/weights"], timeout=60)
+    ended = time.monotonic()
+    struck = re.search(r"^strikes at ([\d.]+)$", output, re.MULTILINE)
+    if not struck:
+        return f"no process was lost:\n{output}"
+    begin = float(struck[1])
+    pids = [int(n) for n in re.findall(r"^runs as (\d+)$", output, re.MULTILINE)]
+    while any(map(lives, pids)) and time.monotonic() < begin + LIMIT:
+        time.sleep(0.05)
+    problems = []
+    if len(pids) != PROCESSES:
+        problems.append(f"{len(pids)} processes have begun")
+    if code is None or ended - begin > LIMIT:
+        problems.append(f"ended after {ended - begin:.1f} s")
+    if code == 0:
+        problems.append("exit code 0")
+    if any(map(lives, pids)):
+        problems.append("processes are left")
+    # Programs say what they catch, after their number; the watch says what it has found. mpirun may be faster to end the others after a signal.
+    found = re.findall(r"^process \d+ (?:\(.*?\) )?was lost: .*$", output, re.MULTILINE)
+    ranks = ("", "") if phase == "starting" else (r" \(ranks 4 to 5\)", r" \(ranks 2 to 3\)")
+    expected = rf"process 2{ranks[0]} was lost: {WAYS[way]}, while process 1{ranks[1]} was {PHASES[phase]}"
+    said_by_mpirun = re.search(r"exited on signal|^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: (Killed|Terminated)", output, re.MULTILINE)
+    if found != [] and (len(found) != 1 or not re.fullmatch(expected, found[0])) or found == [] and not said_by_mpirun:
+        problems.append(f"{len(found)} messages, expected {expected}")
+    return "" if not problems else f"{phase}, {way}: {'; '.join(problems)}\n{output}"
 
 
 class Failures(unittest.TestCase):
     def ends(self, case, *expected, fails=True):
-        """Runs a case; each expression of `expected` is in what the processes say. Returns that."""
-        begin = time.monotonic()
+        """Runs a case; each expression of `expected` is in what the processes say."""
         code, output = start(LAUNCHER, PROCESSES, [PROGRAM, case], timeout=60)
         self.assertIsNotNone(code, f"hangs:\n{output}")
         self.assertEqual(code != 0, fails, output)
         for expression in expected:
             self.assertRegex(output, re.compile(expression, re.MULTILINE))
-        return output, time.monotonic() - begin
+
+    def test_a_lost_process_ends_all(self):
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            cases = [(phase, way) for way in WAYS for phase in PHASES if way != "exits" or phase in EXITS]
+            problems = [text for text in threads.map(lambda case: problems_of(*case), cases) if text]
+        self.assertFalse(problems, f"{len(problems)} of {len(cases)}:\n" + "\n".join(problems))
 
     def test_an_exception_reaches_all(self):
         self.ends("throws", r"^process 3: broken$",
                   *(rf"^process {p}: process 3 \(ranks 6 to 7\): broken$" for p in range(3)),
                   r"^process 0: this trainer is broken, as a run over several processes has failed: process 3 \(ranks 6 to 7\): broken$")
-
-    def test_an_exit_ends_all(self):
-        self.ends("exits")
-
-    def test_a_killed_process_ends_all(self):
-        self.ends("dies")
 
     def test_a_process_that_ends_early_fails_the_others(self):
         self.ends("ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))

@@ -145,20 +145,21 @@ TEST_CASE("The first fault is the first on the way of a micro-batch through the 
   for (int i = 0; i < 6; ++i)
     for (int k = 0; k < 6; ++k) {
       INFO(i << " " << k);
-      CHECK(in_order[i].is_before(in_order[k]) == (i < k));
+      CHECK((in_order[i].order() < in_order[k].order()) == (i < k));
     }
 }
 
 TEST_CASE("A parameter that is not finite is named with its layer and place") {
   memory_of_chunks m;
   m.numbers[1][5] = std::numeric_limits<float>::infinity();
-  CHECK(text_of<not_finite>(
-            [&] { detail::reject_if_of_parameters<Net, float>({3, ""}, m.parameters()); }) ==
+  detail::finding const found = detail::find_in_parameters<Net, float>({3, ""}, m.parameters());
+  CHECK((found.order == 1 && found.chunk == 1));
+  CHECK(found.text ==
         "step 3 rejected: a parameter of layer 2 (Linear<2>), 4 x 2: inf at position 5, written or "
         "made by an update of an earlier step: was its learning rate too large?");
   m.numbers[1][5] = 1;
   m.numbers[1][8] = NAN;  // beyond the parameter
-  detail::reject_if_of_parameters<Net, float>({3, ""}, m.parameters());
+  CHECK(detail::find_in_parameters<Net, float>({3, ""}, m.parameters()).text == "");
 }
 
 constexpr memory_map<3, 2> three_chunks() {

@@ -22,7 +22,7 @@ namespace detail {
 
 /// Copies a parameter to one of the same file shape; layouts in memory may differ.
 ///
-/// needs: the two do not overlap
+/// needs: the two do not overlap, and both are in this process
 template <class From, class To>
 void copy_parameter(named_parameter<From> const& from, named_parameter<To> const& to) noexcept {
   std::size_t const rows = std::size_t(from.rows), columns = std::size_t(from.columns);
@@ -35,6 +35,22 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
   });
 }
 
+/// The values of a viewed parameter, in every process that calls it: those of another process are
+/// received into `room`.
+template <class Trainer, class View, class T>
+auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
+  if constexpr (has_processes<Trainer>)
+    return trainer.values_of(view, room);
+  else
+    return view.values;
+}
+/// Whether something is so in all processes of a trainer.
+template <class Trainer>
+bool is_in_all(Trainer& trainer, bool here) {
+  if constexpr (has_processes<Trainer>) return trainer.everywhere(here);
+  return here;
+}
+
 }  // namespace detail
 
 /// Copies the parameters of `from` to those of `to` with the same names and file shapes. `names`
@@ -45,9 +61,10 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
 ///     copy_weights(classifier, detector, load_policy::partial, {{"body.", "encoder."}});
 ///
 /// Averages of `to` (see Averaging) are set to those of `from`, or to its parameters if it has
-/// none. Accumulated gradients of `to` are discarded.
+/// none. Accumulated gradients of `to` are discarded. If ranks of either are in several processes,
+/// all of them call it, and one parameter at a time is sent to where it is needed.
 ///
-/// law: all or nothing: if it throws, nothing was written
+/// law: all or nothing: if it throws, it does so in all processes, and nothing was written
 /// throws: as load_weights, with `from` for the file; error if both are the same trainer
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
@@ -56,7 +73,6 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
     throw error("copy_weights: source and destination are the same trainer");
   auto source = detail::named_parameters(from);
   auto target = detail::named_parameters(to);
-  auto const source_averages = detail::averages_of(from);
   auto const target_averages = detail::averages_of(to);
   using source_parameter = typename decltype(source)::value_type;
   using target_parameter = typename decltype(target)::value_type;
@@ -68,27 +84,35 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
                              detail::require_law(s);
                              return detail::misfit_of_shape(t.shape, s.shape);
                            });
-  // All numbers are checked before the first is written.
+  auto const values = from.parameters();
+  auto averages = values;
+  constexpr bool copies_averages = detail::keeps_averages<From> && detail::keeps_averages<To>;
+  if constexpr (copies_averages) averages = from.averaged();
+
+  // All numbers are checked, each in the process that has it, before the first is written.
   std::vector<std::string> problems;
-  auto const check = [&](std::string const& name, auto const& values) {
+  auto const check = [&](std::string const& name, auto const& numbers) {
     using number = typename decltype(target_parameter::values)::value_type;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (libm::isfinite(values[i]) && !libm::isfinite(number(values[i])))
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (libm::isfinite(numbers[i]) && !libm::isfinite(number(numbers[i])))
         return problems.push_back("parameter " + detail::in_quotes(name) + ": number " +
                                   std::to_string(i) + " is too large");
   };
   for (auto const& [t, s] : found.pairs) {
-    check(source[s].name, source[s].values);
-    if (!target_averages.empty() && !source_averages.empty())
-      check(source[s].name, source_averages[s]);
+    check(source[s].name, values[s].values);
+    if (copies_averages) check(source[s].name, averages[s].values);
   }
+  bool const fits = detail::is_in_all(to, detail::is_in_all(from, problems.empty()));
   detail::require_fit(what, problems);
+  if (!fits) throw data_error("the weights to copy do not fit the model in another process");
 
-  for (auto const& [t, s] : found.pairs) {  // nothing from here on can fail
-    detail::copy_parameter(source[s], target[t]);
-    if (target_averages.empty() || target_averages[t].data() == target[t].values.data())
-      continue;  // it is not trained
-    if (!source_averages.empty()) source[s].values = source_averages[s];
+  std::vector<typename decltype(source_parameter::values)::value_type> room;
+  for (auto const& [t, s] : found.pairs) {  // no number can be wrong from here on
+    source[s].values = detail::values_in_all(from, values[s], room);
+    if (!target[t].elsewhere) detail::copy_parameter(source[s], target[t]);
+    if (copies_averages) source[s].values = detail::values_in_all(from, averages[s], room);
+    // Of a parameter that is not trained, or elsewhere, there is no average here.
+    if (target_averages.empty() || target_averages[t].data() == target[t].values.data()) continue;
     target[t].values = target_averages[t];
     detail::copy_parameter(source[s], target[t]);
   }

@@ -260,7 +260,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   bool everywhere(bool here) {
     auto const access = engine_.enter();
-    return detail::everywhere(*engine_.operator->(), here);
+    return detail::least(*engine_.operator->(), here ? 1 : 0) == 1;
   }
   /// Whether this process runs a rank of the first replica.
   static bool runs_here(int rank) { return place().has(rank) && place().replica == 0; }

@@ -5,14 +5,14 @@
 // the slot is free; between ranks of one process it is copied once.
 //
 // MPI moves data only inside of its calls, so a waiting rank polls; it tells of no peer that has
-// failed, so a process that fails sends a notice to the others, and one that ends says so.
+// failed, so processes watch each other, and one that ends a trainer says so.
 #pragma once
 
 #include <atomic>
-#include <climits>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +25,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/transport/barrier.hpp>
+#include <pipe/transport/mpi_message.hpp>
 #include <pipe/transport/mpi_notices.hpp>
 #include <pipe/transport/mpi_world.hpp>
 #include <pipe/transport/transport.hpp>
@@ -32,41 +33,6 @@
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
-
-/// A message of any size as MPI counts it: of `number` items of a type.
-///
-/// law: number * size of the type == bytes; a count is an int
-class mpi_message {
- public:
-  explicit mpi_message(long bytes, long most = INT_MAX) {
-    if (bytes <= most) {
-      number = int(bytes);
-      return;
-    }
-    // Blocks of `most` bytes and the rest, as one item.
-    MPI_Datatype block = MPI_DATATYPE_NULL, blocks = MPI_DATATYPE_NULL;
-    int const count = int(bytes / most), rest = int(bytes % most);
-    MPI_Type_contiguous(int(most), MPI_BYTE, &block);
-    MPI_Type_contiguous(count, block, &blocks);
-    int lengths[] = {1, rest};
-    MPI_Aint places[] = {0, MPI_Aint(count) * MPI_Aint(most)};
-    MPI_Datatype types[] = {blocks, MPI_BYTE};
-    MPI_Type_create_struct(2, lengths, places, types, &type);
-    MPI_Type_commit(&type);
-    MPI_Type_free(&block);
-    MPI_Type_free(&blocks);
-    number = 1;
-  }
-  mpi_message(mpi_message const&) = delete;
-  mpi_message& operator=(mpi_message const&) = delete;
-  /// Requests that use the type keep it.
-  ~mpi_message() {
-    if (type != MPI_BYTE) MPI_Type_free(&type);
-  }
-
-  int number = 0;
-  MPI_Datatype type = MPI_BYTE;
-};
 
 /// See stream_transport. Its calls that wait poll: they spin as `limits` say, then yield, then
 /// sleep.
@@ -101,12 +67,19 @@ class mpi {
         pairs_(long(place_.ranks) * place_.ranks), lanes_(long(place_.ranks) * lanes),
         local_(place_.ranks, limits), notices_(world_) {
     for (lane& l : lanes_) l.requests = heap_array<MPI_Request>(2L * (place_.replicas - 1));
+    world_.watch().see_ranks(ranks);
+    constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
+    // On the heap, as MPI may write it after a failure.
+    MPI_Comm& all = *new MPI_Comm(MPI_COMM_NULL);
+    world_.run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
+    all_ = all;
     std::lock_guard const lock(world_.calls());
-    MPI_Comm_dup(MPI_COMM_WORLD, &all_);
     int *most = nullptr, is_set = 0;
     MPI_Comm_get_attr(all_, MPI_TAG_UB, &most, &is_set);
-    if (is_set != 0 && first_lane_tag() + long(ranks) * lanes > *most)
+    long const tags = first_lane_tag() + long(ranks) * lanes;
+    if (is_set != 0 && tags > *most)
       throw_error<error>({"MPI has tags up to ", *most, ", too few for ", ranks, " ranks"});
+    notices_.begin(all_, int(tags));
   }
   mpi(mpi const&) = delete;
   mpi& operator=(mpi const&) = delete;
@@ -124,12 +97,13 @@ class mpi {
 
   /// Begins a run: all slots are free, no rank has arrived at a barrier.
   ///
-  /// throws: error if a run has failed in any process
+  /// throws: rank_error if a process has failed
   void reset() {
     ++runs_;
-    if (std::string const why = notices_.failure(); !why.empty())
-      throw_error<error>({"this trainer is broken, as a run over several processes has failed: ",
-                          std::string_view(why)});
+    if (world_.has_failed())
+      throw_error<rank_error>(
+          {"this trainer is broken, as a run over several processes has failed: ",
+           std::string_view(world_.watch().failure())});
     for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
     for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
     local_.reset();
@@ -144,15 +118,21 @@ class mpi {
   ///
   /// throws: error if another process has another plan
   [[gnu::cold]] void agree(std::uint64_t plan) {
-    std::lock_guard const lock(world_.calls());
-    heap_array<std::uint64_t> plans(world_.processes());
-    MPI_Allgather(&plan, 1, MPI_UINT64_T, plans.begin(), 1, MPI_UINT64_T, all_);
+    plan_ = plan;
+    plans_ = heap_array<std::uint64_t>(world_.processes());
+    whole([&](MPI_Request* r) {
+      MPI_Iallgather(&plan_, 1, MPI_UINT64_T, plans_.begin(), 1, MPI_UINT64_T, all_, r);
+    });
     for (int p = 0; p < world_.processes(); ++p)
-      if (plans[p] != plan) {
-        world_.give_up();
-        throw_error<error>({"process ", p, " has another plan than process ", world_.process(),
-                            ": start the same program in all processes"});
+      if (plans_[p] != plan) {
+        std::string const text =
+            sentence({"process ", p, " has another plan than process ", world_.process(),
+                      ": start the same program in all processes"})
+                .begin();
+        world_.watch().know(text.c_str());
+        throw error(text);
       }
+    constructs_.reset();
   }
 
   // ---- streams ----
@@ -168,12 +148,12 @@ class mpi {
       c.receives = heap_array<MPI_Request>(s.to_slots);
       for (int i = 0; i < s.to_slots; ++i)
         MPI_Recv_init(memory_[s.first.to_rank] + s.of(i).to, message.number, message.type,
-                      process_of(s.first.from_rank), number, all_, &c.receives[i]);
+                      peer_of(s.first.from_rank), number, all_, &c.receives[i]);
     } else if (is_to_elsewhere(s.first)) {
       c.sends = heap_array<MPI_Request>(s.from_slots);
       for (int i = 0; i < s.from_slots; ++i)
         MPI_Send_init(memory_[s.first.from_rank] + s.of(i).from, message.number, message.type,
-                      process_of(s.first.to_rank), number, all_, &c.sends[i]);
+                      peer_of(s.first.to_rank), number, all_, &c.sends[i]);
     }
   }
   /// Starts the request of a slot, before its message can come: one that comes earlier would be
@@ -222,10 +202,10 @@ class mpi {
       std::lock_guard const lock(world_.calls());
       mpi_message const message(x.bytes);
       if (rank == x.from_rank)
-        MPI_Isend(memory_[rank] + x.from, message.number, message.type, process_of(x.to_rank), tag,
+        MPI_Isend(memory_[rank] + x.from, message.number, message.type, peer_of(x.to_rank), tag,
                   all_, &request);
       else
-        MPI_Irecv(memory_[rank] + x.to, message.number, message.type, process_of(x.from_rank), tag,
+        MPI_Irecv(memory_[rank] + x.to, message.number, message.type, peer_of(x.from_rank), tag,
                   all_, &request);
     }
     return complete(request, failed);
@@ -251,6 +231,7 @@ class mpi {
   }
   bool has_met(int rank, int number) {
     std::lock_guard const lock(world_.calls());
+    if (world_.has_failed()) return false;
     lane& l = lane_of(rank, number);
     int is_done = 0;
     MPI_Testall(l.count, l.requests.begin(), &is_done, MPI_STATUSES_IGNORE);
@@ -266,9 +247,9 @@ class mpi {
       if (is_so()) return waited::done;
       if (polls % 16 == 0) {
         std::lock_guard const lock(world_.calls());
-        notices_.hear(runs_);
+        if (!world_.has_failed()) notices_.hear(runs_);
       }
-      if (failed.load(std::memory_order_acquire) || notices_.has_failed()) return waited::failed;
+      if (failed.load(std::memory_order_acquire) || world_.has_failed()) return waited::failed;
       if (polls % 16 != 0) continue;
       auto const waiting = std::chrono::steady_clock::now() - begin;
       if (waiting > before_sleep)
@@ -280,34 +261,30 @@ class mpi {
 
   // ---- between runs ----
 
-  /// From the process of rank `from` to all others: its bytes at `data`. For calls between runs.
+  int process() const { return world_.process(); }
+  /// The process of a rank, of the first replica.
+  int process_of(int rank) const { return process_of(rank, 0); }
+  /// From a process to all others: its bytes at `data`. For calls between runs.
   ///
   /// throws: rank_error if another process has failed
   void broadcast(int from, char* data, long bytes) {
     if (world_.processes() == 1) return;
-    failure_flag const never{false};
-    MPI_Request request = MPI_REQUEST_NULL;
-    {
-      std::lock_guard const lock(world_.calls());
+    auto const passes = during({"passing values between processes"});
+    whole([&](MPI_Request* r) {
       mpi_message const message(bytes);
-      MPI_Ibcast(data, message.number, message.type, process_of(from, 0), all_, &request);
-    }
-    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
+      MPI_Ibcast(data, message.number, message.type, from, all_, r);
+    });
   }
-
-  /// Whether something is so in all processes. For calls between runs, as broadcast().
+  /// The least of a number in all processes. For calls between runs, as broadcast().
   ///
   /// throws: as broadcast
-  bool everywhere(bool here) {
-    failure_flag const never{false};
-    int is_so = here ? 1 : 0;
-    MPI_Request request = MPI_REQUEST_NULL;
-    {
-      std::lock_guard const lock(world_.calls());
-      MPI_Iallreduce(MPI_IN_PLACE, &is_so, 1, MPI_INT, MPI_LAND, all_, &request);
-    }
-    if (complete(request, never) != waited::done) throw rank_error(notices_.failure());
-    return is_so != 0;
+  long least(long here) {
+    auto const agrees = during({"agreeing with the other processes"});
+    least_ = here;
+    whole([&](MPI_Request* r) {
+      MPI_Iallreduce(MPI_IN_PLACE, &least_, 1, MPI_LONG, MPI_MIN, all_, r);
+    });
+    return least_;
   }
 
   /// The ranks of a process meet, then the processes, then the ranks again.
@@ -327,8 +304,13 @@ class mpi {
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
   /// Tells the other processes of a failure here; the text of one, wherever it was.
-  void announce(std::string_view text) { notices_.announce(text, place_); }
-  std::string announced() const { return notices_.failure(); }
+  void announce(std::string_view text) {
+    world_.watch().fail(
+        sentence({std::string_view(world_.watch().name_of(world_.process())), ": ", text}).begin());
+  }
+  std::string announced() const { return world_.watch().failure(); }
+  /// Says what this process does, until the end of the scope, to those that miss another one.
+  mpi_watch::doing during(process_activity what) { return {world_.watch(), what}; }
 
  private:
   /// A stream: requests by slot on the side that this process has, or counters if it has both.
@@ -364,12 +346,12 @@ class mpi {
   bool is_to_elsewhere(transfer const& x) const {
     return place_.has(x.from_rank) && !place_.has(x.to_rank);
   }
-  /// The inverse of place(). By default in the own replica.
+  /// The inverse of place().
   int process_of(int rank, int replica) const {
     int const each = world_.processes() / place_.replicas;
     return replica * each + int(((rank + 1L) * each - 1) / ranks_);
   }
-  int process_of(int rank) const { return process_of(rank, place_.replica); }
+  int peer_of(int rank) const { return process_of(rank, place_.replica); }
   void copy(transfer const& x) {
     std::memcpy(memory_[x.to_rank] + x.to, memory_[x.from_rank] + x.from, std::size_t(x.bytes));
   }
@@ -395,19 +377,37 @@ class mpi {
     MPI_Start(&request);
   }
   waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
+  /// An operation of all processes between runs: start(request) begins it.
+  ///
+  /// throws: rank_error if another process has failed
+  template <class Start>
+  void whole(Start const& start) {
+    failure_flag const never{false};
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      std::lock_guard const lock(world_.calls());
+      start(&request);
+    }
+    if (complete(request, never) != waited::done) throw rank_error(announced());
+  }
+  /// needs: MPI's lock
+  static bool is_complete(MPI_Request& request) {
+    int is_done = 0;
+    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+    return is_done != 0;
+  }
   /// Polls until a request is complete. Returns earlier if the run or another process has failed.
   waited complete(MPI_Request& request, failure_flag const& failed) {
     return until(
         [&] {
           std::lock_guard const lock(world_.calls());
-          int is_done = 0;
-          MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
-          return is_done != 0;
+          return !world_.has_failed() && is_complete(request);
         },
         failed);
   }
 
   mpi_world& world_;
+  std::optional<mpi_watch::doing> constructs_;  // until all agree
   process_place place_;
   int ranks_, chunks_;
   patience limits_;
@@ -419,6 +419,10 @@ class mpi {
   barrier local_;
   mpi_notices notices_;
   MPI_Comm all_ = MPI_COMM_NULL;
+  // Of agree() and least().
+  heap_array<std::uint64_t> plans_;
+  std::uint64_t plan_ = 0;
+  long least_ = 0;
 };
 
 static_assert(replica_transport<mpi>);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The processes that mpirun or srun has started, as MPI sees them. MPI is initialised at the first
-// use and ends with the program. It is fail-stop: a process that ends with an error, or whose
-// trainer is broken, ends all others with MPI_Abort, because MPI_Finalize would wait for ever.
+// use and ends with the program. It is fail-stop: after a failure in one process, or its loss, all
+// end by MPI_Abort, because MPI_Finalize would wait for ever.
 //
 // source: MPI 3.1, chapters 8 and 12
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
-#include <string>
 
 #include <mpi.h>
 #include <sched.h>
@@ -18,18 +18,21 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/mpi_watch.hpp>
 
 namespace pp::detail {
 
 /// MPI's world, one object in a process.
 ///
-/// law: calls to MPI are made while calls() is locked, so that MPI_THREAD_SERIALIZED is enough
+/// law: calls to MPI are made while calls() is locked, and none of them waits for another process.
+///      So MPI_THREAD_SERIALIZED is enough, unless the program calls MPI itself beside a trainer
+/// law: every wait ends with a failure in any process
 class mpi_world {
  public:
   /// throws: error if MPI does not see the other processes of this launch, or was initialised with
-  ///         fewer threads than SERIALIZED
+  ///         fewer threads than SERIALIZED; rank_error if a process is lost meanwhile
   static mpi_world& get() {
-    static mpi_world& world = *new mpi_world;  // end() is called by exit()
+    static mpi_world& world = made();
     return world;
   }
   mpi_world(mpi_world const&) = delete;
@@ -42,21 +45,47 @@ class mpi_world {
   int neighbour() const { return neighbour_; }
 
   std::mutex& calls() { return calls_; }
-  /// From now on nothing but MPI_Abort ends the processes.
-  void give_up() { broken_ = true; }
+  mpi_watch& watch() { return watch_; }
+  bool has_failed() const { return watch_.has_failed(); }
+
+  /// An operation of all processes: start(request) begins it, and it is polled until it is done.
+  /// What it writes must outlive a failure.
+  ///
+  /// throws: rank_error if a process has failed
+  template <class Start>
+  [[gnu::cold]] void run(Start const& start) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    for (int begins = 1, is_done = 0; is_done == 0; begins = 0) {
+      {
+        std::lock_guard const lock(calls_);
+        if (has_failed()) throw rank_error(watch_.failure());
+        if (begins != 0) start(&request);
+        MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
+      }
+      if (is_done == 0) sleep_for(50'000);
+    }
+  }
 
  private:
-  [[gnu::cold]] mpi_world() {
+  mpi_world() : watch_(calls_) {}
+  [[gnu::cold]] static mpi_world& made() {
+    mpi_world& world = *new mpi_world;  // end() is called by exit()
+    world.begin();
+    return world;
+  }
+  [[gnu::cold]] void begin() {
     int const launched = launched_processes();
     int is_there = 0, level = 0;
     MPI_Initialized(&is_there);
     if (is_there != 0)
       MPI_Query_thread(&level);
     else
-      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+      MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
     ends_ = is_there == 0;
     if (level < MPI_THREAD_SERIALIZED)
-      throw error("MPI was initialised for one thread: pipe needs MPI_THREAD_SERIALIZED");
+      throw error(
+          "MPI was initialised for one thread: pipe needs MPI_THREAD_SERIALIZED, and "
+          "MPI_THREAD_MULTIPLE if the program calls MPI beside a trainer");
     MPI_Comm_rank(MPI_COMM_WORLD, &process_);
     MPI_Comm_size(MPI_COMM_WORLD, &processes_);
 #if defined(__GLIBC__)
@@ -68,6 +97,15 @@ class mpi_world {
       throw_error<error>({"this is one of ", launched,
                           " processes, and MPI sees no other: the program is built with another "
                           "MPI than the one whose mpirun has started it"});
+    if (processes_ == 1) return;
+    // MPI_Finalize, here or in the program, begins with the deletion of this attribute.
+    int key = MPI_KEYVAL_INVALID;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::finalizes, &key, nullptr);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
+    watch_.begin(process_, processes_, ends_);
+    mpi_watch::doing const starts(watch_, {"starting"});
+    run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &own_, r); });
+    watch_.move(own_);
     find_neighbours();
   }
 
@@ -80,34 +118,52 @@ class mpi_world {
   }
   /// Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
-    MPI_Comm machine = MPI_COMM_NULL;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, process_, MPI_INFO_NULL, &machine);
-    int size = 1, own = 0;
-    MPI_Comm_size(machine, &size);
-    MPI_Comm_rank(machine, &own);
-    heap_array<cpu_set_t> cores(size);
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    sched_getaffinity(0, sizeof(mine), &mine);
-    MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, cores.begin(), sizeof(mine), MPI_BYTE, machine);
-    for (int i = 0; i < size; ++i)
-      if (i == own || CPU_EQUAL(&cores[i], &mine)) neighbours_++, neighbour_ += i < own;
-    MPI_Comm_free(&machine);
+    struct place {
+      std::uint64_t machine;
+      cpu_set_t cores;
+    };
+    // Static, as MPI may write there after a failure.
+    static place mine{process_identity::own().machine, {}};
+    static heap_array<place> all;
+    all = heap_array<place>(processes_);
+    CPU_ZERO(&mine.cores);
+    sched_getaffinity(0, sizeof(mine.cores), &mine.cores);
+    run([&](MPI_Request* r) {
+      MPI_Iallgather(&mine, sizeof(mine), MPI_BYTE, all.begin(), sizeof(mine), MPI_BYTE, own_, r);
+    });
+    neighbours_ = 0;
+    for (int p = 0; p < processes_; ++p)
+      if (all[p].machine == mine.machine && CPU_EQUAL(&all[p].cores, &mine.cores))
+        neighbours_++, neighbour_ += p < process_;
   }
 
   /// The end of the program, by exit() or a return from main.
   [[gnu::cold]] void end(int status) {
     int is_over = 0;
     MPI_Finalized(&is_over);
-    if (is_over != 0) return;
-    if (broken_) sleep_for(500'000'000);  // the others know, and may end by themselves
-    if (status != 0 || broken_) MPI_Abort(MPI_COMM_WORLD, status != 0 ? status : 1);
+    if (is_over != 0 || watch_.is_ending()) return;
+    if (status != 0) watch_.leave(status);
+    if (status != 0 || has_failed()) watch_.end_all(status != 0 ? status : 1);
     if (ends_) MPI_Finalize();
   }
+  /// Called by MPI_Finalize, which waits for all processes and sees none that is lost: so they meet
+  /// before, while they are watched.
+  [[gnu::cold]] static int finalizes(MPI_Comm, int, void* self, void*) {
+    mpi_world& world = *static_cast<mpi_world*>(self);
+    mpi_watch::doing const ends(world.watch_, {"ending the program"});
+    try {
+      world.run([&](MPI_Request* r) { MPI_Ibarrier(world.own_, r); });
+    } catch (rank_error const&) {
+    }
+    if (!world.watch_.part()) world.watch_.end_all(1);
+    return MPI_SUCCESS;
+  }
 
-  int process_ = 0, processes_ = 1, neighbours_ = 0, neighbour_ = 0;
-  bool ends_ = false, broken_ = false;
+  int process_ = 0, processes_ = 1, neighbours_ = 1, neighbour_ = 0;
+  bool ends_ = false;
+  MPI_Comm own_ = MPI_COMM_NULL;
   std::mutex calls_;
+  mpi_watch watch_;
 };
 
 }  // namespace pp::detail

@@ -120,10 +120,14 @@ concept stream_transport =
       { t.sent(n, n, failed) } -> std::same_as<waited>;  // as are all before
       t.announce(std::string_view());
       { t.announced() } -> std::same_as<std::string>;
-      // Between runs, in all processes: bytes from that of a rank to all others; whether something
-      // is so in all of them.
+      // What the process does, in words, while the result lives: see process_activity.
+      t.during({"in a run", nullptr, nullptr});
+      // Between runs, in all processes: bytes from one to all others; the least of a number in all
+      // of them. Processes have numbers; of a rank: of the first replica.
       t.broadcast(n, static_cast<char*>(nullptr), 1L);
-      { t.everywhere(true) } -> std::same_as<bool>;
+      { t.process() } -> std::same_as<int>;
+      { t.process_of(n) } -> std::same_as<int>;
+      { t.least(1L) } -> std::same_as<long>;
     };
 
 /// A stream_transport between replicas of a pipeline, as place() says. Each rank exchanges data

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The current activity of a rank, for the report of a run that makes no progress. Written by the
-// rank's thread, read by the thread that called the trainer.
+// The current activity of a rank, for the report of a run that makes no progress or has lost a
+// process. Written by the rank's thread, read by others.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/action.hpp>
+#include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
 
@@ -112,6 +113,38 @@ template <class Ranks>
                       ranks[r].doing.seconds(at), " s"})
                 .begin();
   return text;
+}
+
+/// The activities of `count` ranks from `first` on, in one line: "rank 2: idle; rank 3: idle".
+template <class Ranks>
+[[gnu::cold]] std::string activities(Ranks const& ranks, int first, int count) {
+  std::string text;
+  for (int r = first; r < first + count; ++r)
+    text += sentence(
+                {r > first ? "; rank " : "rank ", r, ": ", std::string_view(ranks[r].doing.text())})
+                .begin();
+  return text;
+}
+
+/// Waits until `count` ranks have finished. Returns earlier, false, if none makes progress for the
+/// deadline; 0: there is none.
+template <class Ranks>
+bool finish_or_stall(progress& finished, int count, Ranks const& ranks,
+                     std::chrono::milliseconds deadline) {
+  using std::chrono::milliseconds;
+  milliseconds const longest(1000), shortest(1);
+  if (deadline.count() <= 0) return finished.wait(count, {{}, no_deadline}) == waited::done;
+  milliseconds look = deadline / 16;
+  look = look < shortest ? shortest : look > longest ? longest : look;
+  long still = 0;
+  for (long seen = -1; finished.wait(count, {{}, look}) == waited::too_long;) {
+    long changes = 0;
+    for (auto const& r : ranks) changes += r.doing.changes();
+    still = changes == seen ? still + 1 : 0;
+    seen = changes;
+    if (still == (deadline + look - shortest) / look) return false;
+  }
+  return true;
 }
 
 }  // namespace pp::detail

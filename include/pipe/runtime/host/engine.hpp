@@ -49,15 +49,26 @@ class host_engine {
   }
 
   /// Between processes: see stream_transport.
-  void broadcast(int chunk, char* data, long bytes)
+  void broadcast(int process, char* data, long bytes)
     requires stream_transport<typename P::transport>
   {
-    executor_.transport().broadcast(P::memory().chunks[chunk].rank, data, bytes);
+    executor_.transport().broadcast(process, data, bytes);
   }
-  bool everywhere(bool here)
+  /// This process, and that of a chunk in the first replica.
+  int process()
     requires stream_transport<typename P::transport>
   {
-    return executor_.transport().everywhere(here);
+    return executor_.transport().process();
+  }
+  int process_of(int chunk)
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().process_of(P::memory().chunks[chunk].rank);
+  }
+  long least(long here)
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().least(here);
   }
 
  private:

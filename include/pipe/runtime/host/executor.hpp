@@ -79,14 +79,16 @@ class executor {
   /// now on.
   step_result run(job const& j) {
     transport_.reset();
+    [[maybe_unused]] auto const saying = during_run();
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
     start_.advance();
-    watch_progress();
+    // A rank stuck in a kernel is still waited for.
+    if (!finish_or_stall(finished_, place_.ranks, ranks_, settings_.waiting.deadline)) time_out();
     rethrow_failure();
     if constexpr (streams)
       if (j.what == job::kind::infer)
-        transport_.broadcast(last_rank(), static_cast<char*>(j.output),
+        transport_.broadcast(transport_.process_of(last_rank()), static_cast<char*>(j.output),
                              j.samples * (d_.output_bytes / d_.samples));
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
@@ -123,6 +125,18 @@ class executor {
   Item* planned(int rank, long offset) const {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
+  /// Lets other processes know what the ranks here do.
+  auto during_run() {
+    if constexpr (streams)
+      return transport_.during({"in a run",
+                                [](void const* self) {
+                                  executor const& e = *static_cast<executor const*>(self);
+                                  return activities(e.ranks_, e.place_.first_rank, e.place_.ranks);
+                                },
+                                this});
+    else
+      return 0;
+  }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   [[gnu::cold]] void start(int r) {
     try {
@@ -139,23 +153,6 @@ class executor {
     for (worker& r : ranks_) r.own.join();
   }
 
-  /// Waits for all ranks. Fails the run if no rank makes progress for the deadline: waiting ranks
-  /// then stop; a rank stuck in a kernel is still waited for.
-  void watch_progress() {
-    using std::chrono::milliseconds;
-    milliseconds const deadline = settings_.waiting.deadline, longest(1000), shortest(1);
-    if (deadline.count() <= 0) return void(finished_.wait(place_.ranks, {{}, no_deadline}));
-    milliseconds look = deadline / 16;
-    look = look < shortest ? shortest : look > longest ? longest : look;
-    long still = 0;
-    for (long seen = -1; finished_.wait(place_.ranks, {{}, look}) == waited::too_long;) {
-      long changes = 0;
-      for (worker const& r : ranks_) changes += r.doing.changes();
-      still = changes == seen ? still + 1 : 0;
-      seen = changes;
-      if (still == (deadline + look - shortest) / look) return time_out();
-    }
-  }
   /// Reports a timeout and fails the run, unless all ranks have arrived at its last barrier: their
   /// updates are not interrupted. Returns when all ranks are done.
   [[gnu::cold]] void time_out() {

@@ -6,7 +6,9 @@
 // the schedule.
 #pragma once
 
+#include <climits>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,12 +23,14 @@
 #include <pipe/train/parts/inputs.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
+#include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp::detail {
 
 /// Place of a value that is not finite, in a run.
 ///
-/// law: places are ordered by micro-batch, then forward before backward, then program order
+/// law: places are ordered by micro-batch, then forward before backward, then program order; in
+///      backward the later chunk comes first
 struct fault_place {
   /// One layer, or the first of a kernel that stores no values between several.
   int micro_batch = 0, chunk = 0, launch = 0, first_layer = 0;
@@ -34,12 +38,11 @@ struct fault_place {
   bool is_one = false;  ///< false: no fault
   int last_layer = 0;
 
-  /// Strict order of places. In backward the later chunk comes first.
-  bool is_before(fault_place const& other) const {
-    if (micro_batch != other.micro_batch) return micro_batch < other.micro_batch;
-    if (forward != other.forward) return forward;
-    if (chunk != other.chunk) return (chunk < other.chunk) == forward;
-    return launch < other.launch;
+  /// Increases with the order of places. There are at most 2^20 chunks, and launches in each.
+  long order() const {
+    constexpr long most = 1L << 20;
+    long const turn = forward ? chunk : most - 1 - chunk;
+    return ((2L * micro_batch + (forward ? 0 : 1)) * most + turn) * most + launch;
   }
 };
 
@@ -57,7 +60,7 @@ class nonfinite_search {
   [[gnu::cold]] fault_place const* found() const {
     fault_place const* first = nullptr;
     for (fault_place const& p : by_rank_)
-      if (p.is_one && (first == nullptr || p.is_before(*first))) first = &p;
+      if (p.is_one && (first == nullptr || p.order() < first->order())) first = &p;
     return first;
   }
 
@@ -68,7 +71,7 @@ class nonfinite_search {
     fault_place p{
         seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true, 0};
     fault_place& mine = by_rank_[seen.rank];
-    if (mine.is_one && !p.is_before(mine)) return;
+    if (mine.is_one && p.order() >= mine.order()) return;
     int const k = seen.first_not_finite();
     if (k < 0) return;
     p.first_layer = p.last_layer = seen.operands[k].layer;
@@ -100,12 +103,36 @@ struct rejection {
   char const* with = "";
 };
 
-/// Throws not_finite if an array of the batch has a value that is not finite.
+/// A value that is not finite, as one process has found it.
+struct finding {
+  long order = LONG_MAX;  ///< of findings of one kind; LONG_MAX: nothing was found
+  std::string text;
+};
+
+/// Throws not_finite for the first finding of all processes, if there is one. All call it, and
+/// throw the same text.
+template <class Engine>
+[[gnu::cold]] void reject_first(finding&& f, Engine& engine) {
+  long const first = least(engine, f.order);
+  if (first == LONG_MAX) return;
+  if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
+    int const from = int(least(engine, f.order == first ? engine.process() : LONG_MAX));
+    long size = long(f.text.size());
+    engine.broadcast(from, reinterpret_cast<char*>(&size), long(sizeof(size)));
+    f.text.resize(std::size_t(size));
+    engine.broadcast(from, f.text.data(), size);
+  }
+  throw not_finite(f.text);
+}
+
+/// Looks for a value that is not finite in an array of the batch, unless there is a finding.
 ///
 /// shape: values[j.samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
-[[gnu::cold]] void reject_if_given(rejection const& r, batch_part of, int input, void const* values,
-                                   long per_sample, job const& j, [[maybe_unused]] Engine& engine) {
+[[gnu::cold]] void find_given(finding& f, rejection const& r, batch_part of, int input,
+                              void const* values, long per_sample, job const& j,
+                              [[maybe_unused]] Engine& engine) {
+  if (f.order == 0) return;
   long const count = j.samples * per_sample;
   std::vector<T> downloaded;
   if constexpr (requires { engine.download(downloaded.data(), values, count); })
@@ -121,81 +148,92 @@ template <class T, class Engine>
     }
   T const* const x = static_cast<T const*>(values);
   long const i = first_not_finite(x, count);
-  if (i < count)
-    throw_error<not_finite>({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(),
-                             of.name, of.quote(), ": ", double(x[i]), " at position ", i,
-                             " (sample ", i / per_sample, ")"});
+  if (i == count) return;
+  f.order = 0;
+  f.text = sentence({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
+                     of.quote(), ": ", double(x[i]), " at position ", i, " (sample ",
+                     i / per_sample, ")"})
+               .begin();
 }
 
-/// Throws not_finite if a parameter of model M has a value that is not finite.
+/// Looks for a value that is not finite in the parameters of model M.
 template <class M, class T, class Engine>
-[[gnu::cold]] void reject_if_of_parameters(rejection const& r,
-                                           parameter_memory<Engine> const& parameters) {
+[[gnu::cold]] finding find_in_parameters(rejection const& r,
+                                         parameter_memory<Engine> const& parameters) {
+  finding f;
   parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
     T const* const values = reinterpret_cast<T const*>(memory + chunk.values_of(p));
     long const i = first_not_finite(values, p.elements());
+    if (i == p.elements() || f.order != LONG_MAX) return;
     int const layer = model_tables<M>::parameters[p.index].unit;
-    if (i < p.elements())
-      throw_error<not_finite>(
-          {"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer, " (",
-           spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ", double(values[i]),
-           " at position ", i,
-           ", written or made by an update of an earlier step: was its learning "
-           "rate too large?"});
+    f.order = &chunk - parameters.chunks;
+    f.text = sentence({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer, " (",
+                       spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
+                       double(values[i]), " at position ", i,
+                       ", written or made by an update of an earlier step: was its learning "
+                       "rate too large?"})
+                 .begin();
   });
+  return f;
 }
 
-/// Repeats a job of model M without an update, with all launches watched. A kernel that runs
-/// several layers is named with all of them. Throws not_finite that names the place of the first
-/// value that is not finite.
+/// Repeats a job of model M without an update, with all launches watched, and finds the place of
+/// the first value that is not finite. A kernel that runs several layers is named with all of them.
 template <class M, class Run>
-[[noreturn, gnu::cold]] void reject_made(rejection const& r, job& j, int ranks, Run const& run) {
+[[gnu::cold]] finding find_made(rejection const& r, job& j, int ranks, Run const& run) {
   nonfinite_search search(ranks);
   j.updates = false;
   j.watch = &nonfinite_search::watch;
   j.watcher = &search;
   run();
-  if (fault_place const* const p = search.found()) {
-    std::string_view const first = spelled_layer<M>(p->first_layer),
-                           last = spelled_layer<M>(p->last_layer),
-                           pass = p->forward ? "forward" : "backward";
-    if (p->first_layer == p->last_layer)
-      throw_error<not_finite>({"step ", r.step, " rejected", r.with,
+  fault_place const* const p = search.found();
+  if (p == nullptr) return {};
+  std::string_view const first = spelled_layer<M>(p->first_layer),
+                         last = spelled_layer<M>(p->last_layer),
+                         pass = p->forward ? "forward" : "backward";
+  std::string text = sentence({"step ", r.step, " rejected", r.with,
                                ": a number that is not finite first appears in ", pass,
-                               " of micro-batch ", p->micro_batch, ", stage ", p->chunk, ", layer ",
-                               p->first_layer, " (", first, ")"});
-    throw_error<not_finite>({"step ", r.step, " rejected", r.with,
-                             ": a number that is not finite first appears in ", pass,
-                             " of micro-batch ", p->micro_batch, ", stage ", p->chunk,
-                             ", in one of layers ", p->first_layer, " (", first, ") to ",
-                             p->last_layer, " (", last, "), which are one kernel"});
-  }
-  throw_error<not_finite>({"step ", r.step, " rejected", r.with,
-                           ": the loss or the gradient norm overflowed, though every term of it is "
-                           "finite"});
+                               " of micro-batch ", p->micro_batch, ", stage ", p->chunk})
+                         .begin();
+  text += p->first_layer == p->last_layer
+              ? sentence({", layer ", p->first_layer, " (", first, ")"}).begin()
+              : sentence({", in one of layers ", p->first_layer, " (", first, ") to ",
+                          p->last_layer, " (", last, "), which are one kernel"})
+                    .begin();
+  return {p->order(), text};
 }
 
 /// Throws not_finite with the first value that is not finite: in the inputs, the labels, the
-/// parameters, or the run itself. T: type of parameters. run(): runs j again
+/// parameters, or the run itself. T: type of parameters; run(): runs j again. All processes call it
+/// for the same step.
+///
+/// law: all throw the text that one process would throw for the whole pipeline
 template <class M, class T, class Engine, class Run>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
                                          int ranks, parameter_memory<Engine> const& parameters,
                                          Run const& run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.data == data_place::loaded) j.data = data_place::staged;
+  Engine& engine = *parameters.engine;
+  finding given;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((model_tables<M>::inputs[I].is_ids
           ? void()
-          : reject_if_given<T>(
-                r, {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()},
-                I, j.input[I], model_tables<M>::inputs[I].form.elements(), j, *parameters.engine)),
+          : find_given<T>(
+                given, r,
+                {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()}, I,
+                j.input[I], model_tables<M>::inputs[I].form.elements(), j, engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)
-    reject_if_given<T>(r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
-                       *parameters.engine);
-  reject_if_of_parameters<M, T>(r, parameters);
-  reject_made<M>(r, j, ranks, run);
+    find_given<T>(given, r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
+                  engine);
+  reject_first(std::move(given), engine);
+  reject_first(find_in_parameters<M, T>(r, parameters), engine);
+  reject_first(find_made<M>(r, j, ranks, run), engine);
+  throw_error<not_finite>({"step ", r.step, " rejected", r.with,
+                           ": the loss or the gradient norm overflowed, though every term of it is "
+                           "finite"});
 }
 
 }  // namespace pp::detail

@@ -52,10 +52,10 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
   return all;
 }
 
-/// Whether something is so in all processes of an engine, which all call it.
+/// The least of a number in all processes of an engine, which all call it.
 template <class Engine>
-bool everywhere(Engine& engine, bool here) {
-  if constexpr (requires { engine.everywhere(here); }) return engine.everywhere(here);
+long least(Engine& engine, long here) {
+  if constexpr (requires { engine.least(here); }) return engine.least(here);
   return here;
 }
 /// The values of a viewed parameter, of one of another process received into `room`.
@@ -68,7 +68,8 @@ std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_
     for (int c = 0; c < parameters.count; ++c)
       parameters.for_each_in(parameters.chunks[c], [&](parameter_place const& p) {
         if (p.index == view.index)
-          parameters.engine->broadcast(c, reinterpret_cast<char*>(room.data()),
+          parameters.engine->broadcast(parameters.engine->process_of(c),
+                                       reinterpret_cast<char*>(room.data()),
                                        long(room.size() * sizeof(T)));
       });
     return room;

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Watch of the processes over each other, because MPI reports no peer that was killed, was stopped
+// or has failed. Process p watches p + 1, the last one watches the first, and tells p - 1 that it
+// lives. A thread of each process does so, whatever its other threads do. The first failure is told
+// to all, and fails every trainer; after the loss of a process there is a time of grace, and then
+// MPI_Abort.
+//
+// source: MPI 3.1, chapter 8.7: MPI_Finalize begins with the deletion of MPI_COMM_SELF's attributes
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <mpi.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
+
+namespace pp::detail {
+
+/// The operating system that a process runs on, and its number there.
+struct process_identity {
+  std::uint64_t machine = 0;  ///< equal on one machine since its last start
+  std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
+  int number = 0;
+
+  [[gnu::cold]] static process_identity own() {
+    process_identity me;
+    char text[64]{};
+    if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
+      if (std::fgets(text, sizeof(text), file) == nullptr) text[0] = 0;
+      std::fclose(file);
+    }
+    if (text[0] == 0) gethostname(text, sizeof(text) - 1);
+    me.machine = 14695981039346656037u;  // FNV-1a
+    for (char const c : text)
+      me.machine = (me.machine ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    struct stat space{};
+    if (stat("/proc/self/ns/pid", &space) == 0) me.numbers = space.st_ino;
+    me.number = getpid();
+    return me;
+  }
+};
+
+/// What the main thread of a process is doing, in words: "in a run", and more, asked for when the
+/// words are needed.
+struct process_activity {
+  char const* words = "outside of the trainers' calls";
+  std::string (*more)(void const* of) = nullptr;
+  void const* of = nullptr;
+};
+
+/// The watch of one process. Alone it does nothing.
+///
+/// law: of all processes one reports a loss, and none that follows from it
+/// law: after a failure is known no call to MPI is made here but MPI_Abort: what was to be received
+///      may be gone
+class mpi_watch {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// The time without a word from a process after which it is lost.
+  std::atomic<long> patience_ms{5000};
+
+  /// calls: the lock under which MPI is called.
+  explicit mpi_watch(std::mutex& calls) : calls_(calls) {}
+  mpi_watch(mpi_watch const&) = delete;
+  mpi_watch& operator=(mpi_watch const&) = delete;
+
+  /// Starts to watch. Until move() the processes talk on MPI_COMM_WORLD. `all_are_here`: the next
+  /// process comes soon, or is lost; otherwise it is not missed before its first word.
+  [[gnu::cold]] void begin(int process, int processes, bool all_are_here) {
+    process_ = process;
+    processes_ = processes;
+    is_missed_ = all_are_here;
+    if (processes_ == 1) return;
+    beat_.of = process_identity::own();
+    failures_ = heap_array<MPI_Request>(processes_ - 1);
+    for (MPI_Request& r : failures_) r = MPI_REQUEST_NULL;
+    say(message::lives);
+    thread_ = thread([](void* self, int) { static_cast<mpi_watch*>(self)->run(); }, this, 0);
+  }
+  /// From now on the processes talk on a communicator of their own.
+  [[gnu::cold]] void move(MPI_Comm own) {
+    for (bool is_said = processes_ == 1; !is_said && !has_failed(); sleep_for(50'000)) {
+      std::lock_guard const lock(calls_);
+      is_said = say(message::moves);
+      if (is_said) sends_on_ = own_ = own;
+    }
+  }
+  /// All processes have come to their end. Waits until the watched one says so, too; the thread has
+  /// ended then.
+  ///
+  /// needs: move(). returns: whether none has failed
+  [[gnu::cold]] bool part() {
+    if (processes_ == 1) return true;
+    for (bool is_said = false; !is_over_; sleep_for(50'000)) {
+      if (has_failed()) return false;
+      std::lock_guard const lock(calls_);
+      if (!is_said) is_said = say(message::parts);
+      is_over_ = is_said && has_parted_ && is_sent();
+    }
+    thread_.join();
+    return true;
+  }
+
+  bool is_ending() const { return is_ending_; }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+  /// Why; empty if no process has failed.
+  [[gnu::cold]] std::string failure() const {
+    std::lock_guard const lock(words_);
+    return text_;
+  }
+  /// Tells all processes of a failure in this one, unless they know of one. The text names the
+  /// process.
+  [[gnu::cold]] void fail(std::string_view text) { tell(message::failed, text); }
+  /// This process ends with a status that is not 0; the previous one reports that to all. Returns
+  /// when all know, or after the time of grace.
+  [[gnu::cold]] void leave(int status) {
+    if (processes_ == 1) return;
+    auto const end = clock::now() + grace;
+    for (bool is_said = false; !has_failed() && clock::now() < end; sleep_for(1'000'000)) {
+      std::lock_guard const lock(calls_);
+      is_leaving_ = true;
+      beat_.status = status;
+      if (!is_said && !has_failed()) is_said = say(message::leaves);
+    }
+  }
+  /// A failure that each process finds by itself.
+  [[gnu::cold]] void know(char const* text) { know(false, text); }
+  /// After the time of grace, in which the program may write what there is to write.
+  [[noreturn, gnu::cold]] void end_all(int status) {
+    if (has_failed()) {
+      auto const left = failed_at_ + grace - clock::now();
+      if (left.count() > 0) sleep_for(long(std::chrono::nanoseconds(left).count()));
+    }
+    if (!is_ending_.exchange(true)) MPI_Abort(MPI_COMM_WORLD, status);
+    sleep_for(10'000'000'000);  // the thread that was first ends the process
+    _exit(status);
+  }
+
+  /// "process 2 (ranks 4 to 5)"; without ranks before a trainer is there, and if trainers differ.
+  [[gnu::cold]] std::string name_of(int process) const {
+    long const n = processes_, ranks = ranks_.load();
+    long const first = process * ranks / n, last = (process + 1L) * ranks / n - 1;
+    if (ranks < 1) return sentence({"process ", process}).begin();
+    if (first == last) return sentence({"process ", process, " (rank ", first, ")"}).begin();
+    return sentence({"process ", process, " (ranks ", first, " to ", last, ")"}).begin();
+  }
+  /// A trainer has `ranks` ranks, for name_of().
+  void see_ranks(int ranks) {
+    int before = 0;
+    if (!ranks_.compare_exchange_strong(before, ranks) && before != ranks) ranks_ = -1;
+  }
+
+  /// Says what the main thread does; what it did before is said again at the end of the scope.
+  class doing {
+   public:
+    doing(mpi_watch& of, process_activity what) : of_(of), before_(of.change(what)) {}
+    doing(doing const&) = delete;
+    doing& operator=(doing const&) = delete;
+    ~doing() { of_.change(before_); }
+
+   private:
+    mpi_watch& of_;
+    process_activity before_;
+  };
+
+ private:
+  /// Short enough that MPI sends it without its receiver's help.
+  struct message {
+    /// failed, lost: from any process. The others from the next one.
+    enum kind : int { lives, moves, parts, leaves, failed, lost } what = lives;
+    int status = 0;  // leaves
+    process_identity of;
+    char text[1000]{};
+  };
+  static constexpr int tag = 32767;  // the largest that every MPI has
+  static constexpr int look_ms = 20;
+  static constexpr std::chrono::milliseconds period{1000}, grace{2000};
+
+  int next() const { return (process_ + 1) % processes_; }
+  int previous() const { return (process_ + processes_ - 1) % processes_; }
+  process_activity change(process_activity to) {
+    std::lock_guard const lock(words_);
+    return std::exchange(activity_, to);
+  }
+
+  // ---- the thread ----
+
+  [[gnu::cold]] void run() {
+    sigset_t all;  // the program's handlers are called on its own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    clock::duration silent{}, since_beat{};
+    for (auto before = clock::now();;) {
+      bool const died = sees_death();
+      {
+        std::lock_guard const lock(calls_);
+        if (is_over_) return stop();
+        // More than once, as one test may not see all that a dead process had sent.
+        for (int i = 0; i < (died ? 4 : 1) && !has_failed(); ++i)
+          if (hear()) silent = {};
+        if (!has_failed() && since_beat >= period && say(message::lives)) since_beat = {};
+      }
+      if (has_failed()) {
+        if (is_lost_) end_all(1);
+        return;
+      }
+      // Not the time in which this process was stopped itself.
+      auto const now = clock::now(), passed = before + period < now ? before + period : now;
+      since_beat += passed - before;
+      if (is_missed_ && !has_parted_) silent += passed - before;
+      before = now;
+      long const patience = patience_ms;
+      if (is_leaving_ || has_parted_) continue;
+      if (left_with_ != 0)
+        lose({"it has ended with exit status ", left_with_});
+      else if (died)
+        lose({"killed"});
+      else if (patience > 0 && silent > std::chrono::milliseconds(patience))
+        lose({"it has not answered for ", patience / 1000, " s"});
+    }
+  }
+  /// Tells that the next process is lost, and what this one was doing then. All processes are ended
+  /// after the time of grace.
+  [[gnu::cold]] void lose(std::initializer_list<piece> why) {
+    std::string text = name_of(next()) + " was lost: " + sentence(why).begin();
+    {
+      std::lock_guard const lock(words_);
+      text += ", while " + name_of(process_) + " was " + activity_.words;
+      if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
+    }
+    tell(message::lost, text);
+  }
+  /// Until the next look, or the death of the watched process. Returns whether it has died.
+  bool sees_death() {
+    if (has_parted_ && handle_ >= 0) close(std::exchange(handle_, -1));
+    pollfd of{handle_, POLLIN, 0};  // one that is negative is ignored
+    return poll(&of, 1, look_ms) > 0 || is_dead_;
+  }
+
+  // ---- messages; needs: MPI's lock ----
+
+  /// Reads what has come. Returns whether it is from the next process.
+  bool hear() {
+    bool is_word = false;
+    while (!has_failed()) {
+      if (receive_ == MPI_REQUEST_NULL) {
+        if (listens_on_ == MPI_COMM_NULL) listens_on_ = own_;  // the next one has moved already
+        if (listens_on_ == MPI_COMM_NULL) break;
+        MPI_Irecv(&in_, sizeof(in_), MPI_BYTE, MPI_ANY_SOURCE, tag, listens_on_, &receive_);
+      }
+      int is_here = 0;
+      MPI_Test(&receive_, &is_here, MPI_STATUS_IGNORE);
+      if (is_here == 0) break;
+      switch (in_.what) {
+        case message::lives: see(in_.of); break;
+        case message::moves: listens_on_ = MPI_COMM_NULL; break;
+        case message::parts: has_parted_ = true; break;
+        case message::leaves: left_with_ = in_.status; break;
+        case message::failed:
+        case message::lost: know(in_.what == message::lost, in_.text); break;
+      }
+      is_word = true;
+    }
+    return is_word;
+  }
+  /// The next process has lived. On this machine its death is seen at once, if the system tells it.
+  void see(process_identity const& of) {
+    is_missed_ = true;
+    if (is_seen_) return;
+    is_seen_ = true;
+#if defined(SYS_pidfd_open)
+    if (of.machine != beat_.of.machine || of.numbers != beat_.of.numbers) return;
+    handle_ = int(syscall(SYS_pidfd_open, of.number, 0));
+    is_dead_ = handle_ < 0 && errno == ESRCH;
+#endif
+  }
+  bool is_sent() {
+    int is_sent = 0;
+    MPI_Test(&sent_, &is_sent, MPI_STATUS_IGNORE);
+    return is_sent != 0;
+  }
+  /// Sends a word to the previous process, unless the last one is still being sent.
+  bool say(message::kind what) {
+    if (!is_sent()) return false;
+    beat_.what = what;
+    MPI_Isend(&beat_, sizeof(beat_), MPI_BYTE, previous(), tag, sends_on_, &sent_);
+    return true;
+  }
+  /// The end of the thread: nothing is received any more.
+  void stop() {
+    if (receive_ != MPI_REQUEST_NULL) {
+      MPI_Cancel(&receive_);
+      MPI_Wait(&receive_, MPI_STATUS_IGNORE);
+    }
+    if (handle_ >= 0) close(handle_);
+  }
+
+  /// Tells all others, without waiting for one that does not receive, then this process. A loss is
+  /// reported once, here.
+  [[gnu::cold]] void tell(message::kind what, std::string_view text) {
+    std::lock_guard const lock(calls_);
+    if (has_failed()) return;
+    failure_.what = what;
+    std::size_t const most = sizeof(failure_.text) - 1;
+    std::memcpy(failure_.text, text.data(), text.size() < most ? text.size() : most);
+    for (int p = 0, i = 0; p < processes_; ++p)
+      if (p != process_)
+        MPI_Isend(&failure_, sizeof(failure_), MPI_BYTE, p, tag, sends_on_, &failures_[i++]);
+    if (what == message::lost) {
+      std::string const line = std::string(failure_.text) + "\n";
+      [[maybe_unused]] auto const written = write(STDERR_FILENO, line.data(), line.size());
+    }
+    int are_sent = 0;
+    for (int i = 0; i < 100 && are_sent == 0; ++i) {
+      MPI_Testall(int(failures_.size()), failures_.begin(), &are_sent, MPI_STATUSES_IGNORE);
+      if (are_sent == 0) sleep_for(1'000'000);
+    }
+    know(what == message::lost, failure_.text);
+  }
+  /// The first text stays. This process then ends by MPI_Abort.
+  [[gnu::cold]] void know(bool is_loss, char const* text) {
+    {
+      std::lock_guard const lock(words_);
+      if (has_failed()) return;
+      text_ = text;
+      is_lost_ = is_loss;
+      failed_at_ = clock::now();
+    }
+    has_failed_.store(true, std::memory_order_release);
+  }
+
+  std::mutex& calls_;
+  int process_ = 0, processes_ = 1;
+  std::atomic<int> ranks_{0};
+  thread thread_;
+  // Of the thread, or under MPI's lock.
+  bool is_missed_ = false, is_seen_ = false, is_dead_ = false, has_parted_ = false,
+       is_over_ = false;
+  std::atomic<bool> is_leaving_{false};
+  int handle_ = -1, left_with_ = 0;  // of the next process; 0: it is there
+  MPI_Comm own_ = MPI_COMM_NULL, sends_on_ = MPI_COMM_WORLD, listens_on_ = MPI_COMM_WORLD;
+  MPI_Request receive_ = MPI_REQUEST_NULL, sent_ = MPI_REQUEST_NULL;
+  heap_array<MPI_Request> failures_;
+  message in_, beat_, failure_;
+
+  std::atomic<bool> has_failed_{false}, is_ending_{false};
+  mutable std::mutex words_;  // guards what follows
+  std::string text_;
+  process_activity activity_;
+  bool is_lost_ = false;
+  clock::time_point failed_at_;
+};
+
+}  // namespace pp::detail
