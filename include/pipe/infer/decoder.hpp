@@ -164,7 +164,7 @@ class decoder {
       auto const all = trainer.parameters();
       bool everything_is_here = true;
       for (auto const& p : all) everything_is_here &= !p.values.empty();
-      everything_is_here = trainer.everywhere(everything_is_here);
+      everything_is_here = trainer.processes().agree(everything_is_here);
       for (auto const& p : all)
         m.weights[p.index] = everything_is_here ? p.values.data() : copy_of(trainer, p);
       for (int i = 0; i < g.size.parameters; ++i) {
@@ -180,7 +180,7 @@ class decoder {
   /// shape: [rows, columns], as in the trainer
   element const* copy_of(Trainer& trainer, parameter_view<element> const& p) {
     std::vector<element> room;
-    auto const values = trainer.values_of(p, room);
+    auto const values = trainer.processes().values_of(p, room);
     detail::heap_array<element>& all = tables_.emplace_back(long(values.size()));
     for (long i = 0; i < all.size(); ++i) all[i] = values[std::size_t(i)];
     return all.begin();

@@ -40,14 +40,14 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
 template <class Trainer, class View, class T>
 auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
   if constexpr (has_processes<Trainer>)
-    return trainer.values_of(view, room);
+    return trainer.processes().values_of(view, room);
   else
     return view.values;
 }
 /// Whether something is so in all processes of a trainer.
 template <class Trainer>
 bool is_in_all(Trainer& trainer, bool here) {
-  if constexpr (has_processes<Trainer>) return trainer.everywhere(here);
+  if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
   return here;
 }
 

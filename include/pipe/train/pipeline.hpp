@@ -31,6 +31,8 @@
 #include <pipe/train/parts/prefetched.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/settings_elsewhere.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/train/parts/trainer_settings.hpp>
 
 namespace pp {
 
@@ -76,8 +78,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using input_type = detail::input_element<M, 0, element>;
   using label_type = typename batch::label_type;
 
-  /// Samples of a full mini-batch, and elements per sample. If each replica is one leaf (see
-  /// SumIn), a mini-batch has batch_samples().
+  /// Samples of a full mini-batch (see batch_samples), and elements per sample.
   static constexpr int samples =
       compiled::sum::leaves * compiled::micro_batches * compiled::samples;
   static constexpr long inputs_per_sample = detail::model_tables<M>::inputs[0].form.elements();
@@ -98,26 +99,15 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using device_output_values =
       detail::device_values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 
-  /// Run-time settings of a trainer.
-  struct settings {
-    std::uint64_t seed = 0;
-    optimizer_type optimizer{};
-    /// Factor of the optimizer's learning rate at step 1, 2, ...: a learning_rate_schedule or any
-    /// function of the step; none: 1.
-    detail::learning_rate_function learning_rate_factor{};
-    /// Gradient elements are first clipped to [-clip_value, clip_value]; 0: no clipping.
-    double clip_value = 0;
-    double clip_norm = 0;  ///< bound of the global gradient norm; 0: no clipping
-    detail::executor_settings runtime{};
-  };
+  using settings = detail::trainer_settings<optimizer_type>;
 
   /// Allocates the ranks' memory, starts their threads and initializes the parameters.
   ///
   /// throws: data_error for a setting out of range: see setting_check; pp::error if threads or
   ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
-      : settings_(detail::checked_settings_of<compiled>(s)), leaves_(leaf_share()),
-        engine_(s.optimizer, s.runtime) {
+      : settings_(detail::checked_settings_of<compiled>(s)),
+        leaves_(detail::leaf_share::of<compiled>()), engine_(s.optimizer, s.runtime) {
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
@@ -252,18 +242,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
-  /// For all processes in turn: the values of a parameter, received into `room` unless they are
-  /// here; and whether something is so in all of them, of one process `here`.
-  std::span<element> values_of(parameter_view<element> const& p, std::vector<element>& room) {
-    auto const access = engine_.enter();
-    return detail::fetch_values(parameter_places(), p, room);
+  /// What this process and the others have, while the object lives: for weights and decoders.
+  auto processes() {
+    using access = typename detail::exclusive<engine>::access;
+    return detail::trainer_processes<access, engine>{engine_.enter(), parameter_places()};
   }
-  bool everywhere(bool here) {
-    auto const access = engine_.enter();
-    return detail::least(*engine_.operator->(), here ? 1 : 0) == 1;
-  }
-  /// Whether this process runs a rank of the first replica.
-  static bool runs_here(int rank) { return place().has(rank) && place().replica == 0; }
   /// Must be called after writing through a view; load_weights and copy_weights do. Discards
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
@@ -320,11 +303,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
-  static process_place place() { return compiled::transport::place(compiled::ranks); }
-  static detail::leaf_share leaf_share() {
-    return detail::leaf_share::of(compiled::sum::leaves, place().replica, place().replicas,
-                                  compiled::micro_batches * compiled::samples);
-  }
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
     bool const is_shared = j.what != detail::job::kind::infer;
@@ -337,9 +315,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
-  static constexpr bool takes_device_data() {
-    return made::fine && compiled::backend::has_own_memory;
-  }
+  static constexpr bool takes_device_data = made::fine && compiled::backend::has_own_memory;
   /// Begins a call that is given such arrays.
   auto enter_with_device_data() {
     static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
@@ -359,7 +335,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if (j.what != detail::job::kind::infer) detail::take_labels(b, labels_per_sample, j);
   }
   void take(device_batch const& b, detail::job& j) {
-    if constexpr (takes_device_data())
+    if constexpr (takes_device_data)
       detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
   }
   void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }

@@ -293,17 +293,17 @@ void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
     auto const values_of = [&](std::size_t i) {
       next = i + 1;
       auto p = parameters[i];
-      p.values = trainer.values_of(views[i], room);
+      p.values = trainer.processes().values_of(views[i], room);
       return p;
     };
     std::exception_ptr failure;
-    if (trainer.runs_here(0)) try {
+    if (trainer.processes().writes_files()) try {
         write_weights(parameters, path, type, metadata, values_of);
       } catch (...) {
         failure = std::current_exception();
       }
     while (next < parameters.size()) values_of(next);
-    bool const is_saved = trainer.everywhere(!failure);
+    bool const is_saved = trainer.processes().agree(!failure);
     if (failure) std::rethrow_exception(failure);
     if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
   } else {
@@ -341,7 +341,7 @@ load_report load_weights(Trainer& trainer, std::string const& path,
   auto const agree = [&] {
     has_agreed = true;
     if constexpr (detail::has_processes<Trainer>)
-      if (!trainer.everywhere(true))
+      if (!trainer.processes().agree(true))
         throw data_error("another process could not load " + detail::in_quotes(path));
   };
   load_report report;
@@ -349,7 +349,7 @@ load_report load_weights(Trainer& trainer, std::string const& path,
     report = load_weights(parameters, safetensors_reader(path), policy, names, agree);
   } catch (...) {
     if constexpr (detail::has_processes<Trainer>)
-      if (!has_agreed) trainer.everywhere(false);
+      if (!has_agreed) trainer.processes().agree(false);
     throw;
   }
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)

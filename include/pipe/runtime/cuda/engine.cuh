@@ -88,6 +88,7 @@ class cuda_engine {
 
   /// True: all ranks are in this process.
   static constexpr bool is_local(int) { return true; }
+  static constexpr bool writes_files() { return true; }
   /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
   /// rank's arena. Valid until the next run.
   char* memory(int chunk) {

@@ -47,6 +47,11 @@ class host_engine {
   static bool is_local(int chunk) {
     return P::transport::place(P::ranks).has(P::memory().chunks[chunk].rank);
   }
+  /// Whether this process writes files for all: that of rank 0, of the first replica.
+  static bool writes_files() {
+    process_place const place = P::transport::place(P::ranks);
+    return place.has(0) && place.replica == 0;
+  }
 
   /// Between processes: see stream_transport.
   void broadcast(int process, char* data, long bytes)

@@ -21,16 +21,19 @@ struct leaf_share {
   int first = 0, count = 1;     ///< here
   int replicas = 1;
 
-  /// given: the leaves of SumIn, or 1, which means one for each replica
+  /// Those of compiled pipeline P in this process: of SumIn, or one for each replica.
   ///
   /// throws: error if replicas cannot have as many leaves each
-  static leaf_share of(int given, int replica, int replicas, int samples) {
+  template <class P>
+  static leaf_share of() {
+    process_place const place = P::transport::place(P::ranks);
+    int const given = P::sum::leaves, replicas = place.replicas;
     if (given > 1 && given % replicas != 0)
       throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
                           " replicas cannot share: their number must be a power of two, and at "
                           "most that"});
     int const leaves = given > 1 ? given : replicas, each = leaves / replicas;
-    return {leaves, samples, replica * each, each, replicas};
+    return {leaves, P::micro_batches * P::samples, place.replica * each, each, replicas};
   }
   /// throws: error if a mini-batch has several leaves, for accumulation
   void require_one() const {

@@ -52,30 +52,4 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
   return all;
 }
 
-/// The least of a number in all processes of an engine, which all call it.
-template <class Engine>
-long least(Engine& engine, long here) {
-  if constexpr (requires { engine.least(here); }) return engine.least(here);
-  return here;
-}
-/// The values of a viewed parameter, of one of another process received into `room`.
-template <class T, class Engine>
-std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
-                          std::vector<T>& room) {
-  if constexpr (requires { parameters.engine->broadcast(0, nullptr, 0L); }) {
-    room.assign(view.values.begin(), view.values.end());
-    room.resize(std::size_t(view.rows) * std::size_t(view.columns));
-    for (int c = 0; c < parameters.count; ++c)
-      parameters.for_each_in(parameters.chunks[c], [&](parameter_place const& p) {
-        if (p.index == view.index)
-          parameters.engine->broadcast(parameters.engine->process_of(c),
-                                       reinterpret_cast<char*>(room.data()),
-                                       long(room.size() * sizeof(T)));
-      });
-    return room;
-  } else {
-    return view.values;
-  }
-}
-
 }  // namespace pp::detail
