@@ -63,15 +63,15 @@ class mpi {
   /// Must be called by all processes, in the same order for several trainers.
   [[gnu::cold]] mpi(int ranks, int chunks, patience const& limits)
       : world_(mpi_world::get()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
-        limits_(limits), memory_(ranks), channels_(2L * chunks),
-        pairs_(long(place_.ranks) * place_.ranks), lanes_(long(place_.ranks) * lanes),
-        local_(place_.ranks, limits), notices_(world_) {
+        limits_{limits.spin, no_deadline}, deadline_(limits.deadline), memory_(ranks),
+        channels_(2L * chunks), pairs_(long(place_.ranks) * place_.ranks),
+        lanes_(long(place_.ranks) * lanes), local_(place_.ranks, limits_), notices_(world_) {
     for (lane& l : lanes_) l.requests = heap_array<MPI_Request>(2L * (place_.replicas - 1));
     world_.watch().see_ranks(ranks);
     constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
     // On the heap, as MPI may write it after a failure.
     MPI_Comm& all = *new MPI_Comm(MPI_COMM_NULL);
-    world_.run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
+    whole([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
     all_ = all;
     std::lock_guard const lock(world_.calls());
     int *most = nullptr, is_set = 0;
@@ -238,11 +238,14 @@ class mpi {
     if (is_done != 0) l.count = 0;
     return is_done != 0;
   }
-  /// Polls `is_so` until it is. Returns earlier if the run or another process has failed.
+  /// Polls `is_so` until it is. Returns earlier if the run or another process has failed, or at the
+  /// deadline, 0: there is none; time in which the process was stopped does not count.
   template <class Condition>
-  waited until(Condition const& is_so, failure_flag const& failed) {
-    auto const begin = std::chrono::steady_clock::now();
-    constexpr auto before_sleep = std::chrono::milliseconds(1);
+  waited until(Condition const& is_so, failure_flag const& failed,
+               std::chrono::milliseconds deadline = {}) {
+    constexpr std::chrono::milliseconds before_sleep(1), longest_look(20);
+    auto before = std::chrono::steady_clock::now();
+    std::chrono::nanoseconds waiting{};
     for (long polls = 1;; ++polls) {
       if (is_so()) return waited::done;
       if (polls % 16 == 0) {
@@ -251,7 +254,10 @@ class mpi {
       }
       if (failed.load(std::memory_order_acquire) || world_.has_failed()) return waited::failed;
       if (polls % 16 != 0) continue;
-      auto const waiting = std::chrono::steady_clock::now() - begin;
+      auto const now = std::chrono::steady_clock::now();
+      waiting += now - before < longest_look ? now - before : longest_look;
+      before = now;
+      if (deadline.count() > 0 && waiting > deadline) return waited::too_long;
       if (waiting > before_sleep)
         sleep_for(50'000);
       else if (waiting > limits_.spin)
@@ -379,7 +385,7 @@ class mpi {
   waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
   /// An operation of all processes between runs: start(request) begins it.
   ///
-  /// throws: rank_error if another process has failed
+  /// throws: rank_error if another process has failed, or does not come before the deadline
   template <class Start>
   void whole(Start const& start) {
     failure_flag const never{false};
@@ -388,7 +394,13 @@ class mpi {
       std::lock_guard const lock(world_.calls());
       start(&request);
     }
-    if (complete(request, never) != waited::done) throw rank_error(announced());
+    waited const w = complete(request, never, deadline_);
+    if (w == waited::too_long)
+      announce(sentence({"timed out after ", deadline_.count() / 1000,
+                         " s waiting for another process, ",
+                         std::string_view(world_.watch().activity())})
+                   .begin());
+    if (w != waited::done) throw rank_error(announced());
   }
   /// needs: MPI's lock
   static bool is_complete(MPI_Request& request) {
@@ -396,14 +408,15 @@ class mpi {
     MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
     return is_done != 0;
   }
-  /// Polls until a request is complete. Returns earlier if the run or another process has failed.
-  waited complete(MPI_Request& request, failure_flag const& failed) {
+  /// Polls until a request is complete: see until().
+  waited complete(MPI_Request& request, failure_flag const& failed,
+                  std::chrono::milliseconds deadline = {}) {
     return until(
         [&] {
           std::lock_guard const lock(world_.calls());
           return !world_.has_failed() && is_complete(request);
         },
-        failed);
+        failed, deadline);
   }
 
   mpi_world& world_;
@@ -411,6 +424,7 @@ class mpi {
   process_place place_;
   int ranks_, chunks_;
   patience limits_;
+  std::chrono::milliseconds deadline_;  // of calls between runs
   long runs_ = 0;
   heap_array<char*> memory_;      // by rank; null for one of another process
   heap_array<channel> channels_;  // by stream

@@ -33,11 +33,11 @@ class mpi_notices {
     tag_ = tag;
     if (sends_.size() > 0) expect();
   }
-  /// Looks for notices. `runs`: as many as this process has begun.
+  /// Looks for notices, from begin() on. `runs`: as many as this process has begun.
   ///
   /// needs: MPI's lock
   void hear(long runs) {
-    for (int is_here = 0; heard_ < sends_.size();) {
+    for (int is_here = 0; on_ != MPI_COMM_NULL && heard_ < sends_.size();) {
       MPI_Test(&receive_, &is_here, MPI_STATUS_IGNORE);
       if (is_here == 0) break;
       ++heard_;

@@ -104,6 +104,11 @@ class mpi_watch {
       if (is_said) sends_on_ = own_ = own;
     }
   }
+  /// By process, who they are.
+  [[gnu::cold]] void meet(heap_array<process_identity> all) {
+    std::lock_guard const lock(calls_);
+    all_ = std::move(all);
+  }
   /// All processes have come to their end. Waits until the watched one says so, too; the thread has
   /// ended then.
   ///
@@ -163,6 +168,13 @@ class mpi_watch {
     if (first == last) return sentence({"process ", process, " (rank ", first, ")"}).begin();
     return sentence({"process ", process, " (ranks ", first, " to ", last, ")"}).begin();
   }
+  /// What the main thread is doing.
+  [[gnu::cold]] std::string activity() const {
+    std::lock_guard const lock(words_);
+    std::string text = activity_.words;
+    if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
+    return text;
+  }
   /// A trainer has `ranks` ranks, for name_of().
   void see_ranks(int ranks) {
     int before = 0;
@@ -192,8 +204,7 @@ class mpi_watch {
     char text[1000]{};
   };
   static constexpr int tag = 32767;  // the largest that every MPI has
-  static constexpr int look_ms = 20;
-  static constexpr std::chrono::milliseconds period{1000}, grace{2000};
+  static constexpr std::chrono::milliseconds look{20}, period{1000}, grace{2000}, settling{500};
 
   int next() const { return (process_ + 1) % processes_; }
   int previous() const { return (process_ + processes_ - 1) % processes_; }
@@ -208,7 +219,7 @@ class mpi_watch {
     sigset_t all;  // the program's handlers are called on its own threads
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration silent{}, since_beat{};
+    clock::duration silent{}, since_beat{}, since_death{};
     for (auto before = clock::now();;) {
       bool const died = sees_death();
       {
@@ -232,7 +243,7 @@ class mpi_watch {
       if (is_leaving_ || has_parted_) continue;
       if (left_with_ != 0)
         lose({"it has ended with exit status ", left_with_});
-      else if (died)
+      else if (died && (since_death += look) > (is_only_death() ? look : settling))
         lose({"killed"});
       else if (patience > 0 && silent > std::chrono::milliseconds(patience))
         lose({"it has not answered for ", patience / 1000, " s"});
@@ -241,19 +252,41 @@ class mpi_watch {
   /// Tells that the next process is lost, and what this one was doing then. All processes are ended
   /// after the time of grace.
   [[gnu::cold]] void lose(std::initializer_list<piece> why) {
-    std::string text = name_of(next()) + " was lost: " + sentence(why).begin();
-    {
-      std::lock_guard const lock(words_);
-      text += ", while " + name_of(process_) + " was " + activity_.words;
-      if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
-    }
-    tell(message::lost, text);
+    tell(message::lost, name_of(next()) + " was lost: " + sentence(why).begin() + ", while " +
+                            name_of(process_) + " was " + activity());
   }
   /// Until the next look, or the death of the watched process. Returns whether it has died.
   bool sees_death() {
     if (has_parted_ && handle_ >= 0) close(std::exchange(handle_, -1));
     pollfd of{handle_, POLLIN, 0};  // one that is negative is ignored
-    return poll(&of, 1, look_ms) > 0 || is_dead_;
+    if (poll(&of, 1, int(look.count())) > 0) {
+      is_dead_ = true;
+      close(std::exchange(handle_, -1));
+    }
+    return is_dead_;
+  }
+  /// Whether all other processes of this machine live. Otherwise mpirun is ending them after an
+  /// earlier death, which is not for this process to report.
+  [[gnu::cold]] bool is_only_death() {
+    for (int p = 0; p < int(all_.size()); ++p) {
+      if (p == process_ || p == next() || !is_here(all_[p])) continue;
+      pollfd of{handle_of(all_[p]), POLLIN, 0};
+      bool const is_dead = of.fd < 0 || poll(&of, 1, 0) > 0;
+      if (of.fd >= 0) close(of.fd);
+      if (is_dead) return false;
+    }
+    return all_.size() > 0;
+  }
+  bool is_here(process_identity const& p) const {
+    return p.machine == beat_.of.machine && p.numbers == beat_.of.numbers;
+  }
+  /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
+  static int handle_of([[maybe_unused]] process_identity const& p) {
+#if defined(SYS_pidfd_open)
+    return int(syscall(SYS_pidfd_open, p.number, 0));
+#else
+    return errno = ENOSYS, -1;
+#endif
   }
 
   // ---- messages; needs: MPI's lock ----
@@ -285,13 +318,10 @@ class mpi_watch {
   /// The next process has lived. On this machine its death is seen at once, if the system tells it.
   void see(process_identity const& of) {
     is_missed_ = true;
-    if (is_seen_) return;
+    if (is_seen_ || !is_here(of)) return;
     is_seen_ = true;
-#if defined(SYS_pidfd_open)
-    if (of.machine != beat_.of.machine || of.numbers != beat_.of.numbers) return;
-    handle_ = int(syscall(SYS_pidfd_open, of.number, 0));
+    handle_ = handle_of(of);
     is_dead_ = handle_ < 0 && errno == ESRCH;
-#endif
   }
   bool is_sent() {
     int is_sent = 0;
@@ -361,6 +391,7 @@ class mpi_watch {
   MPI_Request receive_ = MPI_REQUEST_NULL, sent_ = MPI_REQUEST_NULL;
   heap_array<MPI_Request> failures_;
   message in_, beat_, failure_;
+  heap_array<process_identity> all_;
 
   std::atomic<bool> has_failed_{false}, is_ending_{false};
   mutable std::mutex words_;  // guards what follows

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include <mpi.h>
 #include <sched.h>
@@ -102,10 +103,19 @@ class mpi_world {
     int key = MPI_KEYVAL_INVALID;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &mpi_world::finalizes, &key, nullptr);
     MPI_Comm_set_attr(MPI_COMM_SELF, key, this);
+    // A message to a dead process may be an error: the watch says more of it than MPI.
+    MPI_Errhandler of_program = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &of_program);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     watch_.begin(process_, processes_, ends_);
     mpi_watch::doing const starts(watch_, {"starting"});
     run([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &own_, r); });
     watch_.move(own_);
+    {
+      std::lock_guard const lock(calls_);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_program);
+      MPI_Errhandler_free(&of_program);
+    }
     find_neighbours();
   }
 
@@ -119,11 +129,11 @@ class mpi_world {
   /// Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
     struct place {
-      std::uint64_t machine;
+      process_identity of;
       cpu_set_t cores;
     };
     // Static, as MPI may write there after a failure.
-    static place mine{process_identity::own().machine, {}};
+    static place mine{process_identity::own(), {}};
     static heap_array<place> all;
     all = heap_array<place>(processes_);
     CPU_ZERO(&mine.cores);
@@ -132,9 +142,13 @@ class mpi_world {
       MPI_Iallgather(&mine, sizeof(mine), MPI_BYTE, all.begin(), sizeof(mine), MPI_BYTE, own_, r);
     });
     neighbours_ = 0;
-    for (int p = 0; p < processes_; ++p)
-      if (all[p].machine == mine.machine && CPU_EQUAL(&all[p].cores, &mine.cores))
+    heap_array<process_identity> identities(processes_);
+    for (int p = 0; p < processes_; ++p) {
+      identities[p] = all[p].of;
+      if (all[p].of.machine == mine.of.machine && CPU_EQUAL(&all[p].cores, &mine.cores))
         neighbours_++, neighbour_ += p < process_;
+    }
+    watch_.meet(std::move(identities));
   }
 
   /// The end of the program, by exit() or a return from main.

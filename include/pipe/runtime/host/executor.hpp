@@ -45,7 +45,8 @@ class executor {
                          executor_settings const& settings)
       : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
         settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
-        transport_(d.ranks, d.chunks, {settings_.waiting.spin, no_deadline}),
+        transport_(d.ranks, d.chunks,
+                   {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     try {
       for (int r = place_.first_rank; r < place_.first_rank + place_.ranks; ++r) start(r);
