@@ -42,9 +42,7 @@ concept has_named_parameters = requires(Trainer& trainer) {
 
 /// A trainer whose ranks may be in several processes.
 template <class Trainer>
-concept has_processes = requires(Trainer& trainer) {
-  bool(trainer.processes().agree(true));
-};
+concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().agree(true)); };
 
 /// Views of a trainer's parameters in the order of parameters(), with their names and shapes in
 /// files.

@@ -38,6 +38,12 @@ struct batch_of_rank {
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
   }
 
+  /// Sets the regions of inputs and labels.
+  void set(detail::region_bases& bases, int mb) const {
+    for (int i = 0; i < d.inputs; ++i) bases.set(detail::input_region(i), at(i, mb));
+    bases.set(detail::region::label, at(d.inputs, mb));
+  }
+
   /// Copies the partly filled micro-batch, if any, to the arena and pads it with zeros.
   [[gnu::cold]] void stage_partial() const {
     int const mb = run.samples / d.samples, real = run.samples % d.samples;

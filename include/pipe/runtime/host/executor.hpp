@@ -87,10 +87,7 @@ class executor {
     // A rank stuck in a kernel is still waited for.
     if (!finish_or_stall(finished_, place_.ranks, ranks_, settings_.waiting.deadline)) time_out();
     rethrow_failure();
-    if constexpr (streams)
-      if (j.what == job::kind::infer)
-        transport_.broadcast(transport_.process_of(last_rank()), static_cast<char*>(j.output),
-                             j.samples * (d_.output_bytes / d_.samples));
+    if constexpr (streams) share_output(d_, j, transport_);
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return collect_result();
@@ -128,13 +125,12 @@ class executor {
   }
   /// Lets other processes know what the ranks here do.
   auto during_run() {
+    auto const tell = [](void const* self) {
+      executor const& e = *static_cast<executor const*>(self);
+      return activities(e.ranks_, e.place_.first_rank, e.place_.ranks);
+    };
     if constexpr (streams)
-      return transport_.during({"in a run",
-                                [](void const* self) {
-                                  executor const& e = *static_cast<executor const*>(self);
-                                  return activities(e.ranks_, e.place_.first_rank, e.place_.ranks);
-                                },
-                                this});
+      return transport_.during({"in a run", tell, this});
     else
       return 0;
   }
@@ -170,10 +166,7 @@ class executor {
     finished_.wait(place_.ranks, {{}, no_deadline});
   }
   /// Rethrows the first failure of a run whose ranks are all done.
-  void rethrow_failure() {
-    finished_.reset();
-    failure_.rethrow();
-  }
+  void rethrow_failure() { finished_.reset(), failure_.rethrow(); }
 
   [[gnu::cold]] step_result collect_result() {
     step_result o;
@@ -286,7 +279,8 @@ class executor {
         case step_op::add_leaves:
           me.doing.change(activity::kind::adds, 0, now());
           require(r, me.leaves.finish(job_, me.threads, failure_.flag()));
-          if (r == last_rank()) add_up_losses(r, me);
+          if (r == last_rank())
+            require(r, parameters_.add_up_losses(job_, me.leaves, failure_.flag()));
           break;
         case step_op::barrier: pass_barrier(r, me, ++barriers); break;
         case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
@@ -312,12 +306,6 @@ class executor {
       }
       return facts;
     });
-  }
-  /// The first of the losses becomes that of the mini-batch.
-  void add_up_losses(int r, worker& me) {
-    double* const losses = parameters_.losses();
-    *losses = parameters_.sum_of_losses(job_);
-    require(r, me.leaves.add_up_losses(job_, *losses, losses + d_.micro_batches, failure_.flag()));
   }
   /// Runs `use`; an exception from it marks the parameters as half updated.
   template <class Use>
@@ -396,9 +384,7 @@ class executor {
     region_bases b =
         arena_bases(d_, c, mb, memory(c), [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    host::batch_of_rank const batch = batch_of(d_.chunk[c].rank);
-    for (int i = 0; i < d_.inputs; ++i) b.set(input_region(i), batch.at(i, mb));
-    b.set(region::label, batch.at(d_.inputs, mb));
+    batch_of(d_.chunk[c].rank).set(b, mb);
     return b;
   }
 
@@ -425,11 +411,8 @@ class executor {
         watch(l, a, me.threads,
               {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from});
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer) {
-      double sum = 0;
-      for (double const* l = a.loss; l < a.loss + d_.loss_rows; ++l) sum += *l;
-      parameters_.losses()[mb] = sum;
-    }
+    if (p == program::forward && is_last && job_.what != job::kind::infer)
+      parameters_.set_loss(mb, a.loss);
   }
   [[gnu::cold]] void watch(launch const& l, host::arguments<T> const& a, team& threads,
                            launch_seen seen) {

@@ -12,6 +12,7 @@
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/leaf_work.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -44,18 +45,21 @@ class parameter_work {
     });
   }
 
-  /// Of the last chunk's rank: sums of the loss's terms by micro-batch, the first of which becomes
-  /// that of the mini-batch, then partial ones over its leaves.
-  double* losses() const {
-    rank_description const& last = d_.rank[d_.chunk[d_.chunks - 1].rank];
-    return reinterpret_cast<double*>(memory_[&last - d_.rank] + last.losses);
+  /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the last chunk's
+  /// rank.
+  void set_loss(int micro_batch, double const* terms) {
+    double sum = 0;
+    for (int row = 0; row < d_.loss_rows; ++row) sum += terms[row];
+    losses()[micro_batch] = sum;
   }
-  /// Adds up the losses of the micro-batches of a run, in their order.
-  /// law: every partition gives the same bits
-  double sum_of_losses(job const& j) const {
+  /// Makes the first of the losses that of the mini-batch, on the last chunk's rank.
+  ///
+  /// law: the sum is in micro-batch order, so every partition gives the same bits
+  waited add_up_losses(job const& j, leaf_work<T, Transport>& leaves, failure_flag const& failed) {
     double sum = 0;
     for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += losses()[mb];
-    return sum;
+    losses()[0] = sum;
+    return leaves.add_up_losses(j, losses()[0], losses() + d_.micro_batches, failed);
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -211,6 +215,12 @@ class parameter_work {
   /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
 
+  /// Of the last chunk's rank: sums of the loss's terms by micro-batch, the first of which becomes
+  /// that of the mini-batch, then partial ones over its leaves.
+  double* losses() const {
+    rank_description const& last = d_.rank[d_.chunk[d_.chunks - 1].rank];
+    return reinterpret_cast<double*>(memory_[&last - d_.rank] + last.losses);
+  }
   /// The list of a rank's gradient blocks, in its arena.
   gradient_block* blocks_of_rank(int r) const {
     return reinterpret_cast<gradient_block*>(memory_[r] + d_.rank[r].blocks);

@@ -25,6 +25,14 @@ template <stream_transport Transport>
   for_each_stream(d, [&](int number, boundary_stream const& s) { transport.open(number, s); });
 }
 
+/// Gives the output of an inference to all processes.
+template <stream_transport Transport>
+void share_output(pipeline_description const& d, job const& j, Transport& transport) {
+  if (j.what == job::kind::infer)
+    transport.broadcast(transport.process_of(d.chunk[d.chunks - 1].rank),
+                        static_cast<char*>(j.output), j.samples * (d.output_bytes / d.samples));
+}
+
 /// One rank's link to the others, in one run.
 ///
 /// A transport that shares memory passes tokens: actions wait for milestones of other chunks. One

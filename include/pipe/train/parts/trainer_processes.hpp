@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the processes of a trainer tell each other between runs. All of them make the same calls.
+// Exchanges between the processes of a trainer between runs. All of them make the same calls.
 #pragma once
 
 #include <cstddef>
