@@ -31,6 +31,7 @@ TEST_CASE("replicas give the bits of one process") {
   processes::trains_alike<Trained<>, Trained<Mpi>>();
   processes::trains_alike<Trained<>, Trained<Mpi, HostThreads<2>>>();
   processes::trains_alike<OfWide<>, OfWide<Mpi>>();
+  processes::trains_alike<OfWide<>, OfWide<Mpi, Stages<2>, ZeroBubbleH1, RecomputeAll>>();
 }
 TEST_CASE("replicas of several ranks give the bits of one process") {
   processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, GPipe, RecomputeAll>>();

@@ -108,8 +108,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
     if (j.what != job::kind::train) publish(milestone::release);
     return;
   }
-  // A pipeline has either B and W as programs, or both as one: see programs_of().
-  bool const split = set.programs[int(program::backward)].launches == nullptr;
+  bool const split = set.splits();
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);
     relay(set.passed_gradients, set.passed_gradient_count);

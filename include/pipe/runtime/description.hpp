@@ -44,6 +44,11 @@ struct program_set {
   address output;                            ///< last chunk: the model's output before the loss
   copied const* passed_gradients = nullptr;  ///< gradients that pass through the stage unchanged
   int passed_gradient_count = 0;
+  /// Whether B and W are programs of their own, else one; the program that completes gradients.
+  constexpr bool splits() const { return programs[int(program::backward)].launches == nullptr; }
+  constexpr program_view const& weight_program() const {
+    return programs[int(splits() ? program::backward_weight : program::backward)];
+  }
 };
 
 /// Location of a parameter or a buffer in its chunk's memory.

@@ -42,12 +42,14 @@ constexpr void join_leaves(int leaves, Join const& join) {
     for (int to = 0; to + apart < leaves; to += 2 * apart) join(to, to + apart);
 }
 
+/// Bytes of gradients that are joined, and exchanged between replicas, at once.
+inline constexpr long most_leaf_bucket = 8L << 20;
 /// Bytes for what replicas send to a rank whose largest chunk has `summed` bytes to add up: two
 /// buckets, so that one travels while the other is added.
 constexpr long room_for_replicas(long summed) {
-  constexpr long least = 64L << 10, most = 8L << 20;
+  constexpr long least = 64L << 10;  // for small models with many replicas
   long const bucket = align_up(summed < least ? least : summed);
-  return 2 * (bucket < most ? bucket : most);
+  return 2 * (bucket < most_leaf_bucket ? bucket : most_leaf_bucket);
 }
 /// Bytes of a rank's arena: a replica keeps fewer partial sums than a process that runs all leaves.
 ///

@@ -397,7 +397,8 @@ class executor {
     program_view const& view = set.programs[int(p)];
     auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
     if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
-    bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
+    int const c = int(&chunk - d_.chunk);
+    bool const is_last = c == d_.chunks - 1;
     // The loss is the last launch; inference leaves it out.
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
     for (int i = 0; i < count; ++i) {
@@ -408,8 +409,8 @@ class executor {
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        watch(l, a, me.threads,
-              {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from});
+        watch(l, a, me.threads, {r, c, job_.first_micro_batch + mb, p, i, 0, &l, from});
+      me.leaves.after_launch(job_, me.threads, c, set, view, i);
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer)
       parameters_.set_loss(mb, a.loss);

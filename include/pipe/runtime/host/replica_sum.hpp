@@ -20,47 +20,53 @@ namespace pp::detail {
 
 /// A rank's sums with the same rank of all other replicas. T: element type of gradients.
 ///
-/// needs: assemble() before anything else; all replicas give the same ranges in the same order
+/// needs: assemble() before anything else; all replicas give as large buckets in the same order
 /// law:   nothing is allocated after assemble()
 template <class T, replica_transport Transport>
 class replica_sum {
  public:
-  /// room: room_for_replicas() bytes. ranges: the most that are given in a step
+  /// room: room_for_replicas() bytes. buckets: the most that are given in a step
   [[gnu::cold]] void assemble(Transport& transport, process_place const& place, int rank,
-                              char* room, long room_bytes, int ranges) {
+                              char* room, long room_bytes, int buckets) {
     transport_ = &transport;
     rank_ = rank;
     me_ = place.replica;
     replicas_ = place.replicas;
     room_ = reinterpret_cast<T*>(room);
     half_ = room_bytes / 2 / long(sizeof(T));
-    slice_ = half_ / replicas_ / line * line;
-    if (slice_ == 0)
-      throw_error<error>({replicas_, " replicas are more than a bucket of gradients has lines"});
-    ranges_ = heap_array<range>(ranges);
+    if (replicas_ > half_)
+      throw_error<error>(
+          {replicas_, " replicas are more than the ", half_, " that are planned for"});
+    buckets_ = heap_array<bucket>(buckets);
   }
 
   /// Begins a step.
-  void begin() { given_ = at_ = 0, offset_ = 0, begun_ = added_ = done_ = 0; }
-  /// Gives the next range, which is complete here.
-  void give(T* data, long elements) { ranges_[given_++] = {data, elements}; }
+  void begin() { given_ = begun_ = added_ = done_ = 0; }
+  /// Gives the next bucket, of at most half the room, which is complete here.
+  void give(T* data, long elements) {
+    // Slices begin at lines, unless so many lines have no room.
+    long slice = (elements + replicas_ - 1) / replicas_;
+    long const lines = (slice + line - 1) / line * line;
+    if (lines * (replicas_ - 1) <= half_) slice = lines;
+    buckets_[given_++] = {data, elements, slice};
+  }
   /// Goes on as far as possible without waiting. Returns whether all that was given is done.
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
       moves = false;
       if (done_ < added_ && transport_->has_met(rank_, lane_of(done_, sums))) ++done_, moves = true;
       if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, leaves))) {
-        bucket const& b = bucket_of(added_);
+        bucket const& b = buckets_[added_];
         add_slices(b, half_of(added_), all, add);
         exchange_sums(b, lane_of(added_, sums));
         ++added_, moves = true;
       }
-      if (begun_ - done_ < 2 && take(bucket_of(begun_))) {
-        exchange_leaves(bucket_of(begun_), half_of(begun_), lane_of(begun_, leaves));
+      if (begun_ < given_ && begun_ - done_ < 2) {
+        exchange_leaves(buckets_[begun_], half_of(begun_), lane_of(begun_, leaves));
         ++begun_, moves = true;
       }
     }
-    return done_ == begun_ && at_ == given_;
+    return done_ == given_;
   }
   /// Waits until all that was given is done.
   waited finish(team& all, void (*add)(std::ptrdiff_t, T*, T const*), failure_flag const& failed) {
@@ -91,11 +97,7 @@ class replica_sum {
   enum phase : int { leaves, sums };
   static_assert(Transport::lanes >= 4, "two buckets at a time, each with two phases");
 
-  struct range {
-    T* data = nullptr;
-    long elements = 0;
-  };
-  /// A part of a range; slice s has elements [s * slice, (s + 1) * slice) of it.
+  /// Gradients that are exchanged at once; slice s has elements [s * slice, (s + 1) * slice).
   struct bucket {
     T* data = nullptr;
     long elements = 0, slice = 0;
@@ -104,7 +106,6 @@ class replica_sum {
     long bytes_of(int s) const { return size_of(s) * long(sizeof(T)); }
   };
 
-  bucket& bucket_of(long number) { return buckets_[number % 2]; }
   T* half_of(long number) const { return room_ + number % 2 * half_; }
   static int lane_of(long number, phase p) { return int(number % 2) * 2 + p; }
   /// use(replica) for all but this one, the next one first, so that not all send to the same.
@@ -113,18 +114,6 @@ class replica_sum {
     for (int i = 1; i < replicas_; ++i) use((me_ + i) % replicas_);
   }
 
-  /// Takes the next bucket of what was given.
-  bool take(bucket& b) {
-    if (at_ == given_) return false;
-    range const& r = ranges_[at_];
-    long const left = r.elements - offset_, most = slice_ * replicas_;
-    b.data = r.data + offset_;
-    b.elements = left < most ? left : most;
-    b.slice = ((b.elements + replicas_ - 1) / replicas_ + line - 1) / line * line;
-    offset_ += b.elements;
-    if (offset_ == r.elements) ++at_, offset_ = 0;
-    return true;
-  }
   void exchange_leaves(bucket const& b, T* room, int lane) {
     for_others([&](int replica) {
       if (b.size_of(me_) > 0)
@@ -181,12 +170,9 @@ class replica_sum {
   Transport* transport_ = nullptr;
   int rank_ = 0, me_ = 0, replicas_ = 1;
   T* room_ = nullptr;
-  long half_ = 0, slice_ = 0;  // elements: of half the room; the most of a slice
-  heap_array<range> ranges_;
-  int given_ = 0, at_ = 0;
-  long offset_ = 0;                        // of the next bucket, in range at_
-  bucket buckets_[2];                      // by number modulo 2
-  long begun_ = 0, added_ = 0, done_ = 0;  // buckets
+  long half_ = 0;  // elements of half the room
+  heap_array<bucket> buckets_;
+  long given_ = 0, begun_ = 0, added_ = 0, done_ = 0;  // buckets of this step
 };
 
 }  // namespace pp::detail
