@@ -31,6 +31,12 @@ struct Mpi {
   /// The number of this process, and how many there are: 0 of 1 without mpirun.
   static int process() { return detail::mpi_world::get().process(); }
   static int processes() { return detail::mpi_world::get().processes(); }
+
+  /// The time without a sign of life after which another process is lost, for all trainers: 5 s;
+  /// 0: without limit, for a debugger that stops one of them.
+  static void patience(std::chrono::milliseconds time) {
+    detail::mpi_world::get().watch().patience_ms = long(time.count());
+  }
 };
 
 }  // namespace pp

@@ -86,8 +86,8 @@ void run_through_all_phases() {
 
 /// The last process does something in the third micro-batch of its second step.
 template <class Something>
-void in_the_last(Something something) {
-  Many many({.seed = 3});
+void in_the_last(Something something, std::chrono::milliseconds deadline = {}) {
+  Many many({.seed = 3, .runtime = {.waiting = {.deadline = deadline}}});
   laws::sample_batch<Many> const data(1);
   bool const is_last = Mpi::process() == Mpi::processes() - 1;
   many.step(data.view());
@@ -109,6 +109,15 @@ void in_the_last(Something something) {
 
 void run(char const* what) {
   if (is(what, "throws")) in_the_last([] { throw std::runtime_error("broken"); });
+  if (is(what, "hangs")) in_the_last([] { sleep(60); }, std::chrono::seconds(1));
+  if (is(what, "is_elsewhere")) {
+    try {
+      if (Mpi::process() == 3) sleep(60);
+      Many many({.runtime = {.waiting = {.deadline = std::chrono::seconds(1)}}});
+    } catch (rank_error const& e) {
+      say(e.what());
+    }
+  }
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);

@@ -109,15 +109,17 @@ TEST_CASE("averages are those of one stage, and stand in for the parameters") {
 TEST_CASE("weights are copied between trainers, wherever their ranks are") {
   Averaged<> one({.seed = 3}), back({.seed = 4});
   Averaged<Mpi, Stages<8>> many({.seed = 5});
-  Averaged<Mpi, Stages<8>, ByCount> other({.seed = 6});
   laws::sample_batch<One> const data(1);
   for (int step = 0; step < 2; ++step) one.step(data.view<Averaged<>>());
   copy_weights(one, many);
   copy_weights(many, back);
   CHECK(processes::same_values(one, many));
   CHECK(processes::same_values(one, back));
-  copy_weights(many, other);
-  CHECK(processes::same_values(one, other));
+  if (Mpi::processes() <= 4) {
+    Averaged<Mpi, Stages<4>> other({.seed = 6});
+    copy_weights(many, other);
+    CHECK(processes::same_values(one, other));
+  }
   one.swap_averages();
   many.swap_averages();
   back.swap_averages();

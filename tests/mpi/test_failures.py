@@ -101,6 +101,15 @@ class Failures(unittest.TestCase):
                   *(rf"^process {p}: process 3 \(ranks 6 to 7\): broken$" for p in range(3)),
                   r"^process 0: this trainer is broken, as a run over several processes has failed: process 3 \(ranks 6 to 7\): broken$")
 
+    def test_a_rank_that_hangs_fails_all(self):
+        hung = r"process 3 \(ranks 6 to 7\): timed out after 1 s waiting for rank 7 \(F of chunk 7, micro-batch 2, in layer \d+\)"
+        self.ends("hangs", *(rf"^process {p}: {hung}" for p in range(3)),
+                  r"^rank 6: BW of chunk 7, micro-batch 2, being received from rank 7, for \d+ s$")
+
+    def test_a_process_that_does_not_come_fails_the_others(self):
+        self.ends("is_elsewhere", r"^process 0: process [012] \(ranks . to .\): timed out after 1 s waiting for another process, "
+                                  r"constructing a trainer$")
+
     def test_a_process_that_ends_early_fails_the_others(self):
         self.ends("ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))
 

@@ -35,7 +35,7 @@ struct not_finite : error {
 };
 
 /// A run in which no rank made progress within the deadline. The text says what each rank was
-/// doing.
+/// doing. Over several processes also a failure in another one, or its loss.
 struct rank_error : error {
   using error::error;
 };

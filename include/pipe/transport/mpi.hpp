@@ -306,7 +306,8 @@ class mpi {
     }
     return w != waited::done ? w : local_.arrive_and_wait(2 * number, failed);
   }
-  /// Between processes a barrier cannot be cancelled: a process that gives up has left the others.
+  /// Between processes a barrier cannot be cancelled: a process that gives up has left the others,
+  /// which have perhaps passed it.
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
   /// Tells the other processes of a failure here; the text of one, wherever it was.

@@ -73,6 +73,7 @@ class mpi_notices {
   }
 
  private:
+  /// `runs`: that the process has made in all.
   struct notice {
     int process = 0;
     long runs = LONG_MAX;

@@ -34,7 +34,8 @@
 
 namespace pp::detail {
 
-/// The operating system that a process runs on, and its number there.
+/// The operating system that a process runs on, and its number there. Processes of one machine, and
+/// of one space of numbers, can ask the system for each other's deaths.
 struct process_identity {
   std::uint64_t machine = 0;  ///< equal on one machine since its last start
   std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
@@ -68,6 +69,10 @@ struct process_activity {
 
 /// The watch of one process. Alone it does nothing.
 ///
+/// States: it begins on MPI_COMM_WORLD, moves to a communicator of its own, and ends with part(),
+/// or with a failure, whose text then stays. A word from the next process says that it runs, not
+/// that its ranks make progress, for which a run has its deadline.
+///
 /// law: of all processes one reports a loss, and none that follows from it
 /// law: after a failure is known no call to MPI is made here but MPI_Abort: what was to be received
 ///      may be gone
@@ -75,7 +80,8 @@ class mpi_watch {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// The time without a word from a process after which it is lost.
+  /// The time without a word from the next process after which it is lost; 0: without limit. Only
+  /// time in which this process runs counts.
   std::atomic<long> patience_ms{5000};
 
   /// calls: the lock under which MPI is called.
@@ -204,8 +210,11 @@ class mpi_watch {
     char text[1000]{};
   };
   static constexpr int tag = 32767;  // the largest that every MPI has
+  // look: between two looks at what has come. period: between two words. grace: from a failure to
+  // MPI_Abort. settling: mpirun ends all others within this time, if it does.
   static constexpr std::chrono::milliseconds look{20}, period{1000}, grace{2000}, settling{500};
 
+  // The ring.
   int next() const { return (process_ + 1) % processes_; }
   int previous() const { return (process_ + processes_ - 1) % processes_; }
   process_activity change(process_activity to) {
@@ -215,6 +224,8 @@ class mpi_watch {
 
   // ---- the thread ----
 
+  /// Until all have parted, or a failure is known. MPI's lock is held only for calls that do not
+  /// wait, and never while it sleeps.
   [[gnu::cold]] void run() {
     sigset_t all;  // the program's handlers are called on its own threads
     sigfillset(&all);
@@ -277,6 +288,7 @@ class mpi_watch {
     }
     return all_.size() > 0;
   }
+  /// Whether the system can tell of this process's death.
   bool is_here(process_identity const& p) const {
     return p.machine == beat_.of.machine && p.numbers == beat_.of.numbers;
   }
@@ -323,12 +335,14 @@ class mpi_watch {
     handle_ = handle_of(of);
     is_dead_ = handle_ < 0 && errno == ESRCH;
   }
+  /// Whether MPI needs the last word no more.
   bool is_sent() {
     int is_sent = 0;
     MPI_Test(&sent_, &is_sent, MPI_STATUS_IGNORE);
     return is_sent != 0;
   }
-  /// Sends a word to the previous process, unless the last one is still being sent.
+  /// Sends a word to the previous process, unless the last one is still being sent: to a process
+  /// that is stopped. Returns whether it did.
   bool say(message::kind what) {
     if (!is_sent()) return false;
     beat_.what = what;
@@ -366,7 +380,8 @@ class mpi_watch {
     }
     know(what == message::lost, failure_.text);
   }
-  /// The first text stays. This process then ends by MPI_Abort.
+  /// The first text stays, and ends every wait of this process that looks for has_failed(). The
+  /// process then ends by MPI_Abort: of its own accord, or, after a loss, by the watch.
   [[gnu::cold]] void know(bool is_loss, char const* text) {
     {
       std::lock_guard const lock(words_);

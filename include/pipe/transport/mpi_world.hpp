@@ -69,11 +69,13 @@ class mpi_world {
 
  private:
   mpi_world() : watch_(calls_) {}
+  /// Never destroyed: its thread, and the end of MPI, may need it after static objects are gone.
   [[gnu::cold]] static mpi_world& made() {
     mpi_world& world = *new mpi_world;  // end() is called by exit()
     world.begin();
     return world;
   }
+  /// In all processes. After MPI_Init the watch comes first, then what needs the other processes.
   [[gnu::cold]] void begin() {
     int const launched = launched_processes();
     int is_there = 0, level = 0;
@@ -151,7 +153,8 @@ class mpi_world {
     watch_.meet(std::move(identities));
   }
 
-  /// The end of the program, by exit() or a return from main.
+  /// The end of the program, by exit() or a return from main. A program that has initialised MPI
+  /// itself finalizes it itself.
   [[gnu::cold]] void end(int status) {
     int is_over = 0;
     MPI_Finalized(&is_over);

@@ -89,26 +89,26 @@ class activity {
   std::atomic<long> since_{0}, changes_{0};
 };
 
-/// Report of a run that makes no progress: one line for each rank, after a line that names the
-/// first rank stuck in a kernel, if any. Ranks: workers with an activity `doing`. `at`: now, in
-/// nanoseconds from the start of the run.
+/// Report of a run that makes no progress: one line for each of `count` ranks from `first` on,
+/// after a line that names the first rank stuck in a kernel, if any. Ranks: workers with an
+/// activity `doing`. `at`: now, in nanoseconds from the start of the run.
 template <class Ranks>
-[[gnu::cold]] std::string stall_report(Ranks const& ranks, std::chrono::milliseconds deadline,
-                                       long at) {
+[[gnu::cold]] std::string stall_report(Ranks const& ranks, int first, int count,
+                                       std::chrono::milliseconds deadline, long at) {
   long const ms = deadline.count();
   bool const whole = ms % 1000 == 0;
   std::string text =
       sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms", " waiting for "})
           .begin();
-  int const count = int(ranks.size());
-  int stuck = 0;
-  while (stuck < count && !ranks[stuck].doing.is_running()) ++stuck;
-  if (stuck < count)
+  int const end = first + count;
+  int stuck = first;
+  while (stuck < end && !ranks[stuck].doing.is_running()) ++stuck;
+  if (stuck < end)
     text +=
         sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"}).begin();
   else
     text += "any rank to make progress";
-  for (int r = 0; r < count; ++r)
+  for (int r = first; r < end; ++r)
     text += sentence({"\nrank ", r, ": ", std::string_view(ranks[r].doing.text()), ", for ",
                       ranks[r].doing.seconds(at), " s"})
                 .begin();
@@ -127,7 +127,8 @@ template <class Ranks>
 }
 
 /// Waits until `count` ranks have finished. Returns earlier, false, if none makes progress for the
-/// deadline; 0: there is none.
+/// deadline; 0: there is none. If all only wait for others, these have more time, to say by
+/// themselves what keeps them.
 template <class Ranks>
 bool finish_or_stall(progress& finished, int count, Ranks const& ranks,
                      std::chrono::milliseconds deadline) {
@@ -139,10 +140,11 @@ bool finish_or_stall(progress& finished, int count, Ranks const& ranks,
   long still = 0;
   for (long seen = -1; finished.wait(count, {{}, look}) == waited::too_long;) {
     long changes = 0;
-    for (auto const& r : ranks) changes += r.doing.changes();
+    bool runs = false;
+    for (auto const& r : ranks) changes += r.doing.changes(), runs |= r.doing.is_running();
     still = changes == seen ? still + 1 : 0;
     seen = changes;
-    if (still == (deadline + look - shortest) / look) return false;
+    if (still >= (deadline + look - shortest) / look + (runs ? 0 : 2)) return false;
   }
   return true;
 }

@@ -155,7 +155,8 @@ class executor {
   [[gnu::cold]] void time_out() {
     std::exception_ptr why;
     try {
-      std::string const text = stall_report(ranks_, settings_.waiting.deadline, now());
+      std::string const text =
+          stall_report(ranks_, place_.first_rank, place_.ranks, settings_.waiting.deadline, now());
       why = std::make_exception_ptr(rank_error(text));
       if (settings_.on_timeout != nullptr) settings_.on_timeout(text);
     } catch (...) {

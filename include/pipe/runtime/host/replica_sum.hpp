@@ -44,7 +44,7 @@ class replica_sum {
   void begin() { given_ = begun_ = added_ = done_ = 0; }
   /// Gives the next bucket, of at most half the room, which is complete here.
   void give(T* data, long elements) {
-    // Slices begin at lines, unless so many lines have no room.
+    // Slices begin at lines, unless the room is too small for that.
     long slice = (elements + replicas_ - 1) / replicas_;
     long const lines = (slice + line - 1) / line * line;
     if (lines * (replicas_ - 1) <= half_) slice = lines;

@@ -110,7 +110,9 @@ struct finding {
 };
 
 /// Throws not_finite for the first finding of all processes, if there is one. All call it, and
-/// throw the same text.
+/// throw the same text: that of the process with the least order, and of these the least chunk.
+///
+/// law: if nothing is thrown in one process, then in none
 template <class Engine>
 [[gnu::cold]] void reject_first(finding&& f, Engine& engine) {
   long const first = least(engine, f.order);
