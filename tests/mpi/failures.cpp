@@ -141,7 +141,12 @@ void run(char const* what) {
   }
   if (is(what, "too_many_processes")) {
     try {
-      Small<Shared, Mpi, Stages<2>> few;
+      Small<Shared, Mpi, Stages<3>> few;
+    } catch (error const& e) {
+      say(e.what());
+    }
+    try {
+      Small<Shared, Mpi, SumIn<2>> few;
     } catch (error const& e) {
       say(e.what());
     }

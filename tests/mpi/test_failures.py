@@ -117,10 +117,12 @@ class Failures(unittest.TestCase):
         self.ends("other_plan", r"^process 0: process 1 has another plan than process 0: start the same program in all processes$",
                   r"^process 1: process 0 has another plan than process 1: start the same program in all processes$")
 
-    def test_more_processes_than_ranks_are_refused(self):
+    def test_processes_that_are_neither_ranks_nor_replicas_are_refused(self):
         self.ends("too_many_processes",
-                  *(rf"^process {p}: MPI has started 4 processes for a pipeline of 2 ranks: start at most one for each rank$"
-                    for p in range(PROCESSES)), fails=False)
+                  *(rf"^process {p}: MPI has started 4 processes for a pipeline of 3 ranks: start at most one for each rank, "
+                    r"or for replicas a multiple$" for p in range(PROCESSES)),
+                  *(rf"^process {p}: SumIn<2> has 2 leaves, which 4 replicas cannot share: .*$" for p in range(PROCESSES)),
+                  fails=False)
 
     def test_trainers_end_in_peace(self):
         self.ends("nothing", *(rf"^process {p}: ends$" for p in range(PROCESSES)), fails=False)
