@@ -44,7 +44,7 @@ void strike() {
   std::fflush(stdout);
   if (is(way, "killed")) kill(getpid(), SIGKILL);
   if (is(way, "terminated")) kill(getpid(), SIGTERM);
-  if (is(way, "stopped")) kill(getpid(), SIGSTOP);
+  if (is(way, "stopped") || is(way, "stopped_with_patience")) kill(getpid(), SIGSTOP);
   if (is(way, "exits")) std::exit(5);
 }
 /// Strikes in this phase: in the given call of MPI, or at once.
@@ -61,6 +61,7 @@ void pass(char const* function) {
 void run_through_all_phases() {
   laws::sample_batch<Many> const data(1);
   try {
+    if (is(way, "stopped_with_patience")) Mpi::patience(std::chrono::seconds(2));
     arrive("constructing", "MPI_Iallgather");
     Many many({.seed = 3});
     many.step(data.view());

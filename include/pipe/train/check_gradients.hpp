@@ -47,12 +47,15 @@ constexpr bool drops_at_random() {
 }
 
 /// Compares a trainer's gradients on a mini-batch with central differences of its loss, for at most
-/// `most` elements of each parameter. Parameters are restored. The trainer computes in double.
+/// `most` elements of each parameter. Parameters are restored. The trainer computes in double, and
+/// has all of its ranks in this process.
 template <class Trainer>
 gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch const& b,
                                   double step = 1e-5, std::size_t most = 60) {
   static_assert(sizeof(typename Trainer::element) == 8,
                 "gradients are compared in double: use FP64");
+  static_assert(!stream_transport<typename Trainer::compiled::transport>,
+                "gradients are compared in one process");
   if (most < 1)
     throw error("compare_gradients: expected at least 1 element of each parameter, got 0");
   trainer.gradients(b);
