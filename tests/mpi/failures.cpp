@@ -22,6 +22,7 @@
 using namespace pp;
 using transports::Shared, transports::Small;
 using Many = Small<Shared, Mpi, Stages<8>>;
+using Replicas = Small<Shared, Mpi>;
 
 namespace {
 
@@ -81,6 +82,18 @@ void run_through_all_phases() {
     return say(e.what());
   }
   arrive("ending", "MPI_Ibarrier");
+}
+
+void run_replicas() {
+  laws::sample_batch<Replicas> const data(1);
+  try {
+    Replicas replicas({.seed = 3});
+    replicas.step(data.view());
+    arrive("exchanging", "MPI_Isend");
+    replicas.step(data.view());
+  } catch (error const& e) {
+    say(e.what());
+  }
 }
 
 // ---- other failures ----
@@ -174,6 +187,11 @@ int MPI_Start(MPI_Request* r) {
   pass("MPI_Start");
   return PMPI_Start(r);
 }
+int MPI_Isend(void const* data, int n, MPI_Datatype of, int to, int tag, MPI_Comm on,
+              MPI_Request* r) {
+  pass("MPI_Isend");
+  return PMPI_Isend(data, n, of, to, tag, on, r);
+}
 int MPI_Ibarrier(MPI_Comm on, MPI_Request* r) {
   pass("MPI_Ibarrier");
   return PMPI_Ibarrier(on, r);
@@ -190,7 +208,7 @@ int main(int count, char** arguments) {
   if (count == 2) run(arguments[1]);
   if (count == 4) {
     phase = arguments[1], way = arguments[2], file = arguments[3];
-    return run_through_all_phases(), 0;
+    return is(phase, "exchanging") ? run_replicas() : run_through_all_phases(), 0;
   }
   say("ends");
 }

@@ -25,11 +25,14 @@ PHASES = {
     "sending": r"in a run: rank 2: .*; rank 3: .*",
     "computing": r"in a run: rank 2: .*; rank 3: .*",
     "meeting": r"in a run: rank 2: .*; rank 3: .*",
+    "exchanging": r"in a run: rank 0: adding up gradients with the other replicas",
     "saving": r"passing values between processes",
     "outside": r"outside of the trainers' calls",
     "destroying": r"ending a trainer",
     "ending": r"ending the program",
 }
+# What processes 2 and 1 are besides, where they have not two of eight ranks each.
+RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", r" \(rank 0 of replica 1\)")}
 WAYS = {
     "killed": "killed",
     "terminated": "killed",
@@ -74,7 +77,7 @@ def problems_of(phase, way):
     # Programs say what they catch, after their number; the watch says what it has found. MPICH's mpirun ends the others as soon as a signal has
     # ended one, mostly before the watch says so, and names the signal.
     found = re.findall(r"^process \d+ (?:\(.*?\) )?was lost: .*$", output, re.MULTILINE)
-    ranks = ("", "") if phase == "starting" else (r" \(ranks 4 to 5\)", r" \(ranks 2 to 3\)")
+    ranks = RANKS.get(phase, (r" \(ranks 4 to 5\)", r" \(ranks 2 to 3\)"))
     expected = rf"process 2{ranks[0]} was lost: {WAYS[way]}, while process 1{ranks[1]} was {PHASES[phase]}"
     signal = {"killed": "Killed", "terminated": "Terminated"}.get(way, "none")
     said_by_mpich = re.search(rf"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {signal} ", output, re.MULTILINE)

@@ -44,20 +44,19 @@ class mpi {
   static constexpr bool copies = true;
   static constexpr int lanes = 4;
 
-  /// Process p of n has ranks p R / n to (p + 1) R / n of R. If there are several times as many
-  /// processes as ranks, R consecutive ones are a replica.
+  /// See process_place::of.
   ///
-  /// throws: error for another number of processes above R
+  /// throws: error if there are more processes than ranks, and no multiple of them
   static process_place place(int ranks) {
     mpi_world const& world = mpi_world::get();
-    int const all = world.processes(), replicas = all > ranks ? all / ranks : 1;
+    int const all = world.processes();
     if (all > ranks && all % ranks != 0)
       throw_error<error>({"MPI has started ", all, " processes for a pipeline of ", ranks,
                           " ranks: start at most one for each rank, or for replicas a multiple"});
-    long const n = all / replicas, p = world.process() % n;
-    int const first = int(p * ranks / n), end = int((p + 1) * ranks / n);
-    return {first,   end - first, world.neighbours(), world.neighbour(), int(world.process() / n),
-            replicas};
+    process_place place = process_place::of(world.process(), all, ranks);
+    place.neighbours = world.neighbours();
+    place.neighbour = world.neighbour();
+    return place;
   }
 
   /// Must be called by all processes, in the same order for several trainers.

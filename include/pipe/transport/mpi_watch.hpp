@@ -31,6 +31,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
@@ -166,13 +167,18 @@ class mpi_watch {
     _exit(status);
   }
 
-  /// "process 2 (ranks 4 to 5)"; without ranks before a trainer is there, and if trainers differ.
+  /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before a trainer is
+  /// there, and if trainers differ.
   [[gnu::cold]] std::string name_of(int process) const {
-    long const n = processes_, ranks = ranks_.load();
-    long const first = process * ranks / n, last = (process + 1L) * ranks / n - 1;
+    int const ranks = ranks_.load();
     if (ranks < 1) return sentence({"process ", process}).begin();
-    if (first == last) return sentence({"process ", process, " (rank ", first, ")"}).begin();
-    return sentence({"process ", process, " (ranks ", first, " to ", last, ")"}).begin();
+    process_place const place = process_place::of(process, processes_, ranks);
+    int const first = place.first_rank, last = first + place.ranks - 1;
+    std::string name =
+        first == last ? sentence({"process ", process, " (rank ", first}).begin()
+                      : sentence({"process ", process, " (ranks ", first, " to ", last}).begin();
+    if (place.replicas > 1) name += sentence({" of replica ", place.replica}).begin();
+    return name + ")";
   }
   /// What the main thread is doing.
   [[gnu::cold]] std::string activity() const {

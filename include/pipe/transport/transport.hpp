@@ -47,6 +47,20 @@ struct process_place {
   int neighbours = 1, neighbour = 0;
   int replica = 0, replicas = 1;
   constexpr bool has(int rank) const { return rank >= first_rank && rank < first_rank + ranks; }
+
+  /// Process p of n: of R ranks those from p R / n on, up to (p + 1) R / n. If there are several
+  /// times as many processes as ranks, R consecutive ones are a replica.
+  ///
+  /// needs: at most as many processes as ranks, or a multiple
+  static constexpr process_place of(int process, int processes, int ranks) {
+    process_place place;
+    if (processes > ranks) place.replicas = processes / ranks;
+    long const n = processes / place.replicas, p = process % n;
+    place.replica = int(process / n);
+    place.first_rank = int(p * ranks / n);
+    place.ranks = int((p + 1) * ranks / n) - place.first_rank;
+    return place;
+  }
 };
 
 /// Requirements on every transport: transfers and barriers. Every wait ends with `failed` soon
