@@ -4,7 +4,9 @@
 
     test_failures.py LAUNCHER PROGRAM
 """
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -128,6 +130,13 @@ class Failures(unittest.TestCase):
                     r"or for replicas a multiple$" for p in range(PROCESSES)),
                   *(rf"^process {p}: SumIn<2> has 2 leaves, which 4 replicas cannot share: .*$" for p in range(PROCESSES)),
                   fails=False)
+
+    def test_a_launcher_that_starts_no_mpi_is_refused(self):
+        for variables in ({"RANK": "1", "WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}):
+            size = next(name for name, value in variables.items() if value == "2")
+            run = subprocess.run([PROGRAM, "nothing"], env={**os.environ, **variables}, text=True, capture_output=True)
+            self.assertNotEqual(0, run.returncode)
+            self.assertIn(f"this is one of 2 processes by {size}, and MPI sees no other: start them by mpirun", run.stderr)
 
     def test_trainers_end_in_peace(self):
         self.ends("nothing", *(rf"^process {p}: ends$" for p in range(PROCESSES)), fails=False)
