@@ -23,6 +23,6 @@ int main() {
   }
   step_result last;
   for (int step = 0; step < 500; ++step) last = trainer.step({x, y});
-  if (Mpi::process() == 0) std::printf("loss %.6f on %d processes\n", last.loss, Mpi::processes());
+  if (Mpi::process() == 0) std::printf("processes %d, loss %.6f\n", Mpi::processes(), last.loss);
 }
 // [/mpi]
