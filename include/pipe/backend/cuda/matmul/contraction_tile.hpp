@@ -344,7 +344,8 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each, all = Plan.rows * pieces,
-                  together = 4;
+                  of_thread = (all + threads - 1) / threads,
+                  together = of_thread < 4 ? of_thread : 4;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int i = 0; i < down; ++i) {

@@ -49,13 +49,6 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
   constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
   PIPE_UNROLL
   for (int first = 0; first < Across; first += some) {
-    auto const each_product = [&](auto left, auto right) {
-      PIPE_UNROLL
-      for (int j = 0; j < some; ++j)
-        multiply_add<operand_format::tf32>(block, [&](state& mine) {
-          return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)};
-        });
-    };
     block.part([&](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
@@ -63,12 +56,16 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
         for (int c = 0; c < 4; ++c) of(mine).step[j][c] = 0;
       }
     });
-    each_product([&](state& mine) { return of(mine).left_rest; },
-                 [&](state& mine) { return of(mine).right; });
-    each_product([&](state& mine) { return of(mine).left[row]; },
-                 [&](state& mine) { return of(mine).right_rest; });
-    each_product([&](state& mine) { return of(mine).left[row]; },
-                 [&](state& mine) { return of(mine).right; });
+    PIPE_UNROLL
+    for (int product = 0; product < 3; ++product) {
+      PIPE_UNROLL
+      for (int j = 0; j < some; ++j)
+        multiply_add<operand_format::tf32>(block, [&](state& mine) {
+          auto& o = of(mine);
+          return tile_operands{o.step[j], product == 0 ? o.left_rest : o.left[row],
+                               (product == 1 ? o.right_rest : o.right) + 2 * (first + j)};
+        });
+    }
     block.part([&](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
