@@ -79,6 +79,7 @@ static_assert(is_number_alike(of_operation::aux, CUBLASLT_MATMUL_DESC_EPILOGUE_A
 static_assert(is_number_alike(of_operation::aux_leading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD));
 static_assert(is_number_alike(lt::epilogue::none, CUBLASLT_EPILOGUE_DEFAULT));
 static_assert(is_number_alike(lt::epilogue::bias, CUBLASLT_EPILOGUE_BIAS));
+static_assert(is_number_alike(lt::epilogue::relu_bias, CUBLASLT_EPILOGUE_RELU_BIAS));
 static_assert(is_number_alike(lt::epilogue::gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX));
 static_assert(is_number_alike(lt::epilogue::gelu_aux_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS));
 static_assert(is_number_alike(lt::epilogue::gelu_gradient, CUBLASLT_EPILOGUE_DGELU));
@@ -100,10 +101,6 @@ static_assert(offsetof(lt::choice, algorithm) == offsetof(their_choice, algo));
 static_assert(offsetof(lt::choice, workspace_bytes) == offsetof(their_choice, workspaceSize));
 static_assert(offsetof(lt::choice, state) == offsetof(their_choice, state));
 static_assert(offsetof(lt::choice, waves) == offsetof(their_choice, wavesCount));
-
-}  // namespace
-
-namespace {
 
 struct layout {
   cudaDataType_t type;

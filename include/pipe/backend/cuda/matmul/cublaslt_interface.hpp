@@ -38,6 +38,7 @@ enum class operation_field {
 enum class epilogue {
   none = 1,
   bias = 4,
+  relu_bias = 2 | bias,
   gelu_aux = 32 | 128,
   gelu_aux_bias = gelu_aux | bias,
   gelu_gradient = 64 | 128,
