@@ -49,7 +49,7 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
   constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
   PIPE_UNROLL
   for (int first = 0; first < Across; first += some) {
-    block.part([&](int, state& mine) {
+    block.part([=](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
@@ -60,13 +60,13 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
     for (int product = 0; product < 3; ++product) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j)
-        multiply_add<operand_format::tf32>(block, [&](state& mine) {
+        multiply_add<operand_format::tf32>(block, [=](state& mine) {
           auto& o = of(mine);
           return tile_operands{o.step[j], product == 0 ? o.left_rest : o.left[row],
                                (product == 1 ? o.right_rest : o.right) + 2 * (first + j)};
         });
     }
-    block.part([&](int, state& mine) {
+    block.part([=](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
@@ -81,7 +81,7 @@ template <product_format F, int Across, class Block, class Operands>
 PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
   using state = typename Block::state;
   if constexpr (operands_in<F> == operand_format::tf32)
-    block.part([&](int, state& mine) {
+    block.part([=](int, state& mine) {
       round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
     });
 }
@@ -96,13 +96,13 @@ PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums s
   using state = typename Block::state;
   if constexpr (operands_in<F> == operand_format::tf32)
     block.part(
-        [&](int, state& mine) { round_operand<F, 4>(of(mine).left[row], of(mine).left_rest); });
+        [=](int, state& mine) { round_operand<F, 4>(of(mine).left[row], of(mine).left_rest); });
   if constexpr (F == product_format::fp32) {
     multiply_exactly<Across>(block, row, of, sums);
   } else {
     PIPE_UNROLL
     for (int j = 0; j < Across; ++j)
-      multiply_add<operands_in<F>>(block, [&](state& mine) {
+      multiply_add<operands_in<F>>(block, [=](state& mine) {
         return tile_operands{sums(mine, j), of(mine).left[row], of(mine).right + 2 * j};
       });
   }
