@@ -20,52 +20,50 @@ inline bool has_cublaslt() {
   return has;
 }
 
-#if __has_include(<cublasLt.h>)
+namespace lt = pp::cuda::lt;
 
 template <class T>
-constexpr cudaDataType_t data_type = sizeof(T) == 4                ? CUDA_R_32F
-                                     : std::is_same_v<T, pp::bf16> ? CUDA_R_16BF
-                                                                   : CUDA_R_16F;
+constexpr lt::number data_type = sizeof(T) == 4                ? lt::number::fp32
+                                 : std::is_same_v<T, pp::bf16> ? lt::number::bf16
+                                                               : lt::number::fp16;
 
 /// c[M, N] = a[M, K] b[K, N] in rows, each operand possibly stored transposed, by the algorithm
 /// that cuBLASLt thinks best.
 template <class T, class Out = T>
 class cublas_product {
  public:
-  cublas_product(long m, long n, long k, cublasComputeType_t compute, bool a_is_transposed = false,
-                 bool b_is_transposed = false,
-                 cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+  cublas_product(long m, long n, long k, lt::compute_type compute, bool a_is_transposed = false,
+                 bool b_is_transposed = false, lt::epilogue epilogue = lt::epilogue::none,
                  void const* bias = nullptr)
       : workspace_(workspace_bytes) {
-    lt_.check(lt_.create_operation(&what_, compute, CUDA_R_32F), "a product");
+    lt_.check(lt_.create_operation(&what_, compute, lt::number::fp32), "a product");
     // Rows here are columns there: the operands change places.
-    cublasOperation_t const turns[] = {CUBLAS_OP_N, CUBLAS_OP_T};
-    set(CUBLASLT_MATMUL_DESC_TRANSA, turns[b_is_transposed]);
-    set(CUBLASLT_MATMUL_DESC_TRANSB, turns[a_is_transposed]);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    lt::transposition const turns[] = {lt::transposition::none, lt::transposition::transposed};
+    set(lt::operation_field::transposition_a, turns[b_is_transposed]);
+    set(lt::operation_field::transposition_b, turns[a_is_transposed]);
+    set(lt::operation_field::epilogue, epilogue);
+    if (bias != nullptr) set(lt::operation_field::bias, bias);
     layout(b_, data_type<T>, b_is_transposed ? k : n, b_is_transposed ? n : k);
     layout(a_, data_type<T>, a_is_transposed ? m : k, a_is_transposed ? k : m);
     layout(c_, data_type<Out>, n, m);
-    cublasLtMatmulPreference_t wish = nullptr;
+    lt::preference* wish = nullptr;
     lt_.check(lt_.create_preference(&wish), "a preference");
     std::uint64_t const most = workspace_bytes;
-    lt_.check(
-        lt_.set_preference(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most),
-        "a preference");
-    cublasLtMatmulHeuristicResult_t best{};
+    lt_.check(lt_.set_preference(wish, lt::preference_field::workspace_bytes, &most, sizeof most),
+              "a preference");
+    lt::choice best{};
     int found = 0;
     lt_.check(lt_.choose(handle_, what_, b_, a_, c_, c_, wish, 1, &best, &found),
               "choice of an algorithm");
     lt_.destroy_preference(wish);
     if (found == 0)
       pp::detail::throw_error<pp::error>({"cuBLASLt has no algorithm for this product"});
-    algorithm_ = best.algo;
+    algorithm_ = best.algorithm;
   }
   cublas_product(cublas_product const&) = delete;
   cublas_product& operator=(cublas_product const&) = delete;
   ~cublas_product() {
-    for (cublasLtMatrixLayout_t l : {a_, b_, c_}) lt_.destroy_layout(l);
+    for (lt::layout* l : {a_, b_, c_}) lt_.destroy_layout(l);
     lt_.destroy_operation(what_);
   }
 
@@ -80,36 +78,31 @@ class cublas_product {
   static constexpr long workspace_bytes = 32 << 20;
 
   template <class Value>
-  void set(cublasLtMatmulDescAttributes_t which, Value const& value) {
+  void set(lt::operation_field which, Value const& value) {
     lt_.check(lt_.set_operation(what_, which, &value, sizeof value), "a product");
   }
-  void layout(cublasLtMatrixLayout_t& l, cudaDataType_t type, long rows, long columns) {
+  void layout(lt::layout*& l, lt::number type, long rows, long columns) {
     lt_.check(lt_.create_layout(&l, type, std::uint64_t(rows), std::uint64_t(columns), rows),
               "a matrix");
   }
 
   pp::cuda::cublaslt const& lt_ = pp::cuda::cublaslt::library();
   pp::cuda::cublaslt_handle const handle_;
-  cublasLtMatmulDesc_t what_ = nullptr;
-  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
+  lt::operation* what_ = nullptr;
+  lt::layout *a_ = nullptr, *b_ = nullptr, *c_ = nullptr;
+  lt::algorithm algorithm_{};
   device_buffer workspace_;
 };
-
-#endif
 
 /// Microseconds of c[m, n] = a[m, k] b[k, n] by cuBLASLt; 0 where there is none.
 template <class T, class Out = T>
 double microseconds_of_cublaslt(long m, long n, long k, bool in_tf32, bool a_is_transposed,
                                 void const* a, void const* b, void* c) {
-#if __has_include(<cublasLt.h>)
   if (has_cublaslt()) {
     cublas_product<T, Out> const product(
-        m, n, k, in_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, a_is_transposed);
+        m, n, k, in_tf32 ? lt::compute_type::tf32 : lt::compute_type::fp32, a_is_transposed);
     return microseconds([&](cudaStream_t on) { product.run(a, b, c, on); });
   }
-#endif
-  has_cublaslt();  // says why
   return 0;
 }
 

@@ -43,10 +43,9 @@ double ours() {
 /// All products, each enqueued once before the capture; 0 where there is no cuBLASLt.
 template <class T>
 double cublas() {
-#if __has_include(<cublasLt.h>)
   if (!bench::has_cublaslt()) return 0;
   using product = bench::cublas_product<T>;
-  constexpr cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
+  constexpr pp::cuda::lt::compute_type compute = pp::cuda::lt::compute_type::fp32;
   std::vector<cuda::device_buffer> values, weights;
   for (int i = 0; i <= depth; ++i)
     values.push_back(bench::random_numbers<T>(samples * width, std::uint64_t(i)));
@@ -54,8 +53,8 @@ double cublas() {
     weights.push_back(bench::random_numbers<T>(width * width, std::uint64_t(i), 0.2f));
   auto const bias = bench::random_numbers<T>(width, 1);
   cuda::device_buffer gradient(samples * width * long(sizeof(T))), weight(width * width * 4);
-  product const forward(samples, width, width, compute, false, false, CUBLASLT_EPILOGUE_RELU_BIAS,
-                        bias.data());
+  product const forward(samples, width, width, compute, false, false,
+                        pp::cuda::lt::epilogue::relu_bias, bias.data());
   product const back(samples, width, width, compute, false, true);
   bench::cublas_product<T, float> const of_weight(width, width, samples, compute, true);
   return bench::microseconds([&](cudaStream_t on) {
@@ -66,9 +65,6 @@ double cublas() {
       if (i > 0) back.run(values[i + 1].data(), weights[i].data(), gradient.data(), on);
     }
   });
-#else
-  return 0;
-#endif
 }
 
 template <class Precision, class T>

@@ -6,19 +6,101 @@
 // algorithm it chooses, cannot be known here. Operands must lie in allocations, and be aligned as
 // was promised.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <type_traits>
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include <pipe/backend/cuda/matmul/cublaslt_interface.hpp>
+
 #include "ptx/numbers.hpp"
 #include "ptx/runtime.hpp"
 
+// What the library calls by its own declarations is what <cublasLt.h> declares.
 namespace {
+
+namespace lt = pp::cuda::lt;
+
+/// Whether a value of one type is passed as one of the other.
+template <class Ours, class Theirs>
+constexpr bool is_passed_alike =
+    sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
+    std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>;
+template <class Ours, class Theirs>
+constexpr bool is_called_alike = false;
+template <class R, class... A, class S, class... B>
+  requires(sizeof...(A) == sizeof...(B))
+constexpr bool is_called_alike<R (*)(A...), S(B...)> =
+    (is_passed_alike<R, S> && ... && is_passed_alike<A, B>);
+using f = lt::functions;
+static_assert(is_called_alike<decltype(f::create), decltype(cublasLtCreate)>);
+static_assert(is_called_alike<decltype(f::destroy), decltype(cublasLtDestroy)>);
+static_assert(is_called_alike<decltype(f::text_of), decltype(cublasLtGetStatusString)>);
+static_assert(is_called_alike<decltype(f::create_operation), decltype(cublasLtMatmulDescCreate)>);
+static_assert(is_called_alike<decltype(f::destroy_operation), decltype(cublasLtMatmulDescDestroy)>);
+static_assert(
+    is_called_alike<decltype(f::set_operation), decltype(cublasLtMatmulDescSetAttribute)>);
+static_assert(is_called_alike<decltype(f::create_layout), decltype(cublasLtMatrixLayoutCreate)>);
+static_assert(is_called_alike<decltype(f::destroy_layout), decltype(cublasLtMatrixLayoutDestroy)>);
+static_assert(
+    is_called_alike<decltype(f::create_preference), decltype(cublasLtMatmulPreferenceCreate)>);
+static_assert(
+    is_called_alike<decltype(f::destroy_preference), decltype(cublasLtMatmulPreferenceDestroy)>);
+static_assert(
+    is_called_alike<decltype(f::set_preference), decltype(cublasLtMatmulPreferenceSetAttribute)>);
+static_assert(is_called_alike<decltype(f::choose), decltype(cublasLtMatmulAlgoGetHeuristic)>);
+static_assert(is_called_alike<decltype(f::multiply), decltype(cublasLtMatmul)>);
+
+template <class Ours, class Theirs>
+constexpr bool is_number_alike(Ours ours, Theirs theirs) {
+  return int(ours) == int(theirs);
+}
+static_assert(is_number_alike(lt::status::success, CUBLAS_STATUS_SUCCESS));
+static_assert(is_number_alike(lt::status::not_supported, CUBLAS_STATUS_NOT_SUPPORTED));
+static_assert(is_number_alike(lt::number::fp32, CUDA_R_32F));
+static_assert(is_number_alike(lt::number::fp16, CUDA_R_16F));
+static_assert(is_number_alike(lt::number::bf16, CUDA_R_16BF));
+static_assert(is_number_alike(lt::compute_type::fp32, CUBLAS_COMPUTE_32F));
+static_assert(is_number_alike(lt::compute_type::tf32, CUBLAS_COMPUTE_32F_FAST_TF32));
+static_assert(is_number_alike(lt::transposition::none, CUBLAS_OP_N));
+static_assert(is_number_alike(lt::transposition::transposed, CUBLAS_OP_T));
+using of_operation = lt::operation_field;
+static_assert(is_number_alike(of_operation::transposition_a, CUBLASLT_MATMUL_DESC_TRANSA));
+static_assert(is_number_alike(of_operation::transposition_b, CUBLASLT_MATMUL_DESC_TRANSB));
+static_assert(is_number_alike(of_operation::epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE));
+static_assert(is_number_alike(of_operation::bias, CUBLASLT_MATMUL_DESC_BIAS_POINTER));
+static_assert(is_number_alike(of_operation::aux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER));
+static_assert(is_number_alike(of_operation::aux_leading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD));
+static_assert(is_number_alike(lt::epilogue::none, CUBLASLT_EPILOGUE_DEFAULT));
+static_assert(is_number_alike(lt::epilogue::bias, CUBLASLT_EPILOGUE_BIAS));
+static_assert(is_number_alike(lt::epilogue::relu_bias, CUBLASLT_EPILOGUE_RELU_BIAS));
+static_assert(is_number_alike(lt::epilogue::gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX));
+static_assert(is_number_alike(lt::epilogue::gelu_aux_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS));
+static_assert(is_number_alike(lt::epilogue::gelu_gradient, CUBLASLT_EPILOGUE_DGELU));
+static_assert(is_number_alike(lt::epilogue::bias_gradient, CUBLASLT_EPILOGUE_BGRADA));
+using preferred = lt::preference_field;
+static_assert(is_number_alike(preferred::workspace_bytes,
+                              CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
+static_assert(is_number_alike(preferred::reductions, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK));
+static_assert(is_number_alike(preferred::alignment_a, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES));
+static_assert(is_number_alike(preferred::alignment_b, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES));
+static_assert(is_number_alike(preferred::alignment_c, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES));
+static_assert(is_number_alike(preferred::alignment_d, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES));
+static_assert(is_number_alike(lt::reduces_in_compute_type, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+
+using their_choice = cublasLtMatmulHeuristicResult_t;
+static_assert(sizeof(lt::algorithm) == sizeof(cublasLtMatmulAlgo_t));
+static_assert(sizeof(lt::choice) == sizeof(their_choice));
+static_assert(offsetof(lt::choice, algorithm) == offsetof(their_choice, algo));
+static_assert(offsetof(lt::choice, workspace_bytes) == offsetof(their_choice, workspaceSize));
+static_assert(offsetof(lt::choice, state) == offsetof(their_choice, state));
+static_assert(offsetof(lt::choice, waves) == offsetof(their_choice, wavesCount));
 
 struct layout {
   cudaDataType_t type;

@@ -79,7 +79,7 @@ class cuda_executor {
   /// Enqueues every action of the job.
   void enqueue() {
     job const& j = job_;
-    position_.assign(position_.size(), 0);
+    for (int& position : position_) position = 0;
     if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {

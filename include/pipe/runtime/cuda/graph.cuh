@@ -98,8 +98,8 @@ class graph {
         void const* const found = std::bsearch(&n, all.data(), nodes, sizeof n, &compare_nodes);
         return std::size_t(static_cast<cudaGraphNode_t const*>(found) - all.data());
       };
-      std::vector<graph_edge> edges;
-      for (std::size_t i = 0; i < count; ++i) edges.push_back({number(from[i]), number(to[i])});
+      std::vector<graph_edge> edges(count);
+      for (std::size_t i = 0; i < count; ++i) edges[i] = {number(from[i]), number(to[i])};
       for (std::size_t const e : redundant_edges(nodes, edges))
         check(remove(&from[e], &to[e], &data[e]), what);
     }
@@ -160,8 +160,8 @@ class graph_table {
   /// The graph of a shape that has run, empty if it is yet to be captured; else null. Valid until
   /// the next call.
   graph* find(run_shape const& shape) {
-    for (known& k : known_)
-      if (k.shape == shape) return &k.of;
+    for (std::size_t i = 0; i < count_; ++i)
+      if (known_[i].shape == shape) return &known_[i].of;
     return nullptr;
   }
   /// A run of this shape has ended.
@@ -170,13 +170,13 @@ class graph_table {
   ///      most `most`
   [[gnu::cold]] void remember(run_shape const& shape) {
     if (find(shape) != nullptr) return;
-    if (known_.size() == most) {
+    if (count_ == most) {
       std::size_t once = 0;
       while (once < most && !known_[once].of.is_empty()) ++once;
       if (once == most) return;
-      known_.erase(known_.begin() + long(once));
+      for (--count_; once < count_; ++once) known_[once] = std::move(known_[once + 1]);
     }
-    known_.push_back({shape, graph{}});
+    known_[count_++] = {shape, graph{}};
   }
 
  private:
@@ -184,7 +184,8 @@ class graph_table {
     run_shape shape;
     graph of;
   };
-  std::vector<known> known_;
+  known known_[most];
+  std::size_t count_ = 0;
 };
 
 }  // namespace pp::cuda

@@ -23,8 +23,8 @@ namespace pp {
 
 namespace cuda {
 
-/// Launch arguments with a group's operands.
-inline arguments with_slots(arguments a, void* const* slots, int count) {
+/// Launch arguments with a group's operands. One copy for all groups: it would be unrolled in each.
+[[gnu::noinline]] inline arguments with_slots(arguments a, void* const* slots, int count) {
   for (int k = 0; k < count; ++k) a.slot[k] = slots[k];
   return a;
 }
@@ -114,7 +114,7 @@ class cuda_launches {
   /// Prepares the kernel of chain C. Throws pp::error if the device has too little shared memory
   /// for it, which depends on the device and so cannot be a static_assert.
   template <int C>
-  void prepare_chain(cudaDeviceProp const& device) {
+  [[gnu::cold]] void prepare_chain(cudaDeviceProp const& device) {
     using kernels = cuda::chain_kernels<P, C>;
     long const needed = cuda::most_shared_bytes(kernels::kernels());
     if (needed > long(device.sharedMemPerBlockOptin))
@@ -131,14 +131,14 @@ class cuda_launches {
   /// supports the product and, for `timed`, it is faster; otherwise the library's kernels are. A
   /// group that only chains run has none.
   template <int G, bool IsLaunched>
-  void decide() {
+  [[gnu::cold]] void decide() {
     products_ += is_contraction(cuda::group_of<source, G>::value.anchor);
     if constexpr (IsLaunched) prepare_group<G>();
   }
   /// The kernels of group G, and of a library if one takes it. What a library takes depends on its
   /// version and the device, so our own kernels are always there.
   template <int G>
-  void prepare_group() {
+  [[gnu::cold]] void prepare_group() {
     constexpr product_policy policy = cuda::policy_of<source, G, P::products>();
     using kernels = decltype(cuda::kernels_under<source, G, P::products>());
     if constexpr (policy == product_policy::wgmma)

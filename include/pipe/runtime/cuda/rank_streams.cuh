@@ -35,7 +35,9 @@ class rank_streams {
     return streams_[std::size_t(rank * lanes) + std::size_t(in_use_[std::size_t(rank)])];
   }
   /// Each rank's first stream is in use. Needs: no rank has work.
-  void begin() { in_use_.assign(in_use_.size(), lane::forward); }
+  void begin() {
+    for (lane& mine : in_use_) mine = lane::forward;
+  }
   /// Chooses the rank's stream for a program.
   void enter(int rank, detail::program p) { enter(rank, lane_of(p)); }
 

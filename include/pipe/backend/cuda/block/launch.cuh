@@ -119,28 +119,33 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
                 shared_bytes<Body>, starts_early<Body>, stream);
 }
 
+/// Loads a kernel whose blocks have so much shared memory; returns whether its code begins with
+/// follow().
+///
+/// throws: pp::error if the device has no code for it or too little shared memory
+[[gnu::cold]] inline bool prepare_kernel(void const* kernel, long shared_bytes) {
+  cudaFuncAttributes code{};
+  check(cudaFuncGetAttributes(&code, kernel), "code of a kernel");
+  if (shared_bytes > usual_shared_bytes)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               int(shared_bytes)),
+          "shared memory of a kernel");
+  return code.ptxVersion >= 90;
+}
+
 /// Loads a kernel before the first launch, which would otherwise do so in the middle of a run, and
 /// asks for its shared memory if that is more than the default. Kernels of a user-defined layer
 /// prepare themselves.
 ///
-/// throws: pp::error if the device has no code for it or too little shared memory
+/// throws: as prepare_kernel
 template <class Body>
-void prepare_body() {
-  if constexpr (!requires { typename Body::kernels; }) {
-    auto const prepare = [](auto* kernel) {
-      cudaFuncAttributes code{};
-      check(cudaFuncGetAttributes(&code, kernel), "code of a kernel");
-      starts_early<Body> = code.ptxVersion >= 90;
-      if constexpr (shared_bytes < Body >> usual_shared_bytes)
-        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   int(shared_bytes<Body>)),
-              "shared memory of a kernel");
-    };
-    if constexpr (requires { typename Body::arguments; })
-      prepare(run_body_of<Body>);
-    else
-      prepare(run_body<Body>);
-  }
+[[gnu::cold]] void prepare_body() {
+  if constexpr (requires { typename Body::arguments; })
+    starts_early<Body> =
+        prepare_kernel(reinterpret_cast<void const*>(run_body_of<Body>), shared_bytes<Body>);
+  else if constexpr (!requires { typename Body::kernels; })
+    starts_early<Body> =
+        prepare_kernel(reinterpret_cast<void const*>(run_body<Body>), shared_bytes<Body>);
 }
 
 }  // namespace pp::cuda

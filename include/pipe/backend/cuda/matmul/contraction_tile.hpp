@@ -224,15 +224,15 @@ struct contraction_tiles {
     PIPE_UNROLL
     for (int j = 0; j < across; j += 2)
       s.right.template load_right<operands>(
-          block, step * inner, [&](int thread) { return warp_column(thread) + 8 * j; },
-          [&](state& mine) { return mine.operands[step].right + 2 * j; });
+          block, step * inner, [=](int thread) { return warp_column(thread) + 8 * j; },
+          [=](state& mine) { return mine.operands[step].right + 2 * j; });
     load_rows(block, s, step, 0);
   }
   template <class Block>
   PIPE_HD PIPE_INLINE static void load_rows(Block& block, stage const& s, int step, int i) {
     s.left.template load_left<operands>(
-        block, step * inner, [&](int thread) { return warp_row(thread) + 16 * i; },
-        [&](state& mine) { return mine.operands[step].left[i]; });
+        block, step * inner, [=](int thread) { return warp_row(thread) + 16 * i; },
+        [=](state& mine) { return mine.operands[step].left[i]; });
   }
   /// columns += the rows of right in a slab: each thread has a column, and the four sums of it that
   /// four threads have who hold it as an operand.
@@ -254,13 +254,13 @@ struct contraction_tiles {
   /// sums += left right, of a step whose first operands are there.
   template <class Block>
   PIPE_HD PIPE_INLINE static void multiply(Block& block, stage const& s, int step) {
-    auto const of = [&](state& mine) -> auto& { return mine.operands[step]; };
+    auto const of = [=](state& mine) -> auto& { return mine.operands[step]; };
     round_right<format, across>(block, of);
     PIPE_UNROLL
     for (int i = 0; i < down; ++i) {
       if (i + 1 < down) load_rows(block, s, step, i + 1);
       multiply_row<format, across>(block, i, of,
-                                   [&](state& mine, int j) { return mine.sums[i][j]; });
+                                   [=](state& mine, int j) { return mine.sums[i][j]; });
     }
   }
 
@@ -344,7 +344,8 @@ struct contraction_tiles {
   template <class Block>
   PIPE_HD PIPE_INLINE static void take_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each, all = Plan.rows * pieces,
-                  together = 4;
+                  of_thread = (all + threads - 1) / threads,
+                  together = of_thread < 4 ? of_thread : 4;
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int i = 0; i < down; ++i) {

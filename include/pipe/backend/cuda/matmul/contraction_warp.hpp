@@ -49,27 +49,24 @@ PIPE_HD PIPE_INLINE void multiply_exactly(Block& block, int row, Operands of, Su
   constexpr int some = Across % 4 == 0 ? 4 : 2;  // enough to hide the latency of one
   PIPE_UNROLL
   for (int first = 0; first < Across; first += some) {
-    auto const each_product = [&](auto left, auto right) {
-      PIPE_UNROLL
-      for (int j = 0; j < some; ++j)
-        multiply_add<operand_format::tf32>(block, [&](state& mine) {
-          return tile_operands{of(mine).step[j], left(mine), right(mine) + 2 * (first + j)};
-        });
-    };
-    block.part([&](int, state& mine) {
+    block.part([=](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
         for (int c = 0; c < 4; ++c) of(mine).step[j][c] = 0;
       }
     });
-    each_product([&](state& mine) { return of(mine).left_rest; },
-                 [&](state& mine) { return of(mine).right; });
-    each_product([&](state& mine) { return of(mine).left[row]; },
-                 [&](state& mine) { return of(mine).right_rest; });
-    each_product([&](state& mine) { return of(mine).left[row]; },
-                 [&](state& mine) { return of(mine).right; });
-    block.part([&](int, state& mine) {
+    PIPE_UNROLL
+    for (int product = 0; product < 3; ++product) {
+      PIPE_UNROLL
+      for (int j = 0; j < some; ++j)
+        multiply_add<operand_format::tf32>(block, [=](state& mine) {
+          auto& o = of(mine);
+          return tile_operands{o.step[j], product == 0 ? o.left_rest : o.left[row],
+                               (product == 1 ? o.right_rest : o.right) + 2 * (first + j)};
+        });
+    }
+    block.part([=](int, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < some; ++j) {
         PIPE_UNROLL
@@ -84,7 +81,7 @@ template <product_format F, int Across, class Block, class Operands>
 PIPE_HD PIPE_INLINE void round_right(Block& block, Operands of) {
   using state = typename Block::state;
   if constexpr (operands_in<F> == operand_format::tf32)
-    block.part([&](int, state& mine) {
+    block.part([=](int, state& mine) {
       round_operand<F, 2 * Across>(of(mine).right, of(mine).right_rest);
     });
 }
@@ -99,13 +96,13 @@ PIPE_HD PIPE_INLINE void multiply_row(Block& block, int row, Operands of, Sums s
   using state = typename Block::state;
   if constexpr (operands_in<F> == operand_format::tf32)
     block.part(
-        [&](int, state& mine) { round_operand<F, 4>(of(mine).left[row], of(mine).left_rest); });
+        [=](int, state& mine) { round_operand<F, 4>(of(mine).left[row], of(mine).left_rest); });
   if constexpr (F == product_format::fp32) {
     multiply_exactly<Across>(block, row, of, sums);
   } else {
     PIPE_UNROLL
     for (int j = 0; j < Across; ++j)
-      multiply_add<operands_in<F>>(block, [&](state& mine) {
+      multiply_add<operands_in<F>>(block, [=](state& mine) {
         return tile_operands{sums(mine, j), of(mine).left[row], of(mine).right + 2 * j};
       });
   }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Matrix products by cuBLASLt. The library is opened when a program asks for it, so that no program
-// has to link it; where it is not, or where <cublasLt.h> was not when the program was compiled,
-// everything runs by our own kernels.
+// has to link it; where it is not, everything runs by our own kernels.
 //
 // A product's descriptors and its algorithm are made once. The algorithm is the library's first
 // choice for the shape: the same on every run of one version of the library on one kind of GPU, and
@@ -15,18 +14,18 @@
 #include <utility>
 
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
+#include <pipe/backend/cuda/matmul/cublaslt_interface.hpp>
 #include <pipe/backend/cuda/block/check.cuh>
 #include <pipe/base/owner.hpp>
 
-#if defined(__CUDACC__) && __has_include(<cublasLt.h>)
+#ifdef __CUDACC__
 
-#include <cublasLt.h>
 #include <dlfcn.h>
 
 namespace pp::cuda {
 
-/// The functions of the library that are used.
-class cublaslt {
+/// The library, which is opened by name.
+class cublaslt : public lt::functions {
  public:
   /// Opened by the first call.
   static cublaslt const& library() {
@@ -37,25 +36,10 @@ class cublaslt {
   std::string const& missing() const { return missing_; }
 
   /// Throws pp::error, "cuBLASLt, `what`: reason", if a call failed.
-  void check(cublasStatus_t status, char const* what) const {
-    if (status != CUBLAS_STATUS_SUCCESS)
+  void check(lt::status status, char const* what) const {
+    if (status != lt::status::success)
       detail::throw_error<error>({"cuBLASLt, ", what, ": ", text_of(status)});
   }
-
-  decltype(cublasLtCreate)* create = nullptr;
-  decltype(cublasLtDestroy)* destroy = nullptr;
-  decltype(cublasLtGetStatusString)* text_of = nullptr;
-  decltype(cublasLtMatmulDescCreate)* create_operation = nullptr;
-  decltype(cublasLtMatmulDescDestroy)* destroy_operation = nullptr;
-  decltype(cublasLtMatmulDescSetAttribute)* set_operation = nullptr;
-  decltype(cublasLtMatrixLayoutCreate)* create_layout = nullptr;
-  decltype(cublasLtMatrixLayoutDestroy)* destroy_layout = nullptr;
-  decltype(cublasLtMatmulPreferenceCreate)* create_preference = nullptr;
-  decltype(cublasLtMatmulPreferenceDestroy)* destroy_preference = nullptr;
-  decltype(cublasLtMatmulPreferenceSetAttribute)* set_preference = nullptr;
-  decltype(cublasLtMatmulAlgoGetHeuristic)* choose = nullptr;
-  decltype(cublasLtMatmulAlgoCheck)* check_algorithm = nullptr;
-  decltype(cublasLtMatmul)* multiply = nullptr;
 
  private:
   /// It stays open until the program ends.
@@ -84,7 +68,6 @@ class cublaslt {
     find(destroy_preference, "cublasLtMatmulPreferenceDestroy");
     find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(choose, "cublasLtMatmulAlgoGetHeuristic");
-    find(check_algorithm, "cublasLtMatmulAlgoCheck");
     find(multiply, "cublasLtMatmul");
   }
   std::string missing_;
@@ -96,16 +79,16 @@ class cublaslt_handle {
   /// Null where there is no library.
   [[gnu::cold]] cublaslt_handle() {
     if (!missing().empty()) return;
-    cublasLtHandle_t made = nullptr;
-    cublaslt const& lt = cublaslt::library();
-    lt.check(lt.create(&made), "a handle");
-    handle_ = handle(made, lt.destroy);
+    lt::context* made = nullptr;
+    cublaslt const& library = cublaslt::library();
+    library.check(library.create(&made), "a handle");
+    handle_ = handle(made, library.destroy);
   }
   static std::string const& missing() { return cublaslt::library().missing(); }
-  operator cublasLtHandle_t() const { return handle_.get(); }
+  operator lt::context*() const { return handle_.get(); }
 
  private:
-  using handle = detail::owner<cublasLtContext, decltype(cublasLtDestroy)*>;
+  using handle = detail::owner<lt::context, decltype(lt::functions::destroy)>;
   handle handle_;
 };
 
@@ -123,13 +106,12 @@ class cublaslt_product {
 
   /// On one host thread at a time: the bias is a part of the descriptor.
   void enqueue(arguments const& a, cudaStream_t stream) const {
-    if (p_.bias >= 0)
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void const*>(a.slot[p_.bias]), "a bias");
-    if (p_.sums >= 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, a.workspace, "a bias's gradient");
+    if (p_.bias >= 0) set(field::bias, static_cast<void const*>(a.slot[p_.bias]), "a bias");
+    if (p_.sums >= 0) set(field::bias, a.workspace, "a bias's gradient");
     bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
     if (p_.activation != blas_activation::none)
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
-          p_.aux >= 0 ? a.slot[p_.aux] : static_cast<void*>(a.workspace), "an activation");
+      set(field::aux, p_.aux >= 0 ? a.slot[p_.aux] : static_cast<void*>(a.workspace),
+          "an activation");
     float const one = 1, beta = adds ? 1.0f : 0.0f;
     void const* const c = a.slot[p_.c >= 0 ? p_.c : p_.d];
     void const* const b = p_.b >= 0 ? a.slot[p_.b] : a.workspace;
@@ -141,64 +123,64 @@ class cublaslt_product {
   }
 
  private:
-  using operation = detail::owner<cublasLtMatmulDescOpaque_t, decltype(cublasLtMatmulDescDestroy)*>;
-  using layout =
-      detail::owner<cublasLtMatrixLayoutOpaque_t, decltype(cublasLtMatrixLayoutDestroy)*>;
+  using field = lt::operation_field;
+  using operation = detail::owner<lt::operation, decltype(lt::functions::destroy_operation)>;
+  using layout = detail::owner<lt::layout, decltype(lt::functions::destroy_layout)>;
+  using preference = detail::owner<lt::preference, decltype(lt::functions::destroy_preference)>;
 
-  [[gnu::cold]] cublaslt_product(cublasLtHandle_t handle, blas_product const& p, long first_byte)
+  [[gnu::cold]] cublaslt_product(lt::context* handle, blas_product const& p, long first_byte)
       : p_(p), first_byte_(first_byte), handle_(handle),
         layout_a_(p.transposes_a ? layout_of(number(), p.k, p.m, p.lda)
                                  : layout_of(number(), p.m, p.k, p.lda)),
         layout_b_(p.transposes_b ? layout_of(number(), p.n, p.k, p.ldb)
                                  : layout_of(number(), p.k, p.n, p.ldb)),
-        layout_d_(layout_of(p.makes_fp32 ? CUDA_R_32F : number(), p.m, p.n, p.ldd)) {
-    cublasLtMatmulDesc_t made = nullptr;
+        layout_d_(layout_of(p.makes_fp32 ? lt::number::fp32 : number(), p.m, p.n, p.ldd)) {
+    lt::operation* made = nullptr;
     lt_.check(lt_.create_operation(&made,
-                                   p.format == product_format::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                                    : CUBLAS_COMPUTE_32F,
-                                   CUDA_R_32F),
+                                   p.format == product_format::tf32 ? lt::compute_type::tf32
+                                                                    : lt::compute_type::fp32,
+                                   lt::number::fp32),
               "the description of a product");
     operation_ = operation(made, lt_.destroy_operation);
-    if (p.transposes_a) set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T, "a transposed operand");
-    if (p.transposes_b) set(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T, "a transposed operand");
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), "an epilogue");
+    constexpr lt::transposition transposed = lt::transposition::transposed;
+    if (p.transposes_a) set(field::transposition_a, transposed, "a transposed operand");
+    if (p.transposes_b) set(field::transposition_b, transposed, "a transposed operand");
+    set(field::epilogue, epilogue_of(p), "an epilogue");
     // Not read before a product runs: here the library looks at its detail::alignment only.
     auto const aligned = reinterpret_cast<void*>(std::size_t(detail::alignment));
-    if (p.bias >= 0 || p.sums >= 0) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned, "a bias");
+    if (p.bias >= 0 || p.sums >= 0) set(field::bias, aligned, "a bias");
     if (p.activation != blas_activation::none) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned, "an activation");
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t(p.ldd), "an activation");
+      set(field::aux, aligned, "an activation");
+      set(field::aux_leading, std::int64_t(p.ldd), "an activation");
     }
   }
 
   /// The library's first choice within the workspace. Splits are added up in fp32, in an order of
   /// their own, whatever D is.
   [[gnu::cold]] bool finds_algorithm() {
-    cublasLtMatmulPreference_t made = nullptr;
+    lt::preference* made = nullptr;
     lt_.check(lt_.create_preference(&made), "preferences");
-    detail::owner<cublasLtMatmulPreferenceOpaque_t,
-                  decltype(cublasLtMatmulPreferenceDestroy)*> const
-        preference(made, lt_.destroy_preference);
-    auto const prefer = [&](cublasLtMatmulPreferenceAttributes_t which, auto value) {
+    preference const owner(made, lt_.destroy_preference);
+    auto const prefer = [&](lt::preference_field which, auto value) {
       lt_.check(lt_.set_preference(made, which, &value, sizeof value), "a preference");
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t(blas_bytes));
-    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-           std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    using of = lt::preference_field;
+    prefer(of::workspace_bytes, std::uint64_t(blas_bytes));
+    prefer(of::reductions, lt::reduces_in_compute_type);
     std::uint32_t const d = row_alignment(p_.ldd, p_.makes_fp32 ? 4 : bytes_of(p_.format));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, row_alignment(p_.lda, bytes_of(p_.format)));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, row_alignment(p_.ldb, bytes_of(p_.format)));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, d);
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
-    cublasLtMatmulHeuristicResult_t found{};
+    prefer(of::alignment_a, row_alignment(p_.lda, bytes_of(p_.format)));
+    prefer(of::alignment_b, row_alignment(p_.ldb, bytes_of(p_.format)));
+    prefer(of::alignment_c, d);
+    prefer(of::alignment_d, d);
+    lt::choice found{};
     int count = 0;
-    cublasStatus_t const status =
+    lt::status const status =
         lt_.choose(handle_, operation_.get(), layout_a_.get(), layout_b_.get(), layout_d_.get(),
                    layout_d_.get(), made, 1, &found, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+    if (status == lt::status::not_supported) return false;
     lt_.check(status, "the choice of an algorithm");
-    if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return false;
-    algorithm_ = found.algo;
+    if (count == 0 || found.state != lt::status::success) return false;
+    algorithm_ = found.algorithm;
     return true;
   }
   /// What our own kernels need of operands, too: a row is whole accesses.
@@ -208,31 +190,31 @@ class cublaslt_product {
     return most;
   }
 
-  cudaDataType_t number() const {
-    return p_.format == product_format::bf16   ? CUDA_R_16BF
-           : p_.format == product_format::fp16 ? CUDA_R_16F
-                                               : CUDA_R_32F;
+  lt::number number() const {
+    return p_.format == product_format::bf16   ? lt::number::bf16
+           : p_.format == product_format::fp16 ? lt::number::fp16
+                                               : lt::number::fp32;
   }
-  static cublasLtEpilogue_t epilogue_of(blas_product const& p) {
+  static lt::epilogue epilogue_of(blas_product const& p) {
     switch (p.activation) {
       case blas_activation::none:
-        if (p.sums >= 0) return CUBLASLT_EPILOGUE_BGRADA;
-        return p.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+        if (p.sums >= 0) return lt::epilogue::bias_gradient;
+        return p.bias >= 0 ? lt::epilogue::bias : lt::epilogue::none;
       case blas_activation::gelu:
-        return p.bias >= 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        return p.bias >= 0 ? lt::epilogue::gelu_aux_bias : lt::epilogue::gelu_aux;
       case blas_activation::gelu_gradient: break;
     }
-    return CUBLASLT_EPILOGUE_DGELU;
+    return lt::epilogue::gelu_gradient;
   }
-  [[gnu::cold]] layout layout_of(cudaDataType_t type, extent rows, extent columns,
+  [[gnu::cold]] layout layout_of(lt::number type, extent rows, extent columns,
                                  extent leading) const {
-    cublasLtMatrixLayout_t made = nullptr;
+    lt::layout* made = nullptr;
     lt_.check(lt_.create_layout(&made, type, std::uint64_t(rows), std::uint64_t(columns), leading),
               "a layout");
     return layout(made, lt_.destroy_layout);
   }
   template <class Value>
-  void set(cublasLtMatmulDescAttributes_t which, Value value, char const* what) const {
+  void set(field which, Value value, char const* what) const {
     lt_.check(lt_.set_operation(operation_.get(), which, &value, sizeof value), what);
   }
   /// After what is already in the workspace, where the library wants it.
@@ -243,10 +225,10 @@ class cublaslt_product {
   blas_product p_;
   long first_byte_;
   cublaslt const& lt_ = cublaslt::library();
-  cublasLtHandle_t handle_;
+  lt::context* handle_;
   operation operation_;
   layout layout_a_, layout_b_, layout_d_;
-  cublasLtMatmulAlgo_t algorithm_{};
+  lt::algorithm algorithm_{};
 };
 
 }  // namespace pp::cuda
@@ -256,7 +238,7 @@ class cublaslt_product {
 namespace pp::cuda {
 
 struct cublaslt_handle {
-  static std::string missing() { return "compiled without cublasLt.h"; }
+  static std::string missing() { return "not compiled by nvcc"; }
 };
 struct cublaslt_product {
   static detail::owner<cublaslt_product> make(cublaslt_handle const&, blas_product const&, long) {

@@ -258,18 +258,25 @@ struct norm_rows {
     }
     // The last block of a group adds its parts, and the last of all groups adds those of groups.
     if constexpr (chunks.count > 1) {
-      extent const group = block.index() / tree.near, begin = group * tree.near,
-                   end = begin + tree.near < tree.parts ? begin + tree.near : extent(tree.parts);
-      if (!is_last_block(block, s.tickets + group, unsigned(end - begin), block.shared().is_last))
-        return;
-      add_parts(block, s, begin, end, [&](int at, float(&v)[each]) {
-        save<each>(part_at(s, tree.parts + group) + at, v);
-      });
-      if (!is_last_block(block, s.tickets + tree.groups, unsigned(tree.groups),
-                         block.shared().is_last))
-        return;
-      add_parts(block, s, tree.parts, tree.parts + tree.groups,
-                [&](int at, float(&v)[each]) { keep(s, at / columns, at % columns, v); });
+      extent const group = block.index() / tree.near;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // one copy of what few blocks run
+#endif
+      for (int round = 0; round < 2; ++round) {
+        extent const begin = round == 0 ? group * tree.near : extent(tree.parts),
+                     most = round == 0 ? extent(tree.near) : extent(tree.groups),
+                     behind = round == 0 ? extent(tree.parts) : tree.parts + tree.groups,
+                     end = begin + most < behind ? begin + most : behind;
+        if (!is_last_block(block, s.tickets + (round == 0 ? group : extent(tree.groups)),
+                           unsigned(end - begin), block.shared().is_last))
+          return;
+        add_parts(block, s, begin, end, [&](int at, float(&v)[each]) {
+          if (round == 0)
+            save<each>(part_at(s, tree.parts + group) + at, v);
+          else
+            keep(s, at / columns, at % columns, v);
+        });
+      }
     }
   }
   /// In shared memory the accesses of neighbours are neighbours: first quads of all pieces come
