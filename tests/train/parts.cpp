@@ -24,6 +24,7 @@
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
+#include <pipe/train/parts/leaves.hpp>
 
 using namespace pp;
 using namespace pp::detail;
@@ -153,13 +154,30 @@ TEST_CASE("A parameter that is not finite is named with its layer and place") {
   memory_of_chunks m;
   m.numbers[1][5] = std::numeric_limits<float>::infinity();
   detail::finding const found = detail::find_in_parameters<Net, float>({3, ""}, m.parameters());
-  CHECK((found.order == 1 && found.chunk == 1));
+  CHECK(found.order == 1);
   CHECK(found.text ==
         "step 3 rejected: a parameter of layer 2 (Linear<2>), 4 x 2: inf at position 5, written or "
         "made by an update of an earlier step: was its learning rate too large?");
   m.numbers[1][5] = 1;
   m.numbers[1][8] = NAN;  // beyond the parameter
   CHECK(detail::find_in_parameters<Net, float>({3, ""}, m.parameters()).text == "");
+}
+
+TEST_CASE("A leaf is the part of a mini-batch that its number says, or nothing") {
+  float x[10 * 3], y[10 * 2];
+  detail::job whole;
+  whole.input[0] = x;
+  whole.label = y;
+  whole.samples = 10;
+  whole.first_sample = 100;
+  detail::leaf_share const four{4, 4, 0, 4, 1};
+  auto const leaf = [&](int i) { return detail::leaf_of<Net, float>(whole, four, i); };
+  constexpr long inputs = 3, labels = 2;
+  CHECK((leaf(0).samples == 4 && leaf(1).samples == 4 && leaf(2).samples == 2));
+  CHECK((leaf(2).input[0] == x + 8 * inputs && leaf(2).label == y + 8 * labels));
+  CHECK((leaf(1).first_sample == 104 && leaf(3).first_sample == 110));
+  CHECK((leaf(3).samples == 0 && leaf(3).input[0] == x + 10 * inputs));
+  CHECK(leaf(0).output == nullptr);
 }
 
 constexpr memory_map<3, 2> three_chunks() {
