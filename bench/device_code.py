@@ -60,7 +60,7 @@ def find_nvdisasm(nvcc):
 def build(nvcc):
     """The program on the executor, its PTX, and what ptxas reports of it."""
     toolkit = Path(nvcc).resolve().parent.parent
-    host = ["g++", "-std=c++20", "-ffp-contract=off", f"-I{ROOT / 'tests'}", f"-I{ROOT / 'tests/ptx'}", f"-I{toolkit / 'include'}"]
+    host = ["g++", "-std=c++20", "-ffp-contract=off", INCLUDE, f"-I{ROOT / 'tests'}", f"-I{ROOT / 'tests/ptx'}", f"-I{toolkit / 'include'}"]
     sources = sorted((ROOT / "tests/ptx").glob("*.cpp"))
     objects = [BUILD / f"{source.stem}.o" for source in sources]
     (BUILD / "library").mkdir(parents=True, exist_ok=True)
