@@ -4,8 +4,6 @@
 // on temporary operands.
 #pragma once
 
-#include <vector>
-
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/base/list.hpp>
@@ -23,9 +21,10 @@ class autotuner {
   autotuner(detail::list<long, detail::group::max_slots> const& bytes, long workspace_bytes) {
     auto const give = [&](long size, int filling = 0x3c) -> void* {
       if (size == 0) return nullptr;
-      memory_.emplace_back(size);
-      check(cudaMemset(memory_.back().data(), filling, std::size_t(size)), "filling of operands");
-      return memory_.back().data();
+      device_buffer& made = memory_[count_++];
+      made = device_buffer(size);
+      check(cudaMemset(made.data(), filling, std::size_t(size)), "filling of operands");
+      return made.data();
     };
     for (int i = 0; i < detail::group::max_slots; ++i) a_.slot[i] = give(bytes[i]);
     a_.workspace = give(workspace_bytes);
@@ -65,7 +64,8 @@ class autotuner {
   }
 
   /// The operands and the workspace, freed with this object.
-  std::vector<device_buffer> memory_;
+  device_buffer memory_[detail::group::max_slots + 3];
+  int count_ = 0;
   arguments a_;
   stream on_;
   event begin_{true}, end_{true};

@@ -20,6 +20,7 @@
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
@@ -41,19 +42,18 @@ class cuda_executor {
   [[gnu::cold]] cuda_executor(pipeline_description const& d, cuda_group const* groups,
                               cuda_order order, long coefficient_bytes, bool wants_timeline)
       : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
-        streams_(d.ranks), position_(std::size_t(d.ranks)), timelines_(std::size_t(d.ranks)) {
+        streams_(d.ranks) {
     cuda::prepare_kernels(kernels{});
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
       allocate(r);
-      bookkeeping_.emplace_back(memory_of(r) + plan.device_bookkeeping,
-                                plan.device_bookkeeping_bytes);
-      tickets_.push_back(kept<unsigned>(r, nullptr, cuda::most_tickets));
+      bookkeeping_[r] = cuda::bump_allocator(memory_of(r) + plan.device_bookkeeping,
+                                             plan.device_bookkeeping_bytes);
+      tickets_[r] = kept<unsigned>(r, nullptr, cuda::most_tickets);
       int const most = plan.most_actions();
-      if (wants_timeline) timelines_[std::size_t(r)].marks.resize(std::size_t(most));
-      timelines_[std::size_t(r)].actions.reserve(std::size_t(most));
+      if (wants_timeline) timelines_[r].marks.resize(std::size_t(most));
+      timelines_[r].actions.reserve(std::size_t(most));
     }
-    for (int i = 0; i < milestones * d.chunks * d.micro_batches; ++i) reached_.emplace_back();
     streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
     cuda::loss_scaling const start{};
     scaling_ = kept(0, &start, 1);
@@ -84,7 +84,7 @@ class cuda_executor {
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {
       rank_description const& plan = d_.rank[r];
-      action const a = (trains ? plan.training : plan.evaluation)[position_[std::size_t(r)]++];
+      action const a = (trains ? plan.training : plan.evaluation)[position_[r]++];
       if (samples_in(d_, j, a.micro_batch) > 0) execute(r, a);
     }
   }
@@ -117,13 +117,13 @@ class cuda_executor {
   /// Memory for the results of searches, `cuda::search_bytes` on the device.
   char* found() const { return found_; }
   cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
-  char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
+  char* memory_of(int rank) const { return arenas_[rank].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
-  long bytes(int rank) const { return arenas_[std::size_t(rank)].bytes(); }
+  long bytes(int rank) const { return arenas_[rank].bytes(); }
   /// Memory for `count` items in the rank's bookkeeping: copies of `items`, or zeros if null.
   template <class T>
   T* kept(int rank, T const* items, long count) {
-    T* const p = bookkeeping_[std::size_t(rank)].template take<T>(count);
+    T* const p = bookkeeping_[rank].template take<T>(count);
     if (items != nullptr && count > 0)
       cuda::check(cudaMemcpy(p, items, sizeof(T) * std::size_t(count), cudaMemcpyHostToDevice),
                   "upload of a list");
@@ -177,9 +177,9 @@ class cuda_executor {
     if (!has_timeline_)
       throw error(
           "executed(): the last run recorded no times; on a GPU, set settings.runtime.timeline");
-    return timelines_[std::size_t(r)].actions.data();
+    return timelines_[r].actions.data();
   }
-  int executed_count(int r) const { return int(timelines_[std::size_t(r)].actions.size()); }
+  int executed_count(int r) const { return int(timelines_[r].actions.size()); }
 
   /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
   /// without a timeline.
@@ -210,12 +210,12 @@ class cuda_executor {
   };
 
   cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
-    return reached_[std::size_t((chunk * milestones + int(m)) * d_.micro_batches + micro_batch)];
+    return reached_[(chunk * milestones + int(m)) * d_.micro_batches + micro_batch];
   }
 
   [[gnu::cold]] void allocate(int rank) {
     try {
-      arenas_.emplace_back(d_.rank[rank].bytes);
+      arenas_[rank] = cuda::device_buffer(d_.rank[rank].bytes);
     } catch (error const& e) {
       throw_error<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
                           " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
@@ -263,7 +263,7 @@ class cuda_executor {
   void execute(int r, action const& a) {
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
     if (!has_timeline_) return run_action(r, a);
-    rank_timeline& mine = timelines_[std::size_t(r)];
+    rank_timeline& mine = timelines_[r];
     std::size_t const at = mine.actions.size();
     if (at == mine.marks.size()) mine.marks.emplace_back();
     cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "record of an event");
@@ -345,7 +345,7 @@ class cuda_executor {
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses();
     a.run = run();
-    a.tickets = tickets_[std::size_t(r)];
+    a.tickets = tickets_[r];
     a.first_sample = mb * d_.samples;
     a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
@@ -412,20 +412,20 @@ class cuda_executor {
   cuda_order order_;
   bool wants_timeline_;
   cuda::rank_streams streams_;
-  std::vector<cuda::device_buffer> arenas_;
+  heap_array<cuda::device_buffer> arenas_{d_.ranks};
   cuda::batch_upload upload_{d_, arenas_, streams_};
-  std::vector<cuda::bump_allocator> bookkeeping_;  // by rank: bookkeeping in its arena
-  std::vector<unsigned*> tickets_;                 // by rank, in device memory
+  heap_array<cuda::bump_allocator> bookkeeping_{d_.ranks};  // by rank: bookkeeping in its arena
+  heap_array<unsigned*> tickets_{d_.ranks};                 // by rank, in device memory
   int* streams_of_bits_ = nullptr;
   cuda::loss_scaling* scaling_ = nullptr;
   char* run_ = nullptr;              // a run_state and the optimizer's coefficients, on the device
   cuda::pinned_buffer run_to_send_;  // the same, of the next run
   cuda::pinned_buffer outputs_;      // outputs of all micro-batches of an inference
-  std::vector<cuda::event> reached_;
+  heap_array<cuda::event> reached_{milestones * d_.chunks * d_.micro_batches};
   cuda::event start_{true}, watched_from_{true}, watched_until_{true};
   char* found_ = nullptr;  // result of a search, in device memory
-  std::vector<int> position_;
-  std::vector<rank_timeline> timelines_;             // by rank
+  heap_array<int> position_{d_.ranks};
+  heap_array<rank_timeline> timelines_{d_.ranks};    // by rank
   bool has_timeline_ = true, clock_is_read_ = true;  // of the last run
   job job_;
   std::chrono::steady_clock::time_point begin_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <vector>
 
+#include <pipe/base/heap_array.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/runtime/cuda/resources.cuh>
@@ -17,13 +18,12 @@ namespace pp::cuda {
 class rank_streams {
  public:
   /// A rank that is alone has one stream.
-  [[gnu::cold]] explicit rank_streams(int ranks) : ranks_(ranks), in_use_(std::size_t(ranks)) {
+  [[gnu::cold]] explicit rank_streams(int ranks) : ranks_(ranks), in_use_(ranks), hop_(ranks) {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
     // In the order of `lane`.
     int const priority[] = {(least + greatest) / 2, greatest, least};
     for (int r = 0; r < ranks; ++r) {
-      hop_.emplace_back();
       for (int const p : priority)
         if (streams_.empty() || ranks > 1) streams_.emplace_back(ranks > 1 ? p : 0);
     }
@@ -32,7 +32,7 @@ class rank_streams {
   /// The stream for the rank's next work.
   cudaStream_t of(int rank) const {
     if (ranks_ == 1) return streams_[0];
-    return streams_[std::size_t(rank * lanes) + std::size_t(in_use_[std::size_t(rank)])];
+    return streams_[std::size_t(rank * lanes) + std::size_t(in_use_[rank])];
   }
   /// Each rank's first stream is in use. Needs: no rank has work.
   void begin() {
@@ -49,7 +49,7 @@ class rank_streams {
   /// rank.
   void join() {
     enter(0, lane::forward);
-    for (int r = 1; r < ranks_; ++r) order_after(of(0), of(r), hop_[std::size_t(r)]);
+    for (int r = 1; r < ranks_; ++r) order_after(of(0), of(r), hop_[r]);
   }
 
   /// Waits until the ranks have finished their work. Throws if a kernel or copy failed.
@@ -74,11 +74,11 @@ class rank_streams {
                                                    : lane::input_gradient;
   }
   void enter(int rank, lane to) {
-    lane& mine = in_use_[std::size_t(rank)];
+    lane& mine = in_use_[rank];
     if (ranks_ == 1 || mine == to) return;
     cudaStream_t const before = of(rank);
     mine = to;
-    order_after(of(rank), before, hop_[std::size_t(rank)]);
+    order_after(of(rank), before, hop_[rank]);
   }
   static void order_after(cudaStream_t waiting, cudaStream_t other, event const& at) {
     check(cudaEventRecord(at, other), "record of an event");
@@ -86,10 +86,10 @@ class rank_streams {
   }
 
   int ranks_;
-  std::vector<stream> streams_;  // by rank, then by lane
-  std::vector<lane> in_use_;     // by rank
+  std::vector<stream> streams_;      // by rank, then by lane
+  detail::heap_array<lane> in_use_;  // by rank
   /// By rank. Waits take the state of an event when they are enqueued, so that it is reused.
-  std::vector<event> hop_;
+  detail::heap_array<event> hop_;
 };
 
 }  // namespace pp::cuda

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
@@ -29,16 +30,16 @@ class batch_upload {
  public:
   /// needs: the description, the arenas and the streams outlive this object
   [[gnu::cold]] batch_upload(detail::pipeline_description const& d,
-                             std::vector<device_buffer> const& arenas, rank_streams const& streams)
-      : d_(d), arenas_(arenas), streams_(streams) {
+                             detail::heap_array<device_buffer> const& arenas,
+                             rank_streams const& streams)
+      : d_(d), arenas_(arenas), streams_(streams), left_(d.ranks) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
     // A quarter at a time, so that the device has work while the host converts the rest.
-    for (int r = 0; r < d.ranks; ++r) {
-      left_.emplace_back();
-      for (long const at : d.rank[r].prefetched)
-        if (at >= 0 && loading_.empty()) loading_.emplace_back();
-    }
+    bool prefetches = false;
+    for (int r = 0; r < d.ranks; ++r)
+      for (long const at : d.rank[r].prefetched) prefetches = prefetches || at >= 0;
+    loading_ = detail::heap_array<stream>(prefetches);
     long const quarter = detail::align_up(uploaded / 4);
     pinned_ = pinned_buffer(2 * (quarter < upload_bytes ? quarter : upload_bytes));
   }
@@ -118,7 +119,7 @@ class batch_upload {
   }
 
   /// The arena of a rank.
-  char* memory_of(int rank) const { return arenas_[std::size_t(rank)].data(); }
+  char* memory_of(int rank) const { return arenas_[rank].data(); }
   /// Bytes of an input of all samples of a job.
   long bytes_of(detail::job const& j, int input) const {
     return d_.bytes_of(input) / d_.samples * j.samples;
@@ -146,7 +147,7 @@ class batch_upload {
   /// The next mini-batch may be uploaded over it once all ranks have staged it.
   void end_unloading() {
     for (int r = 0; r < d_.ranks; ++r)
-      check(cudaEventRecord(left_[std::size_t(r)], streams_.of(r)), "record of an event");
+      check(cudaEventRecord(left_[r], streams_.of(r)), "record of an event");
   }
 
   /// Brings one array to where kernels of a rank read it: from the host's memory, from a program's
@@ -189,16 +190,17 @@ class batch_upload {
   }
 
   detail::pipeline_description const& d_;
-  std::vector<device_buffer> const& arenas_;
+  detail::heap_array<device_buffer> const& arenas_;
   rank_streams const& streams_;
   device_conversions convert_;
   pinned_buffer pinned_;
-  event gone_[2];                // the copy from a half of pinned_ has finished
-  long sent_ = 0;                // halves copied so far
-  event ready_;                  // of a program's arrays in device memory
-  std::vector<stream> loading_;  // of the mini-batch that is prefetched; none if none ever is
-  event arrived_;                // it is there
-  std::vector<event> left_;      // by rank: it has been staged
+  event gone_[2];  // the copy from a half of pinned_ has finished
+  long sent_ = 0;  // halves copied so far
+  event ready_;    // of a program's arrays in device memory
+  detail::heap_array<stream>
+      loading_;                     // of the mini-batch that is prefetched; none if none ever is
+  event arrived_;                   // it is there
+  detail::heap_array<event> left_;  // by rank: it has been staged
   bool is_loaded_ = false;
 };
 

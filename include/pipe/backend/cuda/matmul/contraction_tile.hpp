@@ -317,13 +317,13 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void add_tile(Block& block, arguments const& a, place const& at) {
     constexpr int each = product::each, pieces = Plan.columns / each;
     block.part([&](int thread, state&) {
-      for (int piece = thread; piece < Plan.rows * pieces; piece += threads) {
-        int const row = at.row + piece / pieces, column = at.column + piece % pieces * each;
-        if (row < shape.rows && column < shape.columns) add_splits<each>(a, row, column);
+      int const rows = Plan.rows + (sums_bias && at.row == 0);  // the bias's are the last of c
+      for (int piece = thread; piece < rows * pieces; piece += threads) {
+        int const r = piece / pieces, column = at.column + piece % pieces * each;
+        extent const row = r < Plan.rows ? at.row + r : extent(shape.rows);
+        if ((row < shape.rows || r == Plan.rows) && column < shape.columns)
+          add_splits<each>(a, row, column);
       }
-      if constexpr (sums_bias)
-        if (at.row == 0 && thread < Plan.columns && at.column + thread < shape.columns)
-          add_splits<1>(a, shape.rows, at.column + thread);
     });
   }
 
