@@ -7,9 +7,13 @@
 // is the tree's for any number of replicas.
 #pragma once
 
+#include <cstddef>
+
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/leaves.hpp>
