@@ -108,6 +108,7 @@ class leaf_work {
                        mine.received_leaf_bytes, int(pieces_.size()));
   }
 
+  /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin(job const& j) {
     is_on_ = j.what == job::kind::train && has_leaves(j);
     if (!is_on_) return;
@@ -166,6 +167,8 @@ class leaf_work {
   void join_complete(job const& j, team& all) {
     join_while(j, all, [&](leaf_piece const& p) { return left_[p.chunk] == 0; });
   }
+  /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
+  /// replicas if this is the last.
   void join(job const& j, team& all, leaf_piece const& p) {
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];

@@ -118,6 +118,9 @@ class replica_sum {
     for (int i = 1; i < replicas_; ++i) use((me_ + i) % replicas_);
   }
 
+  /// Begins to receive the own slice of all others, and to send theirs.
+  ///
+  /// shape: room: [replicas - 1, slice]
   void exchange_leaves(bucket const& b, T* room, int lane) {
     for_others([&](int replica) {
       if (b.size_of(me_) > 0)
@@ -129,6 +132,9 @@ class replica_sum {
                             b.bytes_of(replica));
     });
   }
+  /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
+  ///
+  /// needs: the bucket's first exchange is done, so that its slices are not read any more
   void exchange_sums(bucket const& b, int lane) {
     for_others([&](int replica) {
       if (b.size_of(replica) > 0)
