@@ -3,7 +3,7 @@
 // What processes cost, and what replicas bring. Started by mpirun with two processes, which compare
 // themselves with one: while one works alone the other sleeps. See bench/processes.py.
 //
-//     processes hand_off|stages|replicas|allreduce      process 0 prints rows: NAME VALUE
+//     processes hand_off|stages|replicas|allreduce      process 0 prints: figure NAME VALUE
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -55,7 +55,7 @@ comparison take_turns(std::function<void()> const& first, std::function<void()> 
   return {bench::median(seconds[0]), bench::median(seconds[1]), bench::median(ratios)};
 }
 void row(char const* name, double value) {
-  if (Mpi::process() == 0) std::printf("%s %.4g\n", name, value);
+  if (Mpi::process() == 0) std::printf("figure %s %.4g\n", name, value);
 }
 
 /// A mini-batch of zeros and ones, as many as a trainer takes.
@@ -121,7 +121,8 @@ void allreduce() {
       room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64) % 64;
   std::vector<float> data(std::size_t(n), 0.5f);
   detail::replica_sum<float, detail::mpi> sum;
-  sum.assemble(transport, place, 0, aligned, room_bytes, 1);
+  constexpr long each = detail::most_leaf_bucket / long(sizeof(float));
+  sum.assemble(transport, place, 0, aligned, room_bytes, int((n + each - 1) / each));
   detail::team alone;
   alone.assemble(1, std::chrono::microseconds(20), -1);
   auto const add = [](std::ptrdiff_t count, float* to, float const* from) {
@@ -131,7 +132,7 @@ void allreduce() {
   transport.reset();
   auto const ours = [&] {
     sum.begin();
-    sum.give(data.data(), n);
+    for (long at = 0; at < n; at += each) sum.give(data.data() + at, n - at < each ? n - at : each);
     sum.finish(alone, add, never);
   };
   /// MPI's own, in calls of at most so many numbers.
