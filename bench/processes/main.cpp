@@ -135,7 +135,7 @@ void allreduce() {
     for (long at = 0; at < n; at += each) sum.give(data.data() + at, n - at < each ? n - at : each);
     sum.finish(alone, add, never);
   };
-  /// MPI's own, in calls of at most so many numbers.
+  // MPI's own, in calls of at most `most` numbers.
   auto const theirs = [&](long most) {
     for (long at = 0; at < n; at += most)
       MPI_Allreduce(MPI_IN_PLACE, data.data() + at, int(n - at < most ? n - at : most), MPI_FLOAT,

@@ -25,17 +25,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <pipe/base/hash.hpp>
 #include <pipe/io/file_descriptor.hpp>
 
 namespace pp::detail {
 
-/// FNV-1a, 64 bits.
-///
-/// source: Fowler, Noll and Vo
 constexpr std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (char const c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
+  fnv_hash hash;
+  for (char const c : text) hash.add(static_cast<unsigned char>(c));
+  return hash.value;
 }
 
 /// The folder of a file ("" or with a slash at the end), and the parts of the names of its

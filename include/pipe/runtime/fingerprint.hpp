@@ -6,19 +6,17 @@
 #include <cstdint>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/hash.hpp>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
 
 /// A number that is different, almost surely, for pipelines that do not fit together: by version,
 /// model, cut, schedule and layout of memory. Settings of a trainer are not in it.
-///
-/// source: FNV-1a
 [[gnu::cold]] inline std::uint64_t fingerprint(pipeline_description const& d) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
+  fnv_hash hash;
   auto const mix = [&](long number) {
-    for (int i = 0; i < 8; ++i, number >>= 8)
-      hash = (hash ^ (std::uint64_t(number) & 0xff)) * 0x100000001b3u;
+    for (int i = 0; i < 8; ++i, number >>= 8) hash.add(static_cast<unsigned char>(number));
   };
   for (long n :
        {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches), long(d.samples),
@@ -37,7 +35,7 @@ namespace pp::detail {
     for (int i = 0; i < chunk.parameter_count; ++i)
       mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
   }
-  return hash;
+  return hash.value;
 }
 
 }  // namespace pp::detail

@@ -96,8 +96,7 @@ struct plan_of {
   /// throws: data_error for a rank out of range
   constexpr long rank_bytes_of(int rank, int replicas) const {
     checked_index<data_error>("rank", rank, Ranks);
-    return rank_bytes[rank] -
-           (leaves == 1 ? 0 : gradient_sum_bytes[rank] / levels_of(leaves) * levels_of(replicas));
+    return arena_bytes(rank_bytes[rank], gradient_sum_bytes[rank], leaves, replicas);
   }
   /// The uses of a rank's memory, the largest first.
   ///

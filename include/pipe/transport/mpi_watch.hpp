@@ -28,6 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <pipe/base/hash.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
@@ -50,9 +51,9 @@ struct process_identity {
       std::fclose(file);
     }
     if (text[0] == 0) gethostname(text, sizeof(text) - 1);
-    me.machine = 14695981039346656037u;  // FNV-1a
-    for (char const c : text)
-      me.machine = (me.machine ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    fnv_hash machine;
+    for (char const c : text) machine.add(static_cast<unsigned char>(c));
+    me.machine = machine.value;
     struct stat space{};
     if (stat("/proc/self/ns/pid", &space) == 0) me.numbers = space.st_ino;
     me.number = getpid();

@@ -118,9 +118,10 @@ struct compiled_pipeline {
     return all;
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
-  /// Whether gradients are added outside of kernels: of shared parameters, leaves or replicas.
-  static constexpr bool adds_gradients =
-      tie_count > 0 || sum::leaves > 1 || replica_transport<transport>;
+  /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
+  static constexpr bool may_have_leaves = sum::leaves > 1 || replica_transport<transport>;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
+  static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
   /// compiler or at first use, as the schedule is: see once.

@@ -71,13 +71,10 @@ job leaf_of(job const& whole, leaf_share const& s, int leaf) {
   return j;
 }
 
-/// Runs a mini-batch of compiled pipeline P, leaf by leaf. Only the last one updates and has a
-/// result. Returns it, with the times of all.
+/// Runs a mini-batch of several leaves, one by one. Only the last one updates and has a result.
+/// Returns it, with the times of all.
 template <class P, class Engine>
-step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
-  if constexpr (P::sum::leaves == 1 && !replica_transport<typename P::transport>)
-    return engine.run(whole);
-  if (s.leaves == 1) return engine.run(whole);
+step_result run_each_leaf(Engine& engine, job const& whole, leaf_share const& s) {
   step_result all;
   double waited = 0, seconds = 0;
   for (int i = 0; i < s.count; ++i) {
@@ -94,6 +91,13 @@ step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
   all.seconds = seconds;
   all.bubble = seconds > 0 ? waited / seconds : 0;
   return all;
+}
+/// Runs a mini-batch of compiled pipeline P, whose leaves here are `s`.
+template <class P, class Engine>
+step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
+  if constexpr (P::may_have_leaves)
+    if (s.leaves > 1) return run_each_leaf<P>(engine, whole, s);
+  return engine.run(whole);
 }
 
 }  // namespace pp::detail
