@@ -19,6 +19,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/process_launch.hpp>
 #include <pipe/transport/mpi_watch.hpp>
 
 namespace pp::detail {
@@ -77,7 +78,7 @@ class mpi_world {
   }
   /// In all processes. After MPI_Init the watch comes first, then what needs the other processes.
   [[gnu::cold]] void begin() {
-    launch const by = launcher();
+    process_launch const by = process_launch::from();
     int is_there = 0, level = 0;
     MPI_Initialized(&is_there);
     if (is_there != 0)
@@ -97,7 +98,7 @@ class mpi_world {
     std::atexit([] { get().end(0); });
 #endif
     if (by.processes > 1 && processes_ == 1)
-      throw_error<error>({"this is one of ", by.processes, " processes by ", by.variable,
+      throw_error<error>({"this is one of ", by.processes, " processes by ", by.size,
                           ", and MPI sees no other: start them by mpirun, of the MPI that the "
                           "program is built with, or by srun"});
     if (processes_ == 1) return;
@@ -121,27 +122,6 @@ class mpi_world {
     find_neighbours();
   }
 
-  /// The number of processes by the launcher's word, and the variable that has it.
-  struct launch {
-    char const* variable = "";
-    int processes = 1;
-  };
-  /// The innermost launcher: mpirun of Open MPI, of MPICH, srun, torchrun. To be asked before MPI
-  /// is initialised, which sets these variables itself. The last two set the size where there is no
-  /// rank, too, as in a batch script.
-  [[gnu::cold]] static launch launcher() {
-    constexpr char const* sizes_and_ranks[][2] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-        {"PMI_SIZE", "PMI_RANK"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
-        {"WORLD_SIZE", "RANK"},
-    };
-    for (auto const& [size, rank] : sizes_and_ranks)
-      if (char const* const text = std::getenv(size);
-          text != nullptr && std::getenv(rank) != nullptr)
-        return {size, std::atoi(text)};
-    return {};
-  }
   /// Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
     struct place {
