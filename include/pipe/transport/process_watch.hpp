@@ -181,7 +181,7 @@ class process_watch {
   }
 
   int process_ = 0, processes_ = 1;
-  bool is_lost_ = false;  // after has_failed(): a process was lost
+  std::atomic<bool> is_lost_{false};  // after has_failed(): a process was lost
 
  private:
   process_activity change(process_activity to) {

@@ -151,7 +151,7 @@ class tcp_watch : public process_watch {
     w.process = process_;
     w.number = number;
     w.length = std::uint32_t(text.size());
-    std::memcpy(w.text, text.data(), text.size());
+    text.copy(w.text, word::longest);
     {
       std::lock_guard const lock(said_lock_);
       said_.append(reinterpret_cast<char const*>(&w), std::size_t(w.size()));
@@ -293,7 +293,7 @@ class tcp_watch : public process_watch {
         if (ends && process_ == 0) return false;
         if (!has_failed()) relay(w, p);
         know(ends, printable(w.text, w.length).c_str());
-        is_lost_ = is_lost_ || ends;
+        if (ends) is_lost_ = true;
         return true;
       }
     }
@@ -338,7 +338,7 @@ class tcp_watch : public process_watch {
       word w;
       w.what = word::lost;
       w.length = std::uint32_t(text.size() < word::longest ? text.size() : word::longest);
-      std::memcpy(w.text, text.data(), w.length);
+      text.copy(w.text, word::longest);
       relay(w, p);
     }
     know(true, text.c_str());
