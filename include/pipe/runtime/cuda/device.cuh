@@ -67,17 +67,23 @@ inline device_and_code description_of(cudaDeviceProp const& of, int index) {
 }
 
 /// Makes the calling thread's current device again, at the end of a scope, what it was at the
-/// start.
+/// start. Where there is no device it does nothing.
 class device_scope {
  public:
-  device_scope() { check(cudaGetDevice(&before_), "query of the current device"); }
+  device_scope() {
+    if (cudaGetDevice(&before_) == cudaSuccess) return;
+    cudaGetLastError();
+    before_ = -1;
+  }
   /// A device that is current meanwhile.
   explicit device_scope(int device) : device_scope() {
     check(cudaSetDevice(device), "choice of the device");
   }
   device_scope(device_scope const&) = delete;
   device_scope& operator=(device_scope const&) = delete;
-  ~device_scope() { (void)cudaSetDevice(before_); }
+  ~device_scope() {
+    if (before_ >= 0) (void)cudaSetDevice(before_);
+  }
 
  private:
   int before_ = 0;
