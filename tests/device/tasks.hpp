@@ -69,6 +69,7 @@ struct capture {
 
 struct event {
   bool is_timed = false;
+  int device = 0;
   long promised = 0, reached = 0;
   /// Of an event that was recorded under capture last: where, and after which nodes.
   std::shared_ptr<capture> in;
@@ -80,14 +81,20 @@ struct task {
   long until = 0;  // the record that is awaited, or this one
   bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
 };
+/// What surrounds a kernel on a device: see fake_gpu::device.
+using surroundings = void (*)(int device, std::function<void()> const& work);
+inline surroundings around_kernels = nullptr;
+
 struct stream {
   std::deque<task> tasks;
-  int priority = 0;
+  int priority = 0, device = 0;
   std::shared_ptr<capture> in;  // null: what is put on the stream is done
   std::set<int> last;           // nodes that the next one waits for
 
   /// What the device is to do. `is_early`: a kernel that may start before the one before it ends.
   void put(std::function<void()> work, node_kind kind = node_kind::kernel, bool is_early = false) {
+    if (kind == node_kind::kernel && around_kernels != nullptr)
+      work = [here = device, kernel = std::move(work)] { around_kernels(here, kernel); };
     if (in == nullptr) {
       tasks.push_back({std::move(work)});
       return;
@@ -123,6 +130,10 @@ struct machine {
   preference prefers = preference::awaited;
   bool is_random_in_graphs = false;  // whatever it prefers
   long captures = 0, graph_launches = 0;
+  /// Waits for events under capture so far, and one that is left out, as by a program that forgot
+  /// it. `held_back`: the nodes that it was for, which graphs run as late as their edges allow.
+  long waits = 0, left_out = -1;
+  std::set<int> held_back;
   graph const* last_captured = nullptr;
 
   bool is_capturing() const {
@@ -156,8 +167,12 @@ struct machine {
     }
     return refusal::none;
   }
-  static refusal wait(stream* s, event* e) {
+  refusal wait(stream* s, event* e) {
     if (refusal const r = check(s); r != refusal::none) return r;
+    if (e->in != nullptr && waits++ == left_out) {
+      held_back = e->after;
+      return refusal::none;
+    }
     if (e->in == nullptr) {
       if (s->in != nullptr)
         return e->promised == 0 ? refusal::none : invalidate(*s->in, refusal::isolation);
@@ -271,6 +286,8 @@ struct machine {
         random_ = random_ * 6364136223846793005u + 1442695040888963407u;
         chosen = std::next(ready.begin(), long((random_ >> 33) % ready.size()));
       }
+      for (auto it = ready.begin(); it != ready.end() && held_back.contains(*chosen); ++it)
+        if (!held_back.contains(*it)) chosen = it;
       int const n = *chosen;
       ready.erase(chosen);
       if (g.nodes[std::size_t(n)].work) g.nodes[std::size_t(n)].work();

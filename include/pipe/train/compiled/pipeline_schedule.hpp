@@ -48,6 +48,7 @@ struct pipeline_schedule {
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
+  static constexpr int devices = option<option_family::devices>::count;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;
