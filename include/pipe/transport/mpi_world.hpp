@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <mpi.h>
@@ -20,6 +22,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/transport/process_launch.hpp>
+#include <pipe/transport/mpi_message.hpp>
 #include <pipe/transport/mpi_watch.hpp>
 
 namespace pp::detail {
@@ -49,6 +52,27 @@ class mpi_world {
   std::mutex& calls() { return calls_; }
   mpi_watch& watch() { return watch_; }
   bool has_failed() const { return watch_.has_failed(); }
+
+  /// From a process to all others: its bytes at `data`.
+  ///
+  /// throws: as run
+  [[gnu::cold]] void broadcast(int from, char* data, long bytes) {
+    if (processes_ == 1) return;
+    mpi_message const message(bytes);
+    heap_array<char>& copy = *new heap_array<char>(bytes);  // left to MPI after a failure
+    std::memcpy(copy.begin(), data, std::size_t(bytes));
+    run([&](MPI_Request* r) {
+      MPI_Ibcast(copy.begin(), message.number, message.type, from, own_, r);
+    });
+    std::memcpy(data, copy.begin(), std::size_t(bytes));
+    delete &copy;
+  }
+  /// Tells the other processes of a failure here.
+  [[gnu::cold]] void announce(std::string_view text) {
+    watch_.fail(sentence({std::string_view(watch_.name_of(process_)), ": ", text}).begin());
+  }
+  /// Says what this process does, until the end of the scope, to those that miss another one.
+  process_watch::doing during(process_activity what) { return {watch_, what}; }
 
   /// An operation of all processes: start(request) begins it, and it is polled until it is done.
   /// What it writes must outlive a failure.
