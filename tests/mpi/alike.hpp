@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <pipe/mpi.hpp>
+#include "mpi/between.hpp"
 #include <pipe/pipe.hpp>
 
 #include "laws/data.hpp"
@@ -30,7 +30,7 @@ bool same_parameters(One& one, Many& many) {
     ++here;
   }
   auto const& plan = Many::plan();
-  pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
+  pp::process_place const place = Between::transport::place(plan.rank_count);
   if ((place.ranks == plan.rank_count) != (here == all.size())) return false;
   for (int r = 0; r < plan.rank_count; ++r)
     if (many.allocated_bytes(r) != (place.has(r) ? plan.rank_bytes_of(r, place.replicas) : 0))
@@ -57,8 +57,8 @@ void trains_alike() {
   One one({.seed = 3, .clip_norm = 0.1});
   Many many({.seed = 3, .clip_norm = 0.1});
   INFO(Many::plan().schedule << ", " << Many::plan().stage_count << " stages on "
-                             << Many::plan().rank_count << " ranks, process " << pp::Mpi::process()
-                             << " of " << pp::Mpi::processes());
+                             << Many::plan().rank_count << " ranks, process " << Between::process()
+                             << " of " << Between::processes());
   CHECK(same_parameters(one, many));
   for (int step = 0; step < 3; ++step) {
     laws::sample_batch<One> const data{std::uint64_t(step)};
