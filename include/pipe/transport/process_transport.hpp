@@ -365,9 +365,13 @@ class process_transport {
                    .begin());
     if (w != waited::done) throw rank_error(announced());
   }
-  auto waiting() {
-    return [this](request& r) { wait_whole(r); };
-  }
+  /// Waits for a request of all processes, and says for how long at most.
+  struct waiting_for_all {
+    process_transport& of;
+    void operator()(request& r) const { of.wait_whole(r); }
+    std::chrono::milliseconds deadline() const { return of.deadline_; }
+  };
+  waiting_for_all waiting() { return {*this}; }
   /// Polls until a request is complete: see until().
   waited complete(request& r, failure_flag const& failed, std::chrono::milliseconds deadline = {}) {
     return until(

@@ -23,13 +23,15 @@ class tcp_messages {
   using request = tcp_request;
   static constexpr char const* launcher = "the launcher";
   static tcp_world& world() { return tcp_world::of_process(); }
-  std::mutex& calls() { return links_.calls(); }
+  std::mutex& calls() { return links_->calls(); }
 
   template <class Wait>
-  [[gnu::cold]] void begin(long tags, int, Wait const&) {
+  [[gnu::cold]] void begin(long tags, int, Wait const& wait) {
+    world_.set_deadline(wait.deadline());
+    links_ = &links();
     std::lock_guard const lock(calls());
     barrier_tag_ = int(tags);
-    links_.add(trainer_, tags + 1);
+    links_->add(trainer_, tags + 1);
   }
   /// Says that this process has ended the trainer, and waits for the others to say so. Returns
   /// whether all did, and none has failed.
@@ -45,17 +47,18 @@ class tcp_messages {
     for (;; sleep_for(50'000)) {
       std::lock_guard const lock(calls());
       if (world_.has_failed()) return false;
-      links_.advance();
+      links_->advance();
       if (are_done(notices_.begin(), world_.processes()) &&
           trainer_.ended == world_.processes() - 1)
         return true;
     }
   }
-  [[gnu::cold]] void end() { links_.remove(trainer_); }
+  [[gnu::cold]] void end() { links_->remove(trainer_); }
   void hear(long runs) {
-    links_.advance();
+    links_->advance();
+    // Told to all: the one that has ended it waits for the others.
     if (runs > trainer_.fewest_runs)
-      world_.watch().know(sentence({"process ", trainer_.first_to_end,
+      world_.watch().fail(sentence({"process ", trainer_.first_to_end,
                                     " has ended its trainer, which this one still runs"})
                               .begin());
   }
@@ -66,7 +69,7 @@ class tcp_messages {
   void prepare_receive(request& r, int from, int tag, char* data, long bytes) {
     r = make(request::receives, from, tag, data, bytes);
   }
-  void start(request& r) { links_.start(r); }
+  void start(request& r) { links_->start(r); }
   void free(request&) {}
   void send(request& r, int to, int tag, char const* data, long bytes) {
     start_new(r, request::sends, to, tag, const_cast<char*>(data), bytes);
@@ -76,7 +79,7 @@ class tcp_messages {
   }
   bool are_complete(request* r, int count) {
     if (are_done(r, count)) return true;
-    links_.advance();
+    links_->advance();
     return are_done(r, count);
   }
 
@@ -97,15 +100,18 @@ class tcp_messages {
   }
 
   template <class Wait>
-  [[gnu::cold]] void agree(std::uint64_t plan, Wait const&) {
+  [[gnu::cold]] void agree(std::uint64_t plan, Wait const& wait) {
+    world_.set_deadline(wait.deadline());
     world_.agree(plan);
   }
   template <class Wait>
-  void broadcast(int from, char* data, long bytes, Wait const&) {
+  void broadcast(int from, char* data, long bytes, Wait const& wait) {
+    world_.set_deadline(wait.deadline());
     world_.broadcast(from, data, bytes);
   }
   template <class Wait>
-  long least(long here, Wait const&) {
+  long least(long here, Wait const& wait) {
+    world_.set_deadline(wait.deadline());
     return world_.least(here);
   }
 
@@ -123,7 +129,7 @@ class tcp_messages {
   }
   void start_new(request& r, request::kinds kind, int peer, int tag, char* data, long bytes) {
     r = make(kind, peer, tag, data, bytes);
-    links_.start(r);
+    links_->start(r);
   }
   static bool are_done(request const* r, int count) {
     for (int i = 0; i < count; ++i)
@@ -138,7 +144,7 @@ class tcp_messages {
   }
 
   tcp_world& world_ = world();
-  tcp_links& links_ = links();
+  tcp_links* links_ = nullptr;  // from begin() on
   tcp_trainer trainer_;
   heap_array<request> notices_;
   request barrier_[2];

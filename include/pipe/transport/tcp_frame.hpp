@@ -114,11 +114,11 @@ static_assert(sizeof(tcp_hello) == 24);
   }
   return moved::some;
 }
-/// A text of another process, as one line.
+/// A text of another process, without what a terminal might obey.
 [[gnu::cold]] inline std::string printable(char const* text, long size) {
   std::string line(text, std::size_t(size));
   for (char& c : line)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+    if ((static_cast<unsigned char>(c) < 32 && c != '\n') || c == 127) c = '?';
   return line;
 }
 
