@@ -52,6 +52,7 @@ struct planned_pipeline {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
+  using zero = option<option_family::zero>;
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
@@ -231,6 +232,7 @@ struct planned_pipeline {
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
+      f.divides_state = zero::level > 0;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);

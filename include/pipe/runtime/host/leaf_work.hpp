@@ -13,6 +13,7 @@
 #include <pipe/runtime/host/replica_sum.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -22,13 +23,20 @@ namespace pp::detail {
 template <class T, class Transport>
 struct no_replica_sum {
   void assemble(Transport&, process_place const&, int, char*, long, int) {}
+  void describe(int, T*, long) {}
+  template <class SliceOf>
+  void describe(int, T*, bool, SliceOf const&) {}
   void begin() {}
-  void give(T*, long) {}
+  void give() {}
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
   waited finish(team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
     return waited::done;
   }
   waited add_up(double&, failure_flag const&) { return waited::done; }
+  template <class RunOf>
+  waited gather(RunOf const&, failure_flag const&) {
+    return waited::done;
+  }
 };
 template <class T, class Transport>
 struct replica_sum_of {
@@ -39,13 +47,15 @@ struct replica_sum_of<T, Transport> {
   using type = replica_sum<T, Transport>;
 };
 
-/// A part of a chunk's gradients and sums that is joined at once: a bucket of what replicas
-/// exchange.
+/// A part of a chunk's gradients and sums that is joined at once: a bucket of shard_cuts, which
+/// replicas exchange.
 ///
 /// units: bytes from the start of the chunk's gradients
 struct leaf_piece {
-  int chunk = 0;
+  int chunk = 0, bucket = 0;
   long begin = 0, end = 0;
+  /// Whether every replica needs its sum: all are, unless ZeRO divides the updates.
+  bool is_for_all = true;
   /// The last launch that writes to it, by set of programs: `keeping`, `dropping`.
   int launch[2]{-1, -1};
 };
@@ -53,22 +63,22 @@ struct leaf_piece {
 /// The pieces of a rank's chunks, in the order in which backward completes them: the last chunk
 /// first, and each from its end. The order does not depend on a run, as all replicas exchange
 /// pieces in the same one.
-[[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, int rank) {
-  auto const count_in = [](chunk_description const& c) {
-    return (c.summed_bytes() + most_leaf_bucket - 1) / most_leaf_bucket;
-  };
+[[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, long width,
+                                                      int rank) {
+  auto const cuts_of = [&](int c) { return shard_cuts{d.chunk[c], width, 1}; };
   long count = 0;
   for (int c = 0; c < d.chunks; ++c)
-    if (d.chunk[c].rank == rank) count += count_in(d.chunk[c]);
+    if (d.chunk[c].rank == rank) count += cuts_of(c).buckets();
   heap_array<leaf_piece> pieces(count);
   leaf_piece* next = pieces.begin();
   for (int c = d.chunks - 1; c >= 0; --c) {
     chunk_description const& chunk = d.chunk[c];
     if (chunk.rank != rank) continue;
     leaf_piece* const first = next;
-    for (long k = count_in(chunk) - 1; k >= 0; --k, ++next) {
-      long const end = (k + 1) * most_leaf_bucket;
-      *next = {c, k * most_leaf_bucket, end < chunk.summed_bytes() ? end : chunk.summed_bytes()};
+    shard_cuts const cuts = cuts_of(c);
+    for (int b = cuts.buckets() - 1; b >= 0; --b, ++next) {
+      long const begin = cuts.begin_of(b), end = cuts.begin_of(b + 1);
+      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b)};
     }
     for (program_set const* set : {&chunk.keeping, &chunk.dropping}) {
       program_view const& view = set->weight_program();
@@ -78,9 +88,8 @@ struct leaf_piece {
           bool const is_sum = o.at.where == region::buffer_sums;
           if (o.elements == 0 || (!is_sum && o.at.where != region::parameter_gradients)) continue;
           long const begin = o.at.offset + (is_sum ? chunk.sums - chunk.gradients : 0);
-          // An element has at most eight bytes.
           for (leaf_piece* p = first; p < next; ++p)
-            if (begin < p->end && begin + 8 * o.elements > p->begin)
+            if (begin < p->end && begin + width * o.elements > p->begin)
               p->launch[set == &chunk.dropping] = l;
         }
     }
@@ -91,25 +100,32 @@ struct leaf_piece {
 /// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
 /// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
 ///
-/// needs: assemble() once; begin() before each run
+/// needs: assemble() once; the job, the team and the flag that it is given live as long; begin()
+///        before each run
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
 class leaf_work {
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
-                              char* memory) {
-    d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory;
+                              char* memory, arena_end const& end, job const& of_run, team& all,
+                              failure_flag const& failed) {
+    d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
+    job_ = &of_run, all_ = &all, failed_ = &failed;
     if (d.leaves == 1 && place.replicas == 1) return;
-    rank_description const& mine = d.rank[rank];
     left_ = heap_array<int>(d.chunks);
-    pieces_ = pieces_of(d, rank);
-    replicas_.assemble(transport, place, rank, memory + mine.received_leaves,
-                       mine.received_leaf_bytes, int(pieces_.size()));
+    pieces_ = pieces_of(d, sizeof(T), rank);
+    if (place.replicas == 1) return;
+    rank_description const& mine = d.rank[rank];
+    char* const room = memory + (d.zero > 0 ? end.room : mine.received_leaves);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
+    replicas_.assemble(transport, place, rank, room, room_bytes, int(pieces_.size()));
+    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
-  void begin(job const& j) {
+  void begin() {
+    job const& j = *job_;
     is_on_ = j.what == job::kind::train && has_leaves(j);
     if (!is_on_) return;
     for (int& n : left_) n = 0;
@@ -121,64 +137,83 @@ class leaf_work {
     replicas_.begin();
   }
   /// Goes on after a launch of a program that completes gradients, or after another one.
-  void after_launch(job const& j, team& all, int chunk, program_set const& set,
-                    program_view const& view, int launch) {
+  void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     if (!is_on_ || left_[chunk] != 1 || &view != &set.weight_program()) return;
     int const which = &set == &d_->chunk[chunk].dropping;
-    join_while(j, all,
-               [&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
-    go_on(j, all);
+    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    go_on();
   }
   /// Goes on after an action.
-  void after(job const& j, team& all, action const& a) {
+  void after(action const& a) {
     if (!is_on_) return;
     if (makes_weight_gradient(a.kind)) --left_[a.chunk];
-    join_complete(j, all);
-    go_on(j, all);
+    join_complete();
+    go_on();
   }
   /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
-  waited finish(job const& j, team& all, failure_flag const& failed) {
+  waited finish() {
     if (!is_on_) return waited::done;
-    join_complete(j, all);
-    return replicas_.finish(all, calls_->add, failed);
+    join_complete();
+    return exchanges() ? replicas_.finish(*all_, calls_->add, *failed_) : waited::done;
   }
   /// The sum of the losses of this run's micro-batches, `sum`, becomes that of the mini-batch, in
   /// the last run of a step.
   ///
   /// needs: partial: room for the levels' sums
-  waited add_up_losses(job const& j, double& sum, double* partial, failure_flag const& failed) {
+  waited add_up_losses(double& sum, double* partial) {
     join_leaf(
-        j.leaf, j.leaves, [&](int level) { sum += partial[level]; },
+        job_->leaf, job_->leaves, [&](int level) { sum += partial[level]; },
         [&](int level) { partial[level] = sum; });
-    return exchanges(j) ? replicas_.add_up(sum, failed) : waited::done;
+    return exchanges() ? replicas_.add_up(sum, *failed_) : waited::done;
+  }
+  /// Gives all replicas what each has: see replica_sum::gather.
+  ///
+  /// needs: finish()
+  template <class RunOf>
+  waited gather(RunOf const& run_of) {
+    return exchanges() ? replicas_.gather(run_of, *failed_) : waited::done;
   }
 
  private:
-  static bool exchanges(job const& j) { return j.replicas > 1 && is_last_leaf(j); }
-  void go_on(job const& j, team& all) {
-    if (exchanges(j)) replicas_.advance(all, calls_->add);
+  bool exchanges() const { return job_->replicas > 1 && is_last_leaf(*job_); }
+  void go_on() {
+    if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
   /// Joins the next pieces, as long as they are complete.
   template <class Complete>
-  void join_while(job const& j, team& all, Complete const& is_complete) {
-    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_)
-      join(j, all, pieces_[next_]);
+  void join_while(Complete const& is_complete) {
+    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
   }
-  void join_complete(job const& j, team& all) {
-    join_while(j, all, [&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+  void join_complete() {
+    join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+  }
+  T* data_of(leaf_piece const& p) const {
+    return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
+  }
+  /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
+  [[gnu::cold]] void describe(process_place const& place, int number) {
+    leaf_piece const& p = pieces_[number];
+    constexpr long width = sizeof(T);
+    if (d_->zero == 0) return replicas_.describe(number, data_of(p), (p.end - p.begin) / width);
+    shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
+    replicas_.describe(number, data_of(p), p.is_for_all, [&](int replica) {
+      auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
+      int const s = cuts.slice_of(p.bucket, replica);
+      return host::share{at(s), at(s + 1)};
+    });
   }
   /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
   /// replicas if this is the last.
-  void join(job const& j, team& all, leaf_piece const& p) {
+  void join(leaf_piece const& p) {
+    job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];
-    T* const own = reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    T* const own = data_of(p);
     long const n = (p.end - p.begin) / long(sizeof(T));
-    all.run([&](int part) {
-      host::share const s = host::share_of(n, host::columns_step<T>, part, all.size());
+    all_->run([&](int part) {
+      host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
       auto const level = [&](int k) {
-        return reinterpret_cast<T*>(memory_ + mine.leaf_sums + k * mine.level_bytes + c.in_level +
-                                    p.begin) +
+        return reinterpret_cast<T*>(memory_ + sums_ + k * mine.level_bytes + c.in_level + p.begin) +
                s.begin;
       };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
@@ -187,16 +222,20 @@ class leaf_work {
           j.leaf, j.leaves, [&](int k) { calls_->add(s.size(), own + s.begin, level(k)); },
           [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
     });
-    if (exchanges(j)) replicas_.give(own, n);
+    if (exchanges()) replicas_.give();
   }
 
   pipeline_description const* d_ = nullptr;
   backend_calls<T> const* calls_ = nullptr;
+  job const* job_ = nullptr;
+  team* all_ = nullptr;
+  failure_flag const* failed_ = nullptr;
   int rank_ = 0;
   char* memory_ = nullptr;
   heap_array<leaf_piece> pieces_;
   heap_array<int> left_;  // by chunk: actions of this run that still add to its gradients
   long next_ = 0;         // the piece to be joined next
+  long sums_ = 0;         // offset of the partial sums
   bool is_on_ = false;
   typename replica_sum_of<T, Transport>::type replicas_;
 };

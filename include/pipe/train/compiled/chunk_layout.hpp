@@ -36,8 +36,9 @@ struct chunk_facts {
   bool copies_value = false, copies_gradient = false;  ///< whether received values are copied
   long received_bytes = 0, received_gradient_bytes = 0;
   number_widths widths{};
-  long state_bytes = 0;   ///< optimizer state
-  bool averages = false;  ///< averages of trained parameters are kept
+  long state_bytes = 0;        ///< optimizer state
+  bool divides_state = false;  ///< ZeRO: it is not in the chunk
+  bool averages = false;       ///< averages of trained parameters are kept
 };
 
 /// Sets a chunk's offsets, from its start, and its size.
@@ -61,7 +62,8 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.buffers = take(b.buffers);
   c.gradients = take(b.trained);
   c.sums = take(b.sums);
-  c.state = take(f.state_bytes);
+  c.state_bytes = align_up(f.state_bytes);
+  c.state = take(f.divides_state ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);

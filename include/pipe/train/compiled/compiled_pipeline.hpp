@@ -44,6 +44,7 @@ struct compiled_pipeline {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
+  using zero = option<option_family::zero>;
   using transport = typename option<option_family::transport>::transport;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
@@ -175,6 +176,7 @@ struct compiled_pipeline {
     d.micro_batches = micro_batches;
     d.samples = samples;
     d.leaves = sum::leaves;
+    d.zero = zero::level;
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;

@@ -47,6 +47,7 @@ struct pipeline_schedule {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
+  using zero = option<option_family::zero>;
   using transport = typename option<option_family::transport>::transport;
   using model = M;
 
