@@ -23,7 +23,7 @@ bool same_parameters(One& one, Many& many) {
   if (all.size() != some.size()) return false;
   auto const& plan = Many::plan();
   pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
-  bool const has_gradients = plan.zero == 0 || place.replicas == 1;
+  bool const has_gradients = plan.zero == 0 || (plan.zero == 1 && place.replicas == 1);
   std::size_t here = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (some[i].values.empty()) continue;

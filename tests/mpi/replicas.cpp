@@ -50,6 +50,11 @@ TEST_CASE("replicas that divide the optimizer's state give the bits of one proce
   processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<1>>>();
   processes::trains_alike<OfWide<Averaging<9, 10>>, OfWide<Averaging<9, 10>, Mpi, ZeRO<1>>>();
 }
+TEST_CASE("replicas that divide gradients give the bits of one process") {
+  processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<2>>>();
+  processes::trains_alike<OfWide<>,
+                          OfWide<Mpi, ZeRO<2>, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
+}
 TEST_CASE("a tensor that is updated as a whole has one owner") {
   processes::trains_alike<By<Muon>, By<Muon, Mpi, ZeRO<1>>>();
   processes::trains_alike<By<LAMB>, By<LAMB, Mpi, Stages<2>, ZeRO<1>>>();

@@ -62,6 +62,7 @@ struct parameter_place {
   long transposed = -1;  ///< offset of the transposed copy, or -1: none
   bool is_buffer = false;
   commit_rule commit{};  ///< update rule of a buffer
+  int layer = 0;         ///< top-level
   constexpr long elements() const { return long(rows) * columns; }
   /// Whether it is a buffer that training steps update, which then has a sum.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
@@ -94,7 +95,7 @@ struct update_range {
 /// a block of a buffer's sum both are 0, or NaN if an element is not finite.
 struct gradient_block {
   /// A constant, so that sums over blocks have the same bits for any number of threads.
-  static constexpr long most_elements = 1L << 15;
+  static constexpr long most_elements = most_undivided_elements;
   chunk_description const* chunk = nullptr;
   parameter_place const* of = nullptr;
   long begin = 0;
@@ -140,6 +141,10 @@ struct chunk_description {
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
   long transposed_bytes = 0;                    ///< size of `transposed`
+  /// Of the parameters that replicas divide, which come first in these regions. Their gradients, or
+  /// with ZeRO<3> also their values, are not there: the regions' offsets are those that they would
+  /// have.
+  long divided_bytes = 0, divided_transposed_bytes = 0;
   /// Values that B keeps for W; the chunk's output for the next chunk; the gradient of its input
   /// for the previous one.
   ring pending, boundary, gradient;

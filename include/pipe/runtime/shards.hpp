@@ -11,6 +11,11 @@
 
 namespace pp::detail {
 
+/// Whether a parameter of a chunk is divided among replicas: see ZeRO.
+constexpr bool is_divided(chunk_description const& c, parameter_place const& p) {
+  return p.trained && !p.is_buffer && p.offset < c.divided_bytes;
+}
+
 /// The cuts of chunk c, whose elements have `width` bytes, for a number of replicas. Positions are
 /// in the range of gradients and sums: bytes from the start of the chunk's gradients.
 ///
@@ -21,11 +26,25 @@ struct shard_cuts {
   long width = 4;
   int replicas = 1;
 
-  constexpr int buckets() const {
-    return int((c.summed_bytes() + most_leaf_bucket - 1) / most_leaf_bucket);
+  constexpr int buckets() const { return divided_buckets() + count_in(rest()); }
+  /// Those of divided parameters, which come first: each has buckets of its own.
+  constexpr int divided_buckets() const {
+    int count = 0;
+    for_each_divided([&](parameter_place const& p) { count += count_in(bytes_of(p)); });
+    return count;
   }
   /// The start of a bucket; of the number after the last one: the end.
-  constexpr long begin_of(int bucket) const { return block_before(bucket * most_leaf_bucket); }
+  constexpr long begin_of(int bucket) const {
+    long begin = -1;
+    for_each_divided([&](parameter_place const& p) {
+      if (begin >= 0) return;
+      if (int const n = count_in(bytes_of(p)); bucket >= n)
+        bucket -= n;
+      else
+        begin = p.offset + bucket * most_leaf_bucket;
+    });
+    return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_leaf_bucket);
+  }
   /// The start of slice s of a bucket; of the number after the last one: the end.
   constexpr long begin_of(int bucket, int s) const {
     long const begin = begin_of(bucket), end = begin_of(bucket + 1);
@@ -42,8 +61,18 @@ struct shard_cuts {
   ///
   /// needs: at < c.summed_bytes()
   constexpr int bucket_of(long at) const {
-    int const bucket = int(at / most_leaf_bucket);
-    return bucket + (at >= begin_of(bucket + 1));
+    if (at >= c.divided_bytes) {
+      int const bucket = divided_buckets() + int((at - c.divided_bytes) / most_leaf_bucket);
+      return bucket + (at >= begin_of(bucket + 1));
+    }
+    int bucket = 0;
+    for_each_divided([&](parameter_place const& p) {
+      if (at >= p.offset + bytes_of(p))
+        bucket += count_in(bytes_of(p));
+      else if (at >= p.offset)
+        bucket += int((at - p.offset) / most_leaf_bucket);
+    });
+    return bucket;
   }
   /// The replica whose slice has this byte.
   ///
@@ -68,8 +97,30 @@ struct shard_cuts {
     return p.trained ? p.offset : -1;
   }
   constexpr long block_bytes() const { return gradient_block::most_elements * width; }
+  /// Bytes of a parameter, padded.
+  constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
+  /// use(place) for the parameters of which a replica has only its part of the gradient, in the
+  /// order of their offsets.
+  template <class Use>
+  constexpr void for_each_divided(Use const& use) const {
+    if (c.divided_bytes == 0) return;
+    for (int i = 0; i < c.parameter_count; ++i)
+      if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
+  }
+  /// use(bucket, begin, end) for a replica's slices of divided parameters.
+  template <class Use>
+  constexpr void for_each_divided_slice(int replica, Use const& use) const {
+    for (int b = 0, n = divided_buckets(); b < n; ++b) {
+      int const s = slice_of(b, replica);
+      use(b, begin_of(b, s), begin_of(b, s + 1));
+    }
+  }
 
  private:
+  constexpr long rest() const { return c.summed_bytes() - c.divided_bytes; }
+  static constexpr int count_in(long bytes) {
+    return int((bytes + most_leaf_bucket - 1) / most_leaf_bucket);
+  }
   /// The start of the last block that begins at or before a position; at the end: the end.
   constexpr long block_before(long at) const {
     if (at >= c.summed_bytes()) return c.summed_bytes();
@@ -112,8 +163,9 @@ constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts,
 /// whole tensor is updated by the owner of its first byte. The state of a part follows that of the
 /// part before it; returns the elements of state after the last one, which begins at `state`.
 ///
-/// law: the parts of all replicas are disjoint and cover the ranges; those of a single replica are
-///      the ranges
+/// law: the parts of all replicas are disjoint and cover the ranges; a single replica has each
+/// range
+///      as one part, or two: divided parameters, and the others
 template <class Use>
 constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, Use const& use) {
   for (int i = 0; i < cuts.c.update_count; ++i) {
@@ -124,11 +176,12 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       state += part.state_size = size;
       use(part);
     };
-    if (part.whole || cuts.replicas == 1) {
-      if (cuts.replicas == 1 || cuts.owner_of(begin * cuts.width) == replica) take(part.state_size);
+    if (part.whole) {
+      if (cuts.owner_of(begin * cuts.width) == replica) take(part.state_size);
       continue;
     }
-    // Slices that meet are one part.
+    // Slices that meet are one part, unless only the first is of a divided parameter.
+    long const border = cuts.c.divided_bytes / cuts.width;
     auto const end_part = [&] {
       if (part.begin == part.end) return;
       part.shape.columns = part.end - part.begin;
@@ -140,7 +193,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       long const from = cuts.begin_of(b, s) / cuts.width, to = cuts.begin_of(b, s + 1) / cuts.width;
       long const first = from < begin ? begin : from, last = to < end ? to : end;
       if (first >= last) continue;
-      if (first != part.end) {
+      if (first != part.end || first == border) {
         end_part();
         part.begin = first;
       }
@@ -152,12 +205,15 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
 }
 
 /// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
-/// leaves; and with ZeRO the state of what this one updates, and room for the slices that others
-/// send, in two halves.
+/// leaves; with ZeRO the state of what this replica updates, and its parts of divided gradients and
+/// values; then rings, in which those that a layer needs are whole, and room for what other
+/// replicas send, in two halves.
 ///
 /// units: bytes, offsets from the start of the arena
 struct arena_end {
-  long sums = 0, state = 0, room = 0, room_bytes = 0, end = 0;
+  long sums = 0, state = 0, gradients = 0, values = 0;
+  long gradient_ring = 0, gradient_ring_bytes = 0, value_ring = 0, value_ring_bytes = 0;
+  long room = 0, room_bytes = 0, end = 0;
 };
 /// What an arena's end depends on, besides the replica.
 struct arena_facts {
@@ -172,33 +228,59 @@ struct arena_facts {
     for (int c = 0; c < chunks; ++c)
       if (chunk[c].rank == rank) use(shard_cuts{chunk[c], width, replicas});
   }
+  /// A ring holds the divided parameters of any two layers, so those of one while others come or
+  /// go. copies: with their transposed copies
+  constexpr long ring_bytes(int rank, bool copies) const {
+    long most = 0;
+    for_each_cuts(rank, 1, [&](shard_cuts const& cuts) {
+      long sum = 0;
+      int layer = -1;
+      cuts.for_each_divided([&](parameter_place const& p) {
+        if (p.layer != layer) sum = 0;
+        layer = p.layer;
+        sum += cuts.bytes_of(p) * (copies && p.transposed >= 0 ? 2 : 1);
+        if (sum > most) most = sum;
+      });
+    });
+    return 2 * most;
+  }
 };
 /// needs: as many replicas as divide the leaves, unless these are one
 constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& rank, int number,
                                  int replicas, int replica) {
   arena_end e;
   e.sums = rank.fixed_bytes;
-  e.state =
+  e.end =
       e.sums + (of.leaves == 1 ? 0 : levels_of(of.leaves) - levels_of(replicas)) * rank.level_bytes;
-  e.room = e.state;
-  if (of.zero > 0) {
-    long state = 0, slice = 0;
+  auto const take = [&](long bytes) {
+    long const at = e.end;
+    e.end += align_up(bytes);
+    return at;
+  };
+  long state = 0, slice = 0, divided = 0;
+  if (of.zero > 0)
     of.for_each_cuts(number, replicas, [&](shard_cuts const& cuts) {
       state = for_each_owned(cuts, replica, state, [](update_range const&) {});
       if (long const n = replicas == 1 ? 0 : cuts.largest(); n > slice) slice = n;
+      cuts.for_each_divided_slice(replica,
+                                  [&](int, long begin, long end) { divided += end - begin; });
     });
-    e.room += align_up(state * of.width);
-    // The same room is for the squared norms of all blocks, and for a number of each replica.
-    long half = (replicas - 1) * slice;
-    for (long const least :
-         {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
-      if (replicas > 1 && half < least) half = least;
-    e.room_bytes = 2 * align_up(half);
-  }
-  e.end = e.room + e.room_bytes;
+  e.state = take(state * of.width);
+  e.gradients = take(divided);
+  e.values = take(of.zero > 2 ? divided : 0);
+  e.gradient_ring_bytes = of.ring_bytes(number, false);
+  e.gradient_ring = take(e.gradient_ring_bytes);
+  e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
+  e.value_ring = take(e.value_ring_bytes);
+  // The same room is for the squared norms of all blocks, and for a number of each replica.
+  long half = (replicas - 1) * slice;
+  for (long const least :
+       {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
+    if (half < least) half = least;
+  e.room_bytes = of.zero > 0 && replicas > 1 ? 2 * align_up(half) : 0;
+  e.room = take(e.room_bytes);
   return e;
 }
-
 constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
                                  int replica) {
   return end_of_arena({d.chunk, d.chunks, d.leaves, d.zero, width}, d.rank[rank], rank, replicas,

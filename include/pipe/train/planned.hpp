@@ -114,7 +114,7 @@ struct planned_pipeline {
           compilation(*graph,
                       {stages,
                        samples,
-                       {int(sizeof(element)), int(sizeof(value))},
+                       {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
                        schedule::splits_backward,
                        rule_of<recompute>()},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
@@ -232,7 +232,7 @@ struct planned_pipeline {
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
-      f.divides_state = zero::level > 0;
+      f.zero = zero::level;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);

@@ -211,8 +211,8 @@ class executor {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? core : -1);
       me.memory = arena(end.end);
       parameters_.set_memory(r, me.memory.data(), place_, end);
-      me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data(), end, job_, me.threads,
-                         failure_.flag());
+      me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data(), end,
+                         parameters_.shards(r), job_, me.threads, failure_.flag());
     } catch (std::system_error const& e) {
       throw_error<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (std::bad_alloc const&) {
@@ -404,7 +404,7 @@ class executor {
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      require(r, me.leaves.place(chunk, l, from, at, a.slot));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);

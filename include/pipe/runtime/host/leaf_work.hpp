@@ -10,6 +10,8 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/parameter_ring.hpp>
+#include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/host/replica_sum.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/leaves.hpp>
@@ -23,13 +25,14 @@ namespace pp::detail {
 template <class T, class Transport>
 struct no_replica_sum {
   void assemble(Transport&, process_place const&, int, char*, long, int) {}
-  void describe(int, T*, long) {}
+  void describe(int, long) {}
   template <class SliceOf>
-  void describe(int, T*, bool, SliceOf const&) {}
+  void describe(int, bool, T*, SliceOf const&) {}
   void begin() {}
-  void give() {}
+  void give(T*) {}
+  long done() const { return 0; }
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
-  waited finish(team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
+  waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
     return waited::done;
   }
   waited add_up(double&, failure_flag const&) { return waited::done; }
@@ -56,9 +59,20 @@ struct leaf_piece {
   long begin = 0, end = 0;
   /// Whether every replica needs its sum: all are, unless ZeRO divides the updates.
   bool is_for_all = true;
+  /// Of a divided parameter: the one, whose gradient is in a ring.
+  parameter_place const* of = nullptr;
   /// The last launch that writes to it, by set of programs: `keeping`, `dropping`.
   int launch[2]{-1, -1};
 };
+
+/// The divided parameter whose gradient has a byte, or null.
+constexpr parameter_place const* divided_at(chunk_description const& c, long at) {
+  parameter_place const* found = nullptr;
+  shard_cuts{c}.for_each_divided([&](parameter_place const& p) {
+    if (p.offset <= at) found = &p;
+  });
+  return at < c.divided_bytes ? found : nullptr;
+}
 
 /// The pieces of a rank's chunks, in the order in which backward completes them: the last chunk
 /// first, and each from its end. The order does not depend on a run, as all replicas exchange
@@ -78,7 +92,7 @@ struct leaf_piece {
     shard_cuts const cuts = cuts_of(c);
     for (int b = cuts.buckets() - 1; b >= 0; --b, ++next) {
       long const begin = cuts.begin_of(b), end = cuts.begin_of(b + 1);
-      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b)};
+      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b), divided_at(chunk, begin)};
     }
     for (program_set const* set : {&chunk.keeping, &chunk.dropping}) {
       program_view const& view = set->weight_program();
@@ -108,13 +122,14 @@ class leaf_work {
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
-                              char* memory, arena_end const& end, job const& of_run, team& all,
-                              failure_flag const& failed) {
+                              char* memory, arena_end const& end, rank_shards<T> const& shards,
+                              job const& of_run, team& all, failure_flag const& failed) {
     d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
-    job_ = &of_run, all_ = &all, failed_ = &failed;
-    if (d.leaves == 1 && place.replicas == 1) return;
+    job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
+    if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
     left_ = heap_array<int>(d.chunks);
     pieces_ = pieces_of(d, sizeof(T), rank);
+    ring_.assemble(memory + end.gradient_ring, end.gradient_ring_bytes, pieces_.size());
     if (place.replicas == 1) return;
     rank_description const& mine = d.rank[rank];
     char* const room = memory + (d.zero > 0 ? end.room : mine.received_leaves);
@@ -126,8 +141,9 @@ class leaf_work {
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin() {
     job const& j = *job_;
-    is_on_ = j.what == job::kind::train && has_leaves(j);
+    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
     if (!is_on_) return;
+    ring_.clear();
     for (int& n : left_) n = 0;
     rank_description const& mine = d_->rank[rank_];
     for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
@@ -135,6 +151,20 @@ class leaf_work {
         ++left_[a->chunk];
     next_ = 0;
     replicas_.begin();
+  }
+  /// The operands of a launch of a chunk, with the gradients of divided parameters in their ring.
+  waited place(chunk_description const& c, launch const& l, placed_operand const* from,
+               region_bases const& at, void** slot) {
+    for (int k = 0; k < l.count; ++k) {
+      address const& a = from[k].at;
+      slot[k] = at.at(a);
+      if (a.where != region::parameter_gradients || a.offset >= c.divided_bytes) continue;
+      parameter_place const& p = *divided_at(c, a.offset);
+      char* const begin = take(p, {c, sizeof(T), 1});
+      if (begin == nullptr) return waited::failed;
+      slot[k] = begin + a.offset - p.offset;
+    }
+    return waited::done;
   }
   /// Goes on after a launch of a program that completes gradients, or after another one.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
@@ -154,7 +184,7 @@ class leaf_work {
   waited finish() {
     if (!is_on_) return waited::done;
     join_complete();
-    return exchanges() ? replicas_.finish(*all_, calls_->add, *failed_) : waited::done;
+    return until_done(pieces_.size());
   }
   /// The sum of the losses of this run's micro-batches, `sum`, becomes that of the mini-batch, in
   /// the last run of a step.
@@ -179,6 +209,11 @@ class leaf_work {
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
+  /// Waits until a number of pieces are done: what they were joined from may be overwritten.
+  waited until_done(long number) {
+    return exchanges() ? replicas_.until_done(number, *all_, calls_->add, *failed_) : waited::done;
+  }
+  long done() const { return exchanges() ? replicas_.done() : next_; }
   /// Joins the next pieces, as long as they are complete.
   template <class Complete>
   void join_while(Complete const& is_complete) {
@@ -187,20 +222,52 @@ class leaf_work {
   void join_complete() {
     join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
   }
-  T* data_of(leaf_piece const& p) const {
-    return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
+  /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
+  /// no launch has written them.
+  T* data_of(leaf_piece const& p) {
+    chunk_description const& c = d_->chunk[p.chunk];
+    if (p.of == nullptr) return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    char* const begin = take(*p.of, {c, sizeof(T), 1});
+    return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
   }
+  /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
+  /// until earlier ones are done. Null if the run has failed meanwhile.
+  char* take(parameter_place const& p, shard_cuts const& cuts) {
+    char* at = ring_.find(p);
+    while (at == nullptr && (at = ring_.take(p, cuts.bytes_of(p))) == nullptr) {
+      long const last = last_piece_of(ring_.first());
+      if (last >= next_)
+        throw_error<error>({"ZeRO<", d_->zero, ">: layer ", p.layer,
+                            "'s gradients are computed before those of layer ", ring_.first().layer,
+                            " are complete"});
+      if (until_done(last + 1) != waited::done) return nullptr;
+      ring_.drop_first();
+    }
+    return at;
+  }
+  /// The number of the last piece of a divided parameter.
+  long last_piece_of(parameter_place const& p) const {
+    long last = 0;
+    for (long i = 0; i < pieces_.size(); ++i)
+      if (pieces_[i].of == &p) last = i;
+    return last;
+  }
+  T* kept(leaf_piece const& p) const { return shards_->own_gradients(p.chunk, p.begin); }
   /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
   [[gnu::cold]] void describe(process_place const& place, int number) {
     leaf_piece const& p = pieces_[number];
     constexpr long width = sizeof(T);
-    if (d_->zero == 0) return replicas_.describe(number, data_of(p), (p.end - p.begin) / width);
+    if (d_->zero == 0) return replicas_.describe(number, (p.end - p.begin) / width);
     shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
-    replicas_.describe(number, data_of(p), p.is_for_all, [&](int replica) {
+    auto const slice_of = [&](int replica) {
       auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
       int const s = cuts.slice_of(p.bucket, replica);
       return host::share{at(s), at(s + 1)};
-    });
+    };
+    T* const keep = p.of == nullptr ? nullptr
+                                    : shards_->own_gradients(
+                                          p.chunk, p.begin + slice_of(place.replica).begin * width);
+    replicas_.describe(number, p.is_for_all, keep, slice_of);
   }
   /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
   /// replicas if this is the last.
@@ -209,6 +276,7 @@ class leaf_work {
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];
     T* const own = data_of(p);
+    if (own == nullptr) return;  // the run has failed
     long const n = (p.end - p.begin) / long(sizeof(T));
     all_->run([&](int part) {
       host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
@@ -222,7 +290,9 @@ class leaf_work {
           j.leaf, j.leaves, [&](int k) { calls_->add(s.size(), own + s.begin, level(k)); },
           [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
     });
-    if (exchanges()) replicas_.give();
+    if (exchanges()) return replicas_.give(own);
+    if (T* const keep = p.of != nullptr && is_last_leaf(j) ? kept(p) : nullptr)
+      std::memcpy(keep, own, std::size_t(p.end - p.begin));
   }
 
   pipeline_description const* d_ = nullptr;
@@ -232,7 +302,9 @@ class leaf_work {
   failure_flag const* failed_ = nullptr;
   int rank_ = 0;
   char* memory_ = nullptr;
+  rank_shards<T> const* shards_ = nullptr;
   heap_array<leaf_piece> pieces_;
+  parameter_ring ring_;   // gradients of divided parameters
   heap_array<int> left_;  // by chunk: actions of this run that still add to its gradients
   long next_ = 0;         // the piece to be joined next
   long sums_ = 0;         // offset of the partial sums

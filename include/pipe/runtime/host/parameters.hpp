@@ -111,12 +111,11 @@ class parameter_work {
         gradient_block& b = blocks[i];
         long const left = b.of->elements() - b.begin;
         long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
+        T* const g = shards.gradient_of(i);
         if (b.of->is_buffer) {  // no part of the norm, but NaN and infinity must reject the step
-          T const* const sum = at(*b.chunk, b.chunk->sums, *b.of) + b.begin;
-          b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, sum);
+          b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, g);
           continue;
         }
-        T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
         // Stored gradients are not scaled yet, so the bound is divided by the scale.
@@ -230,6 +229,8 @@ class parameter_work {
     });
   }
 
+  rank_shards<T> const& shards(int r) const { return shards_[r]; }
+
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
   static constexpr long line = host::columns_step<T>;
@@ -294,14 +295,14 @@ class parameter_work {
     T* const workspace =
         reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
     int turn = 0;
-    for (update_range const& u : shards_[r].updates_of(c)) {
+    for (owned_update<T> const& u : shards_[r].updates_of(int(&c - d_.chunk))) {
       // Round-robin over the threads: one thread updates all of a whole parameter.
-      if (u.whole && turn++ % parts != part) continue;
-      calls_.update(calls_.optimizer,
-                    update_request<T>{
-                        u, at(c, c.values, u.begin), at(c, c.gradients, u.begin),
-                        shards_[r].state_of(c, u), workspace, j.step, j.learning_rate, scale,
-                        u.whole ? host::everything : elements_of(u.shape.elements(), part, parts)});
+      if (u.of.whole && turn++ % parts != part) continue;
+      calls_.update(
+          calls_.optimizer,
+          update_request<T>{
+              u.of, u.values, u.gradients, u.state, workspace, j.step, j.learning_rate, scale,
+              u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)});
     }
   }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/config.hpp>
@@ -48,36 +49,39 @@ class replica_sum {
       throw_error<error>(
           {replicas_, " replicas are more than the ", half_, " that are planned for"});
     buckets_ = heap_array<bucket>(buckets);
-    slices_ = heap_array<slice>(long(buckets) * replicas_);
+    slices_ = heap_array<host::share>(long(buckets) * replicas_);
   }
-  /// Describes a bucket: its data, and whether all replicas need its sum. It is cut evenly.
-  [[gnu::cold]] void describe(int number, T* data, long elements) {
+  /// Describes a bucket, of which all replicas need the sum. It is cut evenly.
+  [[gnu::cold]] void describe(int number, long elements) {
     // Slices begin at lines, unless the room is too small for that.
     long size = (elements + replicas_ - 1) / replicas_;
     long const lines = (size + line - 1) / line * line;
     if (lines * (replicas_ - 1) <= half_) size = lines;
-    describe(number, data, true, [&](int replica) {
+    describe(number, true, nullptr, [&](int replica) {
       auto const at = [&](long s) { return s * size < elements ? s * size : elements; };
       return host::share{at(replica), at(replica + 1)};
     });
   }
-  /// The same, with slice_of(replica), elements of the bucket.
+  /// Describes a bucket by its slice_of(replica). is_for_all: whether all replicas need the sum.
+  /// keep: where this replica's slice is copied to, unless it is null.
   template <class SliceOf>
-  [[gnu::cold]] void describe(int number, T* data, bool is_for_all, SliceOf const& slice_of) {
+  [[gnu::cold]] void describe(int number, bool is_for_all, T* keep, SliceOf const& slice_of) {
     bucket& b = buckets_[number];
     b.slices = slices_.begin() + long(number) * replicas_;
     b.is_for_all = is_for_all;
+    b.keep = keep;
     for (int r = 0; r < replicas_; ++r) {
-      host::share const s = slice_of(r);
-      b.slices[r] = {data + s.begin, s.size()};
-      if (s.size() > b.stride) b.stride = s.size();
+      b.slices[r] = slice_of(r);
+      if (long const n = b.slices[r].size(); n > b.stride) b.stride = n;
     }
   }
 
   /// Begins a step.
   void begin() { given_ = begun_ = added_ = done_ = 0; }
   /// Gives the next bucket, which is complete here.
-  void give() { ++given_; }
+  void give(T* data) { buckets_[given_++].data = data; }
+  /// How many are done: of those, data is not read any more.
+  long done() const { return done_; }
   /// Goes on as far as possible without waiting. Returns whether all that was given is done.
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
@@ -89,6 +93,7 @@ class replica_sum {
         bucket const& b = buckets_[added_];
         add_slices(b, half_of(added_), all, add);
         if (b.is_for_all) exchange_sums(b, lane_of(added_, sums));
+        if (b.keep != nullptr) std::memcpy(b.keep, b.begin_of(me_), std::size_t(b.bytes_of(me_)));
         ++added_, moves = true;
       }
       if (begun_ < given_ && begun_ - done_ < 2) {
@@ -98,9 +103,12 @@ class replica_sum {
     }
     return done_ == given_;
   }
-  /// Waits until all that was given is done.
-  waited finish(team& all, void (*add)(std::ptrdiff_t, T*, T const*), failure_flag const& failed) {
-    return transport_->until([&] { return advance(all, add); }, failed);
+  /// Waits until a number of buckets are done.
+  ///
+  /// needs: as many are given
+  waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
+                    failure_flag const& failed) {
+    return transport_->until([&] { return advance(all, add) || done_ >= number; }, failed);
   }
   /// Adds a number up over the replicas.
   ///
@@ -148,18 +156,15 @@ class replica_sum {
   enum phase : int { leaves, sums };
   static_assert(Transport::lanes >= 4, "two buckets at a time, each with two phases");
 
-  /// What one replica adds up of a bucket, in place.
-  struct slice {
-    T* data = nullptr;
-    long elements = 0;
-    char* bytes() const { return reinterpret_cast<char*>(data); }
-    long size() const { return elements * long(sizeof(T)); }
-  };
   /// Gradients that are exchanged at once: slices by replica, the largest of `stride` elements.
   struct bucket {
-    slice* slices = nullptr;
+    T *data = nullptr, *keep = nullptr;
+    host::share* slices = nullptr;
     long stride = 0;
     bool is_for_all = true;
+    T* begin_of(int replica) const { return data + slices[replica].begin; }
+    char* memory_of(int replica) const { return reinterpret_cast<char*>(begin_of(replica)); }
+    long bytes_of(int replica) const { return slices[replica].size() * long(sizeof(T)); }
   };
 
   T* half_of(long number) const { return room_ + number % 2 * half_; }
@@ -174,13 +179,10 @@ class replica_sum {
   ///
   /// shape: room: [replicas - 1, slice]
   void exchange_leaves(bucket const& b, T* room, int lane) {
-    slice const& own = b.slices[me_];
     for_others([&](int replica) {
-      if (own.elements > 0)
-        transport_->receive_from(rank_, replica, lane,
-                                 reinterpret_cast<char*>(room + room_of(replica) * b.stride),
-                                 own.size());
-      send(replica, lane, b.slices[replica].bytes(), b.slices[replica].size());
+      receive(replica, lane, reinterpret_cast<char*>(room + room_of(replica) * b.stride),
+              b.bytes_of(me_));
+      send(replica, lane, b.memory_of(replica), b.bytes_of(replica));
     });
   }
   /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
@@ -188,8 +190,8 @@ class replica_sum {
   /// needs: the bucket's first exchange is done, so that its slices are not read any more
   void exchange_sums(bucket const& b, int lane) {
     for_others([&](int replica) {
-      receive(replica, lane, b.slices[replica].bytes(), b.slices[replica].size());
-      send(replica, lane, b.slices[me_].bytes(), b.slices[me_].size());
+      receive(replica, lane, b.memory_of(replica), b.bytes_of(replica));
+      send(replica, lane, b.memory_of(me_), b.bytes_of(me_));
     });
   }
   void send(int replica, int lane, char const* data, long bytes) {
@@ -217,8 +219,8 @@ class replica_sum {
   /// Adds the parts of the own slice, in blocks that stay in the cache.
   void add_slices(bucket const& b, T* room, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
-    long const size = b.slices[me_].elements;
-    T* const own = b.slices[me_].data;
+    long const size = b.slices[me_].size();
+    T* const own = b.begin_of(me_);
     all.run([&](int part) {
       host::share const mine = host::share_of(size, line, part, all.size());
       for (long from = mine.begin; from < mine.end; from += block) {
@@ -248,7 +250,7 @@ class replica_sum {
   T* room_ = nullptr;
   long half_ = 0;  // elements of half the room
   heap_array<bucket> buckets_;
-  heap_array<slice> slices_;
+  heap_array<host::share> slices_;
   long given_ = 0, begun_ = 0, added_ = 0, done_ = 0;  // buckets of this step
 };
 

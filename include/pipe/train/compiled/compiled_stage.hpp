@@ -127,7 +127,7 @@ struct compiled_stage {
     f.pending_slots = Work::pending_slots(S);
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
-    f.divides_state = Work::zero::level > 0;
+    f.zero = Work::zero::level;
     f.averages = Work::averaging::averages;
     if constexpr (S > 0) {
       f.has_entered = true;

@@ -57,10 +57,10 @@ struct pipeline_schedule {
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
-  using passes =
-      compilation<M, stages, option<option_family::partition>, samples,
-                  number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes},
-                  schedule::splits_backward, option<option_family::recompute>>;
+  using passes = compilation<M, stages, option<option_family::partition>, samples,
+                             number_widths{int(sizeof(element)), int(sizeof(value)),
+                                           backend::has_transposes, (zero::level > 1)},
+                             schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }

@@ -3,8 +3,10 @@
 // The option for what replicas divide among them instead of each having all of it.
 #pragma once
 
-#include <pipe/graph/diagnostics.hpp>
-#include <pipe/train/options/family.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/train/options/averaging.hpp>
+#include <pipe/train/options/micro_batches.hpp>
+#include <pipe/train/options/optimizer.hpp>
 
 namespace pp {
 
@@ -12,9 +14,19 @@ namespace option_family {
 struct zero;
 }
 
-/// Replicas divide the optimizer's state (Level 1): each updates its part of the parameters, and
-/// gives the others the result. Rajbhandari et al., 2020: ZeRO. A step sends as much as without
-/// it. Default: ZeRO<0>, all replicas have all.
+/// What replicas (see Mpi) divide among them, each of which otherwise has all of it. Default:
+/// ZeRO<0>, nothing. Rajbhandari et al., 2020.
+///
+/// 1: The optimizer's state. Each replica updates its part of the parameters, and gives it to the
+///    others. A step sends as much as without.
+/// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
+///    replica keeps its part of the sum. The same is sent.
+/// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
+///    in forward and again in backward. Half as much again is sent.
+///
+/// From level 2 on a leaf (see SumIn) is one micro-batch, as gradients of several are added up
+/// where they are whole, and the optimizer works by element. While a program reads or writes
+/// parameters at level 3, every process has all of those of its ranks.
 ///
 /// law: loss, gradient norm and parameters have the bits of ZeRO<0>
 template <int Level>
@@ -26,7 +38,17 @@ struct ZeRO {
 namespace wrong {
 /// ZeRO has no such level.
 template <class... What>
-struct zero_has_levels_0_to_1;
+struct zero_has_levels_0_to_3;
+/// ZeRO divides gradients, and a leaf has several micro-batches, whose gradients are added up
+/// whole.
+template <class... What>
+struct divided_gradients_are_of_one_micro_batch;
+/// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
+template <class... What>
+struct divided_gradients_are_updated_by_element;
+/// ZeRO divides parameters, and averages of them are kept, which it does not.
+template <class... What>
+struct divided_parameters_have_no_averages;
 }  // namespace wrong
 
 /// The family of divisions among replicas.
@@ -36,8 +58,18 @@ struct option_family::zero : detail::any_family {
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<zero>;
-    if constexpr (option::level < 0 || option::level > 1)
-      return detail::diagnosis_of<wrong::zero_has_levels_0_to_1, option>();
+    using count = typename Options::template get<micro_batches>;
+    using optimizer = typename Options::template get<option_family::optimizer>;
+    using averages = typename Options::template get<averaging>;
+    if constexpr (option::level < 0 || option::level > 3)
+      return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
+    else if constexpr (option::level > 1 && count::value > 1)
+      return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
+    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+      return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
+                                  optimizer>();
+    else if constexpr (option::level > 2 && averages::averages)
+      return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }
