@@ -25,6 +25,14 @@ template <class... More>
 using OfWide =
     Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
 
+/// Every layer has parameters that replicas divide, and some that they do not.
+struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
+                    Repeat<3, Residual<LayerNorm, Attention<2>>,
+                           Residual<LayerNorm, Linear<260>, GELU, Linear<128>>>,
+                    LayerNorm, Linear<300>, CrossEntropy> {};
+template <class... More>
+using OfDeep =
+    Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
 /// As Trained, by an optimizer.
 template <class Optimizer, class... More>
 using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>,

@@ -137,6 +137,16 @@ struct shard_cuts {
   }
 };
 
+/// The divided parameter that has this byte of the regions of parameters and gradients, or null.
+constexpr parameter_place const* divided_at(chunk_description const& c, long at) {
+  if (at >= c.divided_bytes) return nullptr;
+  parameter_place const* found = nullptr;
+  shard_cuts{c}.for_each_divided([&](parameter_place const& p) {
+    if (p.offset <= at) found = &p;
+  });
+  return found;
+}
+
 /// Whether all replicas need the sum of a bucket of a chunk, though each updates only what it owns:
 /// there are sums of buffers in it, gradients that are added to those of another place, or those of
 /// a tensor that is updated as a whole.

@@ -52,10 +52,10 @@ struct planned_pipeline {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
-  using zero = option<option_family::zero>;
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;

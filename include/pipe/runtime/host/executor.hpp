@@ -97,8 +97,11 @@ class executor {
   void parameters_changed() { stale_ = true; }
 
   Transport& transport() { return transport_; }
+  pipeline_description const& description() const { return d_; }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
+  /// Divided parameters of a chunk: see value_windows.
+  auto& windows(int chunk) { return ranks_[d_.chunk[chunk].rank].leaves.windows(); }
 
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const {
@@ -255,10 +258,10 @@ class executor {
       int const count = trains ? mine.training_count : mine.evaluation_count;
       link(r).begin();
       for (int i = 0; i < count; ++i) {
-        if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
+        bool const runs = samples_in(d_, job_, steps[i].of.micro_batch) > 0;
         if (steps[i].kind == detail::step_kind::compute)
-          execute(r, me, steps[i].of);
-        else
+          runs ? execute(r, me, steps[i].of) : require(r, me.leaves.skip(steps[i].of));
+        else if (runs)
           run_transfer(r, me, steps[i]);
       }
       require(r, link(r).end());
@@ -403,13 +406,13 @@ class executor {
     int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      placed_operand const* const from = view.operands + l.first;
-      require(r, me.leaves.place(chunk, l, from, at, a.slot));
+      require(r, me.leaves.place(c, view, i, at, a.slot));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        watch(l, a, me.threads, {r, c, job_.first_micro_batch + mb, p, i, 0, &l, from});
+        watch(l, a, me.threads,
+              {r, c, job_.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
       me.leaves.after_launch(c, set, view, i);
     }
     if (p == program::forward && is_last && job_.what != job::kind::infer)

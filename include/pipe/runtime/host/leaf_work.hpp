@@ -14,6 +14,7 @@
 #include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/host/replica_sum.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/value_windows.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
@@ -50,6 +51,17 @@ struct replica_sum_of<T, Transport> {
   using type = replica_sum<T, Transport>;
 };
 
+/// No parameters that come for a launch: for a transport without replicas.
+struct no_value_windows {};
+template <class T, class Transport>
+struct value_windows_of {
+  using type = no_value_windows;
+};
+template <class T, replica_transport Transport>
+struct value_windows_of<T, Transport> {
+  using type = value_windows<T, Transport>;
+};
+
 /// A part of a chunk's gradients and sums that is joined at once: a bucket of shard_cuts, which
 /// replicas exchange.
 ///
@@ -65,18 +77,9 @@ struct leaf_piece {
   int launch[2]{-1, -1};
 };
 
-/// The divided parameter whose gradient has a byte, or null.
-constexpr parameter_place const* divided_at(chunk_description const& c, long at) {
-  parameter_place const* found = nullptr;
-  shard_cuts{c}.for_each_divided([&](parameter_place const& p) {
-    if (p.offset <= at) found = &p;
-  });
-  return at < c.divided_bytes ? found : nullptr;
-}
-
 /// The pieces of a rank's chunks, in the order in which backward completes them: the last chunk
-/// first, and each from its end. The order does not depend on a run, as all replicas exchange
-/// pieces in the same one.
+/// first, and each by launches. The order does not depend on a run, as all replicas exchange pieces
+/// in the same one.
 [[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, long width,
                                                       int rank) {
   auto const cuts_of = [&](int c) { return shard_cuts{d.chunk[c], width, 1}; };
@@ -90,7 +93,7 @@ constexpr parameter_place const* divided_at(chunk_description const& c, long at)
     if (chunk.rank != rank) continue;
     leaf_piece* const first = next;
     shard_cuts const cuts = cuts_of(c);
-    for (int b = cuts.buckets() - 1; b >= 0; --b, ++next) {
+    for (int b = 0; b < cuts.buckets(); ++b, ++next) {
       long const begin = cuts.begin_of(b), end = cuts.begin_of(b + 1);
       *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b), divided_at(chunk, begin)};
     }
@@ -107,6 +110,14 @@ constexpr parameter_place const* divided_at(chunk_description const& c, long at)
               p->launch[set == &chunk.dropping] = l;
         }
     }
+    // Insertion sort. The last micro-batch keeps values, if any does.
+    int const which = chunk.keeping.weight_program().count == 0;
+    for (leaf_piece* last = first; last < next; ++last)
+      for (leaf_piece* p = last; p > first && p->launch[which] < p[-1].launch[which]; --p) {
+        leaf_piece const later = p[-1];
+        p[-1] = *p;
+        *p = later;
+      }
   }
   return pieces;
 }
@@ -126,6 +137,8 @@ class leaf_work {
                               job const& of_run, team& all, failure_flag const& failed) {
     d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
     job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
+    if constexpr (may_divide)
+      windows_.assemble(d, calls, transport, place, rank, memory, end, shards, all, failed);
     if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
     left_ = heap_array<int>(d.chunks);
     pieces_ = pieces_of(d, sizeof(T), rank);
@@ -142,6 +155,7 @@ class leaf_work {
   void begin() {
     job const& j = *job_;
     is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
+    if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
     ring_.clear();
     for (int& n : left_) n = 0;
@@ -152,20 +166,31 @@ class leaf_work {
     next_ = 0;
     replicas_.begin();
   }
-  /// The operands of a launch of a chunk, with the gradients of divided parameters in their ring.
-  waited place(chunk_description const& c, launch const& l, placed_operand const* from,
-               region_bases const& at, void** slot) {
-    for (int k = 0; k < l.count; ++k) {
-      address const& a = from[k].at;
-      slot[k] = at.at(a);
-      if (a.where != region::parameter_gradients || a.offset >= c.divided_bytes) continue;
-      parameter_place const& p = *divided_at(c, a.offset);
-      char* const begin = take(p, {c, sizeof(T), 1});
-      if (begin == nullptr) return waited::failed;
-      slot[k] = begin + a.offset - p.offset;
-    }
+  /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
+  /// where their gradients are until they are added up.
+  waited place(int chunk, program_view const& view, int i, region_bases const& at, void** slot) {
+    launch const& l = view.launches[i];
+    placed_operand const* const from = view.operands + l.first;
+    for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
+    if constexpr (may_divide)
+      if (d_->zero > 1) return place_divided(chunk, view, i, slot);
     return waited::done;
   }
+  /// Takes part in what other replicas do in an action for which this one has no samples.
+  waited skip([[maybe_unused]] action const& a) {
+    waited w = waited::done;
+    if constexpr (may_divide) {
+      auto const nothing = [](auto const&...) {};
+      auto const bring = [&](program_set const& set, program p) {
+        program_view const& view = set.programs[int(p)];
+        for (int i = 0; i < view.count && w == waited::done; ++i)
+          w = windows_.bring(a.chunk, view, i);
+      };
+      if (d_->zero > 2) run_action(*d_, *job_, a, bring, nothing, nothing, nothing);
+    }
+    return w;
+  }
+  typename value_windows_of<T, Transport>::type& windows() { return windows_; }
   /// Goes on after a launch of a program that completes gradients, or after another one.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     if (!is_on_ || left_[chunk] != 1 || &view != &set.weight_program()) return;
@@ -205,6 +230,8 @@ class leaf_work {
   }
 
  private:
+  static constexpr bool may_divide = replica_transport<Transport>;
+
   bool exchanges() const { return job_->replicas > 1 && is_last_leaf(*job_); }
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
@@ -226,7 +253,8 @@ class leaf_work {
   /// no launch has written them.
   T* data_of(leaf_piece const& p) {
     chunk_description const& c = d_->chunk[p.chunk];
-    if (p.of == nullptr) return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    if (!may_divide || p.of == nullptr)
+      return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
     char* const begin = take(*p.of, {c, sizeof(T), 1});
     return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
   }
@@ -251,6 +279,26 @@ class leaf_work {
     for (long i = 0; i < pieces_.size(); ++i)
       if (pieces_[i].of == &p) last = i;
     return last;
+  }
+  waited place_divided(int chunk, program_view const& view, int i, void** slot)
+    requires may_divide
+  {
+    chunk_description const& c = d_->chunk[chunk];
+    launch const& l = view.launches[i];
+    if (d_->zero > 2)
+      if (waited const w = windows_.bring(chunk, view, i); w != waited::done) return w;
+    for (int k = 0; k < l.count; ++k) {
+      address const& a = view.operands[l.first + k].at;
+      if (d_->zero > 2)
+        if (char* const at = windows_.find(chunk, a)) slot[k] = at;
+      parameter_place const* const p =
+          a.where == region::parameter_gradients ? divided_at(c, a.offset) : nullptr;
+      if (p == nullptr) continue;
+      char* const begin = take(*p, {c, sizeof(T), 1});
+      if (begin == nullptr) return waited::failed;
+      slot[k] = begin + a.offset - p->offset;
+    }
+    return waited::done;
   }
   T* kept(leaf_piece const& p) const { return shards_->own_gradients(p.chunk, p.begin); }
   /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
@@ -309,6 +357,7 @@ class leaf_work {
   long next_ = 0;         // the piece to be joined next
   long sums_ = 0;         // offset of the partial sums
   bool is_on_ = false;
+  typename value_windows_of<T, Transport>::type windows_;
   typename replica_sum_of<T, Transport>::type replicas_;
 };
 

@@ -320,7 +320,7 @@ class parameter_work {
 
   /// Renews some rows of a parameter's transposed copy, if it has one.
   void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
-    if (p.transposed < 0) return;
+    if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
     calls_.transpose(at(c, c.values, p) + rows.begin * p.columns, rows.size(), p.columns, p.columns,
                      at(c, c.transposed + p.transposed, rows.begin), p.rows);
   }

@@ -44,8 +44,8 @@ struct compiled_pipeline {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
-  using zero = option<option_family::zero>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;

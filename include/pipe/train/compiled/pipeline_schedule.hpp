@@ -47,8 +47,8 @@ struct pipeline_schedule {
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
-  using zero = option<option_family::zero>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;

@@ -3,10 +3,13 @@
 // The option for what replicas divide among them instead of each having all of it.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/optimizer.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp {
 
@@ -34,6 +37,14 @@ struct ZeRO {
   using family = option_family::zero;
   static constexpr int level = Level;
 };
+
+namespace detail {
+
+/// What is divided: nothing where a transport knows no replicas.
+template <class Option, class Transport>
+using zero_of = std::conditional_t<replica_transport<Transport>, Option, ZeRO<0>>;
+
+}  // namespace detail
 
 namespace wrong {
 /// ZeRO has no such level.
