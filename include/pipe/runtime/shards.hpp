@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// How replicas divide a chunk's gradients: into buckets, which are exchanged one by one, and each
-// bucket into one slice for every replica. With ZeRO a replica updates what its slices cover, and
-// only it has the optimizer state of that.
+// The division of a chunk's gradients among replicas: into buckets, which are exchanged one by one,
+// and of each bucket into one slice for every replica. With ZeRO a replica updates what its slices
+// cover, and only it has the optimizer state of that.
 #pragma once
 
 #include <pipe/base/bytes.hpp>

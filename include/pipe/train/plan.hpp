@@ -9,6 +9,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/train/model_states.hpp>
 
 namespace pp {
 

@@ -185,8 +185,6 @@ class executor {
     return o;
   }
 
-  // ---- the thread of a rank ----
-
   [[gnu::cold]] void run_rank(int r) {
     attempt(r, &executor::allocate);
     for (int seen = 0;;) {

@@ -280,6 +280,10 @@ class leaf_work {
       if (pieces_[i].of == &p) last = i;
     return last;
   }
+  /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
+  /// and until there is room for gradients.
+  ///
+  /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
   waited place_divided(int chunk, program_view const& view, int i, void** slot)
     requires may_divide
   {
@@ -300,6 +304,7 @@ class leaf_work {
     }
     return waited::done;
   }
+  /// Where a divided parameter's sum is kept that no other replica has a part of.
   T* kept(leaf_piece const& p) const { return shards_->own_gradients(p.chunk, p.begin); }
   /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
   [[gnu::cold]] void describe(process_place const& place, int number) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a rank updates. Without ZeRO that is all of its parameters; with it, the part that this
-// replica owns, whose state it has, and the runs of memory through which replicas give each other
-// what they have computed.
+// The shards of a rank: what it updates. Without ZeRO that is all of its parameters; with it, the
+// part that this replica owns, whose state it has, and the runs of memory through which replicas
+// give each other what they have computed.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -98,6 +98,7 @@ class rank_shards {
   ///
   /// shape: [blocks, 2]
   double* squares() const { return reinterpret_cast<double*>(memory_ + end_.room); }
+  /// The cuts of a chunk for the number of replicas that there are.
   shard_cuts cuts_of(int chunk) const { return {d_->chunk[chunk], width, replicas_}; }
   /// use(chunk) for those of the rank.
   template <class Use>
@@ -105,6 +106,9 @@ class rank_shards {
     for (int c = 0; c < d_->chunks; ++c)
       if (d_->chunk[c].rank == rank_) use(c);
   }
+  /// An address in a region of own parts.
+  ///
+  /// post: null for a position of another replica
   T* shard(long region, int chunk, long at) const {
     for (slice const& s : slices_)
       if (s.chunk == chunk && at >= s.begin && at < s.end)
@@ -123,6 +127,7 @@ class rank_shards {
     sink<Item> filled{items.begin()};
     list(filled);
   }
+  /// The own parts of divided parameters, in the order in which they lie one after the other.
   [[gnu::cold]] void list_slices() {
     fill(slices_, [&](sink<slice>& to) {
       long before = 0;
@@ -134,6 +139,7 @@ class rank_shards {
       });
     });
   }
+  /// The ranges that are updated here, chunk by chunk, with the addresses of their numbers.
   [[gnu::cold]] void list_updates() {
     first_update_ = heap_array<long>(d_->chunks + 1);
     fill(updates_, [&](sink<owned_update<T>>& to) {
@@ -156,6 +162,7 @@ class rank_shards {
       }
     });
   }
+  /// The addresses of the blocks of gradients that are measured here; null for those of others.
   [[gnu::cold]] void list_gradients(view<gradient_block> blocks) {
     gradients_ = heap_array<T*>(blocks.count);
     for (int i = 0; i < blocks.count; ++i) {
@@ -166,6 +173,8 @@ class rank_shards {
           is_divided(c, begin) ? own_gradients(c, begin) : at(b.chunk->gradients + begin);
     }
   }
+  /// The updated parameters of each replica, in runs of at most most_leaf_bucket bytes. Divided
+  /// ones that come when they are read are not among them.
   [[gnu::cold]] void list_values() {
     first_run_ = heap_array<long>(replicas_ + 1);
     fill(runs_, [&](sink<replica_run>& to) {
@@ -185,6 +194,7 @@ class rank_shards {
       }
     });
   }
+  /// The owner of each block of gradients, and its place among the squares that replicas exchange.
   [[gnu::cold]] void list_squares(view<gradient_block> blocks) {
     owner_ = heap_array<int>(blocks.count);
     place_ = heap_array<long>(blocks.count);

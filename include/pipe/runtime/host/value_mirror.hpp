@@ -9,11 +9,15 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
 
 /// Copies of the chunks' parameters, buffers and gradients at their offsets, made when they are
-/// asked for. Executor: memory(chunk), windows(chunk)
+/// asked for. Executor: memory(chunk), windows(chunk). A copy is as large as the chunk's parameters
+/// are together, and is not planned: it is there while a program starts, saves or loads.
+///
+/// law: write_back() of what of() has made changes nothing
 class value_mirror {
  public:
   /// Memory in which a chunk's parameters are whole. All replicas call it.

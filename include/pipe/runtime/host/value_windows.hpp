@@ -18,8 +18,13 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// The divided parameters of one rank. All replicas ask for the same ones in the same order, also
-/// one that has no samples.
+/// The divided parameters of one rank. They come into a ring in the order in which launches read
+/// them, at most two buckets on the way; a parameter's transposed copy follows it there. What
+/// leaves for them is what came first and is not read by the launch that is about to run.
+///
+/// needs: all replicas ask for the same launches in the same order, also one that has no samples
+/// law:   what is in the ring follows from that order alone, so all replicas send and receive the
+///        same; nothing is on the way when a program has run
 template <class T, replica_transport Transport>
 class value_windows {
  public:
@@ -151,7 +156,7 @@ class value_windows {
       if (p == nullptr || ring_.find(*p) != nullptr) continue;
       some = true;
       char* at = nullptr;
-      // What is before those that are read now has been read: it is not coming any more.
+      // Parameters before those that are read now have been read: none of them still comes.
       while ((at = ring_.take(*p, bytes_of(chunk, *p))) == nullptr && !ring_.is_empty() &&
              !reads(chunk, now, view, ring_.first()))
         ring_.drop_first();
@@ -160,6 +165,10 @@ class value_windows {
     }
     return some;
   }
+  /// Lets a parameter come, after those that come already.
+  ///
+  /// transposes: whether there is room for its transposed copy behind it, which is made when it is
+  /// here
   void begin(int chunk, parameter_place const& p, char* to, bool transposes) {
     shard_cuts const cuts = cuts_of(chunk);
     int const first = cuts.bucket_of(p.offset),
@@ -174,6 +183,8 @@ class value_windows {
     return transport_->until([&] { return advance(), is_so(); }, *failed_);
   }
   /// Waits until all that a launch reads is here.
+  ///
+  /// law: costs nothing if it is
   waited until_here(int chunk, launch const& l, program_view const& view) {
     auto const is_here = [&] {
       for (long i = first_; i != end_; i = after(i))
@@ -221,6 +232,7 @@ class value_windows {
         transport_->receive_from(rank_, (me_ + i) % replicas_, first_lane + bucket % 2, to, bytes);
       });
   }
+  /// Makes the transposed copy of a parameter that is here, behind it.
   void transpose(gathered const& g) {
     parameter_place const& p = *g.of;
     T* const values = reinterpret_cast<T*>(g.to);

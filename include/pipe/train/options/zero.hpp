@@ -9,6 +9,7 @@
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/optimizer.hpp>
+#include <pipe/train/options/sum_in.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp {
@@ -40,7 +41,7 @@ struct ZeRO {
 
 namespace detail {
 
-/// What is divided: nothing where a transport knows no replicas.
+/// The level that a pipeline has: none where the transport knows no replicas.
 template <class Option, class Transport>
 using zero_of = std::conditional_t<replica_transport<Transport>, Option, ZeRO<0>>;
 
@@ -85,5 +86,16 @@ struct option_family::zero : detail::any_family {
       return std::type_identity<detail::nothing_wrong>{};
   }
 };
+
+/// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
+template <class Sum, class Zero>
+constexpr auto diagnose_accumulation_of() {
+  if constexpr (Sum::leaves > 1)
+    return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
+  else if constexpr (Zero::level > 1)
+    return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero>();
+  else
+    return std::type_identity<detail::nothing_wrong>{};
+}
 
 }  // namespace pp
