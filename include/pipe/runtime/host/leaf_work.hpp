@@ -112,7 +112,8 @@ class leaf_work {
   void begin(job const& j) {
     is_on_ = j.what == job::kind::train && has_leaves(j);
     if (!is_on_) return;
-    for (int& n : left_) n = 0;
+    // Other holders add to a chunk until the end.
+    for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
     rank_description const& mine = d_->rank[rank_];
     for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
       if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
@@ -137,8 +138,11 @@ class leaf_work {
     go_on(j, all);
   }
   /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
+  ///
+  /// needs: all holders of the rank's chunks are done
   waited finish(job const& j, team& all, failure_flag const& failed) {
     if (!is_on_) return waited::done;
+    for (int& n : left_) n = 0;
     join_complete(j, all);
     return replicas_.finish(all, calls_->add, failed);
   }
