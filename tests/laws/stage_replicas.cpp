@@ -88,6 +88,32 @@ TEST_CASE("looking changes nothing, with replicas", "[laws]") {
   laws::looking_changes_nothing<Of<Shared, StageReplicas<1, 2>>>();
 }
 
+TEST_CASE("a replica that fails ends the run for all, and nothing is updated", "[laws]") {
+  using Trainer = Of<Shared, StageReplicas<1, 3>>;
+  for (int at = 0; at < 7; ++at) {
+    Trainer trainer({.seed = 2}), untouched({.seed = 2});
+    laws::sample_batch<Trainer> const data(4);
+    // Those after it wait for its kernels' turns.
+    auto const fail = [&](launch_seen const& seen) {
+      if (seen.chunk == 1 && seen.micro_batch == at && seen.which == detail::program::backward &&
+          seen.launch == 2)
+        throw std::runtime_error("kernel broke");
+    };
+    CHECK_THROWS_WITH(trainer.watch(data.view(), fail), "kernel broke");
+    CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+    CHECK(laws::same_bits(trainer.step(data.view()).loss, untouched.step(data.view()).loss));
+    CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+  }
+}
+TEST_CASE("a loss that is not finite rejects the step, with its place", "[laws]") {
+  using Trainer = Of<Buffered, StageReplicas<2, 2>>;
+  Trainer trainer({.seed = 2}), untouched({.seed = 2});
+  laws::sample_batch<Trainer> data(4);
+  data.labels[2 * 2 * 5] = 3e38f;
+  CHECK_THROWS_WITH(trainer.step(data.view()), Catch::Contains("of micro-batch 5, stage 1"));
+  CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+}
+
 // ---- the plan ----
 
 namespace {

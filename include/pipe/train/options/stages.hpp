@@ -23,17 +23,17 @@ struct Stages {
   static constexpr int value = N;
 };
 
-/// As many stages as there are numbers, each on so many ranks: for stages that one rank cannot keep
+/// As many stages as there are numbers, each on that many ranks: for stages that one rank cannot keep
 /// up with. Rank n of a stage runs its micro-batches n, n + replicas, ...; the bits are those of
 /// one rank, which owns the stage's weights, gradients and optimizer state.
 ///
 /// needs: a schedule of one stage per rank (OneFOneB, EagerOneFOneB, GPipe); ranks that are threads
 ///        of one process
-template <int... Ranks>
+template <int First, int... Others>
 struct StageReplicas {
   using family = option_family::stages;
-  static constexpr int value = sizeof...(Ranks);
-  static constexpr stage_ranks<value> where{{Ranks...}};
+  static constexpr int value = 1 + sizeof...(Others);
+  static constexpr stage_ranks<value> where{{First, Others...}};
 };
 
 namespace detail {
