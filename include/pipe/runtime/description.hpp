@@ -158,6 +158,8 @@ struct chunk_description {
   copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
   long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
+  /// Size of all of it on the owner's rank.
+  constexpr long bytes() const { return weight_bytes + value_bytes; }
   /// Slots for values from the neighbours, where the transport copies; otherwise empty.
   ring received, received_gradient;
   /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and

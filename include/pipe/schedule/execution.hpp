@@ -117,7 +117,7 @@ class execution {
     long slot;  ///< of the last reader of the old value in the slot to be written
     int source_rank;
     long hop;
-    long before = nothing;  ///< the weight gradient that is added before this one
+    long before;  ///< the weight gradient that is added before this one
   };
 
   constexpr needs needs_of(action const& a, int rank) const {
@@ -146,12 +146,14 @@ class execution {
         if (before >= 0)
           slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
       }
-    needs all{own, handed_over, slot, source_rank,
-              problem_.hop_time(source_rank, rank, is_forward ? source : chunk)};
-    if constexpr (ordered)
-      if (mb > 0 && makes_weight_gradient(a.kind))
-        all.before = result_of(chunk, mb - 1, weight_gradient);
-    return all;
+    return needs{own,
+                 handed_over,
+                 slot,
+                 source_rank,
+                 problem_.hop_time(source_rank, rank, is_forward ? source : chunk),
+                 ordered && mb > 0 && makes_weight_gradient(a.kind)
+                     ? result_of(chunk, mb - 1, weight_gradient)
+                     : nothing};
   }
 
   constexpr long first_missing(needs const& need) const {
@@ -163,12 +165,12 @@ class execution {
   }
 
   constexpr long latest(needs const& need, long free, [[maybe_unused]] long time) const {
-    if constexpr (ordered)
-      if (long const least = end_.item[need.before] - time; least > free) free = least;
     long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
-    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over;
+    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over,
+               behind = ordered ? end_.item[need.before] - time : free,
+               from = behind > free ? behind : free;
     long const ready = slot > input ? slot : input;
-    return ready > free ? ready : free;
+    return ready > from ? ready : from;
   }
 
   Problem const& problem_;

@@ -25,7 +25,7 @@ enum class placement : unsigned char {
 /// The number of copies of each chunk's weights.
 constexpr int replicas(placement where) { return where == placement::bidirectional ? 2 : 1; }
 /// The number of ranks that hold one chunk: the n-th runs micro-batches n, n + replicas, ...
-constexpr int replicas(placement where, int) { return replicas(where); }
+constexpr int replicas(placement where, int) { return where == placement::bidirectional ? 2 : 1; }
 
 namespace detail {
 
@@ -38,7 +38,7 @@ constexpr int replica_of(placement where, int micro_batch) {
 /// of a chunk are consecutive.
 constexpr int holders(placement where, int chunks) { return chunks * replicas(where); }
 constexpr int holder_of(placement where, int chunk, int micro_batch) {
-  return chunk * replicas(where) + replica_of(where, micro_batch);
+  return where == placement::bidirectional ? 2 * chunk + micro_batch % 2 : chunk;
 }
 
 /// Whether a placement holds these numbers of ranks and chunks, and those that it does, in words.

@@ -24,9 +24,12 @@ struct stage_ranks {
   }
 
   // The functions of a placement: see placement.hpp. A rank holds one stage, so ranks are holders.
+
+  /// The number of ranks of a stage.
   friend constexpr int replicas(stage_ranks const& where, int stage) {
     return where.first[stage + 1] - where.first[stage];
   }
+  /// The rank that runs a stage for a micro-batch.
   friend constexpr int rank_of(stage_ranks const& where, int, int stage, int micro_batch = 0) {
     return where.first[stage] + micro_batch % replicas(where, stage);
   }
@@ -35,6 +38,7 @@ struct stage_ranks {
     return rank_of(where, 0, stage, micro_batch);
   }
   friend constexpr int chunks_for(stage_ranks const&, int, int) { return Stages; }
+  /// Whether a problem of these numbers is one for these stages.
   friend constexpr bool fits(stage_ranks const& where, int ranks, int chunks) {
     bool all = ranks == where.first[Stages] && chunks == Stages;
     for (int s = 0; s < Stages; ++s) all = all && replicas(where, s) > 0;

@@ -83,7 +83,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
-    q.bytes = c.weight_bytes + c.value_bytes;
+    q.bytes = c.bytes();
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;

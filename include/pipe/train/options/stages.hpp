@@ -23,9 +23,9 @@ struct Stages {
   static constexpr int value = N;
 };
 
-/// As many stages as there are numbers, each on that many ranks: for stages that one rank cannot keep
-/// up with. Rank n of a stage runs its micro-batches n, n + replicas, ...; the bits are those of
-/// one rank, which owns the stage's weights, gradients and optimizer state.
+/// As many stages as there are numbers, each on that many ranks: for stages that one rank cannot
+/// keep up with. Rank n of a stage runs its micro-batches n, n + replicas, ...; the bits are those
+/// of one rank, which owns the stage's weights, gradients and optimizer state.
 ///
 /// needs: a schedule of one stage per rank (OneFOneB, EagerOneFOneB, GPipe); ranks that are threads
 ///        of one process
