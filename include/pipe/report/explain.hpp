@@ -72,6 +72,13 @@ std::string explain_layers() {
   return text;
 }
 
+/// The ranks of a stage: "2", or "2-4" for one with replicas.
+inline std::string ranks_of_stage(stage_plan const& s) {
+  std::string text = std::to_string(s.rank);
+  if (s.ranks > 1) text += "-" + std::to_string(s.rank + s.ranks - 1);
+  return text;
+}
+
 /// Table of the stages' work: layers counted from 0; FLOPs and launches of one micro-batch, forward
 /// + backward; fraction of time, estimated or measured; micro-batches in flight between forward and
 /// backward.
@@ -84,7 +91,7 @@ std::string explain_work() {
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::compiled::work::graph().inputs[0].is_ids;
-    table.add({std::to_string(s), std::to_string(p.rank),
+    table.add({std::to_string(s), ranks_of_stage(p),
                std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
                readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out),
                readable_count(p.parameters),
@@ -145,7 +152,7 @@ std::string explain_ranks() {
   text_table table(names);
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
-    for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
+    for (stage_plan const& s : plan.stages) stages += s.bytes_on(r);
     // The rest of the rank's allocation.
     long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] -
                          plan.bookkeeping_bytes[r] - plan.gradient_sum_bytes[r];

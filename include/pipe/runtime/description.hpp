@@ -17,14 +17,19 @@ namespace pp {
 
 namespace detail {
 
-/// Ring buffer in an arena: `slots` slots of `stride` bytes; micro-batch m uses slot m mod slots.
+/// Ring buffer of a chunk's holder, which runs every `step`-th micro-batch: `slots` slots of
+/// `stride` bytes. Its n-th micro-batch uses slot n mod slots.
 ///
-/// units: bytes; `offset` counts from the start of the rank's arena
+/// units: bytes; `offset` counts from the start of the holder's values
 /// needs: slots > 0
 struct ring {
   long offset = 0, stride = 0;
-  int slots = 1;
-  constexpr long at(int micro_batch) const { return offset + stride * (micro_batch % slots); }
+  int slots = 1, step = 1;
+  constexpr long at(int micro_batch) const {
+    return offset + stride * (micro_batch / step % slots);
+  }
+  /// The micro-batch that used the slot of another one before it; negative: none.
+  constexpr int before(int micro_batch) const { return micro_batch - slots * step; }
   constexpr long bytes() const { return stride * slots; }
 };
 
@@ -109,11 +114,19 @@ constexpr long blocks_of(parameter_place const& p) {
   return changes ? (p.elements() + most - 1) / most : 0;
 }
 
-/// A stage: its programs, and the layout of its memory in its rank's arena.
+/// A holder of a chunk: a rank that runs it, for all micro-batches or for some.
+struct chunk_holder {
+  int chunk = 0, rank = 0;
+  long values = 0;  ///< offset in the rank's arena of the chunk's rings: records and boundaries
+};
+
+/// A stage: its programs, and the layout of its memory. Its first holder owns the weights.
 ///
-/// units: bytes; offsets count from the start of the arena, except in parameter_place
+/// units: bytes; offsets count from the start of the owner's arena, those of rings from the start
+/// of each holder's values; except in parameter_place
 struct chunk_description {
-  int rank = 0;
+  int rank = 0;                       ///< the owner's
+  int first_holder = 0, holders = 1;  ///< in pipeline_description::holder
   /// Programs that keep all values for backward, and programs that recompute some. A set that no
   /// micro-batch uses is empty.
   program_set keeping, dropping;
@@ -150,7 +163,9 @@ struct chunk_description {
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
-  long bytes = 0;  ///< size of all of the above
+  long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
+  /// Size of all of it on the owner's rank.
+  constexpr long bytes() const { return weight_bytes + value_bytes; }
   /// Slots for values from the neighbours, where the transport copies; otherwise empty.
   ring received, received_gradient;
   /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and
@@ -224,6 +239,7 @@ struct pipeline_description {
   long workspace_bytes = 0;      ///< per thread
   int loss_rows = 0;             ///< terms of the loss in a micro-batch
   chunk_description const* chunk = nullptr;
+  chunk_holder const* holder = nullptr;  ///< of all chunks, those of a chunk one after the other
   rank_description const* rank = nullptr;
   int parameter_count = 0;            ///< in the model
   rank_steps const* steps = nullptr;  ///< by rank, if the transport copies
@@ -239,6 +255,14 @@ struct pipeline_description {
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< backward computes gradients of the loss times a scale factor
+  /// Number of the holder that runs a chunk for a micro-batch.
+  constexpr int holder_of(int c, int micro_batch) const {
+    return chunk[c].first_holder + micro_batch % chunk[c].holders;
+  }
+  /// Number of all holders.
+  constexpr int holders() const {
+    return chunk[chunks - 1].first_holder + chunk[chunks - 1].holders;
+  }
   /// Bytes of an input per micro-batch; of the labels for input number `inputs`.
   constexpr long bytes_of(int input) const {
     return input < inputs ? input_bytes[input] : label_bytes;

@@ -31,7 +31,7 @@ namespace pp::detail {
   }
   for (int c = 0; c < d.chunks; ++c) {
     chunk_description const& chunk = d.chunk[c];
-    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.bytes);
+    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.weight_bytes), mix(chunk.value_bytes);
     for (int i = 0; i < chunk.parameter_count; ++i)
       mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
   }

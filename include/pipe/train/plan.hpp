@@ -18,7 +18,8 @@ namespace pp {
 /// units: FLOPs of one micro-batch; memory in bytes
 /// law:   the fields of memory add up to `bytes`
 struct stage_plan {
-  int rank = 0;
+  int rank = 0;                        ///< the first that runs it, which owns its weights
+  int ranks = 1;                       ///< that run it: see StageReplicas
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
   shape in{}, out{};                   ///< shapes of one sample
   long parameters = 0;                 ///< elements of all parameters
@@ -36,7 +37,14 @@ struct stage_plan {
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
-  long bytes = 0;
+  long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
+
+  /// Whether a rank runs the stage.
+  constexpr bool is_on(int r) const { return r >= rank && r < rank + ranks; }
+  /// Its bytes on a rank.
+  constexpr long bytes_on(int r) const {
+    return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes : 0;
+  }
 };
 
 /// Uses of a rank's memory.
@@ -84,7 +92,7 @@ struct plan_of {
   long parameters = 0, trained = 0, buffers = 0;
   long step_flops = 0;            ///< forward and backward of one mini-batch
   int kernels = 0;                ///< distinct kernel groups, each compiled once
-  double imbalance = 0;           ///< time of the slowest stage over the mean
+  double imbalance = 0;           ///< time of the slowest stage per rank over the mean
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
   int peak_in_flight = 0;
@@ -120,11 +128,13 @@ struct plan_of {
     scratch =
         rank_bytes[rank] - gradient_sum_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
-      if (s.rank != rank) continue;
+      if (!s.is_on(rank)) continue;
+      long const owns = s.rank == rank;
       // In the order of memory_use. What no stage accounts for is scratch.
-      long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
-                               s.transposed_bytes, s.saved_bytes,    s.boundary_bytes,
-                               s.buffer_bytes};
+      long const of_stage[] = {
+          owns * s.parameter_bytes,  owns * s.gradient_bytes, owns * s.optimizer_bytes,
+          owns * s.transposed_bytes, s.saved_bytes,           s.boundary_bytes,
+          owns * s.buffer_bytes};
       for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

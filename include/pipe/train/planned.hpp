@@ -61,10 +61,13 @@ struct planned_pipeline {
   using step = step_memory<planned_pipeline>;
 
   static constexpr int stages = option<option_family::stages>::value,
-                       ranks = stages / schedule::chunks_per_rank,
+                       ranks = ranks_of<option<option_family::stages>, schedule>(),
                        micro_batches = option<option_family::micro_batches>::value,
                        samples = option<option_family::micro_batch_size>::value,
                        threads = option<option_family::threads>::host_threads;
+  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
+  static constexpr int holder_count = holders(where, stages);
+  using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
   /// As in pipeline_schedule: earlier micro-batches recompute, those from this one on keep all
   /// values.
   static constexpr int first_kept =
@@ -77,7 +80,7 @@ struct planned_pipeline {
   static view<unit_cost> costs() { return all().compilation.costs(); }
   static int group_count() { return all().compilation.model().numbers.count; }
   static run_time_problem const& times() { return all().problem; }
-  static dynamic_table const& table() { return all().table; }
+  static table_type const& table() { return all().table; }
   static auto const& timeline() { return all().simulated; }
   static auto const& memory() { return all().map; }
   static plan_of<stages, ranks> const& plan() {
@@ -105,9 +108,9 @@ struct planned_pipeline {
     heap_compilation compilation;
     std::vector<stage> stage_of;
     run_time_problem problem;
-    dynamic_table table;
+    table_type table;
     decltype(simulate(problem, table)) simulated;
-    memory_map<stages, ranks> map;
+    memory_map<stages, ranks, holder_count> map;
 
     everything()
         : graph(checked_graph()),
@@ -118,7 +121,8 @@ struct planned_pipeline {
                        schedule::splits_backward,
                        rule_of<recompute>()},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
-                        partition::cut(layer_times, units, count, cuts);
+                        partition_of<partition, option<option_family::stages>>::cut(
+                            layer_times, units, count, cuts);
                       }),
           stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
           table(proved(problem)), simulated(simulate(problem, table)) {}
@@ -182,8 +186,8 @@ struct planned_pipeline {
     return p;
   }
   /// The schedule's table. Throws pp::error if it is not valid.
-  static dynamic_table proved(run_time_problem const& problem) {
-    dynamic_table table = make_dynamic_table<schedule>(problem);
+  static table_type proved(run_time_problem const& problem) {
+    table_type table = make_dynamic_table<schedule>(problem, where);
     verdict v = validate(problem, table);
     if (v.ok()) v = detail::check_runs(table);
     if (!v.ok())
@@ -202,7 +206,7 @@ struct planned_pipeline {
       slots.push_back(
           detail::spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
     slots.push_back(detail::slot_count{});
-    auto const rank = [](int s) { return rank_of(schedule::where, ranks, s); };
+    auto const rank = [](int s) { return rank_of(where, ranks, s); };
     list<long, stages> scratch;
     long of_updates = 0;
     list<parameter_place const*, stages> places;
@@ -210,6 +214,7 @@ struct planned_pipeline {
       stage const& one = e.stage_of[std::size_t(s)];
       chunk_description& c = e.map.chunks[s];
       c.rank = rank(s);
+      c.first_holder = holder_of(where, s, 0);
       c.parameters = places[s] = one.places.begin();
       c.parameter_count = int(one.places.size());
       c.updates = one.updates.begin();
@@ -220,7 +225,8 @@ struct planned_pipeline {
       if (one.dropping) f.dropping = one.dropping->totals();
       f.keeping_micro_batches = micro_batches - first_kept;
       f.dropping_micro_batches = first_kept;
-      f.in_flight = peak_in_flight(e.table, c.rank, s);
+      f.holders = replicas(where, s);
+      f.in_flight = peak_in_chunk(e.table, s);
       f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
@@ -251,14 +257,16 @@ struct planned_pipeline {
     heap_array<tie> ties(tie_count);
     find_ties(g, places.items, m.stage_of_unit, ties.begin());
     list<unsigned, ranks> read;
-    for (int s = 0; s < stages; ++s)
-      read[rank(s)] |= step::inputs_read(e.stage_of[std::size_t(s)].any().totals(), g);
+    e.map.place(where);
+    for (chunk_holder const& h : e.map.holders.items)
+      read[h.rank] |= step::inputs_read(e.stage_of[std::size_t(h.chunk)].any().totals(), g);
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
-      of.evaluation_count = micro_batches * schedule::chunks_per_rank;
+      for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
-      step::take(of, r, read[r], g, streams, e.map.chunks.items, ties.begin(), tie_count);
+      step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
+                 tie_count);
     }
   }
   /// Counts the launches of a micro-batch, which the plan reports.

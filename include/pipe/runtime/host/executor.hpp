@@ -45,7 +45,7 @@ class executor {
                          executor_settings const& settings)
       : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
         settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
-        transport_(d.ranks, d.chunks,
+        transport_(d.ranks, d.holders(),
                    {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     try {
@@ -231,6 +231,7 @@ class executor {
   void run_batch(int r, worker& me) {
     me.count = 0, me.waited = 0;
     if (stale_ || updated_) renew_copies(r, me);
+    require(r, link(r).share_weights());
     batch_of(r).stage_partial();
     execute_actions(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
@@ -277,6 +278,8 @@ class executor {
     run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
       switch (op) {
         case step_op::add_leaves:
+          me.doing.change(activity::kind::meets, 0, now());
+          require(r, link(r).await_holders());
           me.doing.change(activity::kind::adds, 0, now());
           require(r, me.leaves.finish());
           if (r == last_rank()) require(r, parameters_.add_up_losses(job_, me.leaves));
@@ -366,10 +369,9 @@ class executor {
 
   void run_action(int r, worker& me, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
-    region_bases const at = bases_for(c, mb);
+    region_bases const at = bases_for(r, c, mb);
     pp::detail::run_action(
-        d_, job_, a,
-        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
+        d_, job_, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
@@ -381,11 +383,12 @@ class executor {
         [&](milestone m) { link(r).publish(c, m, mb); });
   }
 
-  region_bases bases_for(int c, int mb) const {
-    region_bases b =
-        arena_bases(d_, c, mb, memory(c), [this](transfer const& x) { return transport_.at(x); });
+  region_bases bases_for(int r, int c, int mb) const {
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
+        [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    batch_of(d_.chunk[c].rank).set(b, mb);
+    batch_of(r).set(b, mb);
     return b;
   }
 
@@ -393,35 +396,32 @@ class executor {
     return {d_, job_, d_.rank[rank], ranks_[rank].memory.data()};
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p,
-                   region_bases const& at, int r, worker& me, int mb) {
+  void run_program(action const& of, program_set const& set, program p, region_bases const& at,
+                   int r, worker& me) {
+    int const c = of.chunk, mb = of.micro_batch;
     program_view const& view = set.programs[int(p)];
     auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
-    if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
-    int const c = int(&chunk - d_.chunk);
-    bool const is_last = c == d_.chunks - 1;
+    if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
+    auto const order = link(r).order_of(of, set, p);
     // The loss is the last launch; inference leaves it out.
-    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
+    bool const has_loss = c == d_.chunks - 1 && job_.what != job::kind::infer;
+    int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       require(r, me.leaves.place(c, view, i, at, a.slot));
+      require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        watch(l, a, me.threads,
-              {r, c, job_.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
+        host::run_watched(
+            d_, calls_, job_, a, me.threads,
+            {r, c, job_.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
+      order.publish(i);
       me.leaves.after_launch(c, set, view, i);
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer)
-      parameters_.set_loss(mb, a.loss);
-  }
-  [[gnu::cold]] void watch(launch const& l, host::arguments<T> const& a, team& threads,
-                           launch_seen seen) {
-    long const start = now();
-    host::run_launch(d_, calls_, l, a, threads);
-    seen.nanoseconds = now() - start;
-    host::show(a, seen, job_);
+    order.end();
+    if (p == program::forward && has_loss) parameters_.set_loss(mb, a.loss);
   }
 
   void pass_barrier(int r, worker& me, int number) {

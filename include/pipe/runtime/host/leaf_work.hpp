@@ -158,7 +158,8 @@ class leaf_work {
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
     ring_.clear();
-    for (int& n : left_) n = 0;
+    // Other holders add to a chunk until the end.
+    for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
     rank_description const& mine = d_->rank[rank_];
     for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
       if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
@@ -206,8 +207,11 @@ class leaf_work {
     go_on();
   }
   /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
+  ///
+  /// needs: all holders of the rank's chunks are done
   waited finish() {
     if (!is_on_) return waited::done;
+    for (int& n : left_) n = 0;
     join_complete();
     return until_done(pieces_.size());
   }

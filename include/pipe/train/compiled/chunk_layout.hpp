@@ -29,6 +29,7 @@ struct chunk_facts {
   /// Sizes for programs that keep what backward reads, and for those that recompute it.
   layout_totals keeping{}, dropping{};
   int keeping_micro_batches = 0, dropping_micro_batches = 0;
+  int holders = 1;                             ///< ranks that run it, each with values of its own
   int in_flight = 1;                           ///< most micro-batches between F and end of backward
   int pending_slots = 0;                       ///< most micro-batches between B and W
   detail::slot_count entered, left;            ///< slots of the boundaries before and after
@@ -41,21 +42,22 @@ struct chunk_facts {
   bool averages = false;  ///< averages of trained parameters are kept
 };
 
-/// Sets a chunk's offsets, from its start, and its size.
+/// Sets a chunk's offsets, those of rings from the start of a holder's values, and its sizes.
 ///
 /// law: regions do not overlap, and gaps are for alignment only
 constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   stage_bytes const b = (f.keeping_micro_batches > 0 ? f.keeping : f.dropping).bytes;
   c.parameter_bytes = b.parameters;
   c.trained_bytes = b.trained;
+  long* end = &c.weight_bytes;
   auto const take = [&](long bytes) {
-    long const at = c.bytes;
-    c.bytes += align_up(bytes);
+    long const at = *end;
+    *end += align_up(bytes);
     return at;
   };
   // A ring without slots takes no bytes but counts as one slot, since a slot is found modulo it.
   auto const take_ring = [&](long stride, int slots) {
-    return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
+    return ring{take(stride * slots), stride, slots < 1 ? 1 : slots, f.holders};
   };
   c.buffer_bytes = b.buffers;
   // All of a region but its first bytes, which are elsewhere.
@@ -73,6 +75,8 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.copies = take(c.copy_bytes);
   c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
   c.transposed_bytes = b.transposed;
+  end = &c.value_bytes;
+  c.holders = f.holders;
   long pending = 0;
   bool rereads_result = false, rereads_gradient = false;
   // Records of both sets of programs have rings of their own; pending records share one ring, whose

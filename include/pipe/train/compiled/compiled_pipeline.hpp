@@ -59,6 +59,7 @@ struct compiled_pipeline {
   static constexpr int stages = work::stages, ranks = work::ranks,
                        micro_batches = work::micro_batches, samples = work::samples,
                        threads = option<option_family::threads>::host_threads;
+  static constexpr int holder_count = holders(work::where, stages);
   using passes = typename work::passes;
   static constexpr int first_kept = work::first_kept;
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
@@ -131,11 +132,14 @@ struct compiled_pipeline {
     /// bookkeeping after them.
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
-      memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
+      memory_map<stages, ranks, holder_count> m{{{stage<S>::describe()...}}, {}, {}};
+      m.place(work::where);
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
       graph_view const g = passes::outline;
       list<unsigned, ranks> read;
-      ((read[stage<S>::rank] |= step::inputs_read(stage<S>::any_programs::totals(), g)), ...);
+      constexpr list<unsigned, stages> reads{
+          {step::inputs_read(stage<S>::any_programs::totals(), passes::outline)...}};
+      for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
@@ -143,8 +147,8 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, ties.items,
-                   tie_count);
+        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, m.holders.items,
+                   ties.items, tie_count);
       }
       return m;
     }
@@ -182,6 +186,7 @@ struct compiled_pipeline {
     d.workspace_bytes = workspace;
     d.loss_rows = int(step::loss_rows(g));
     d.chunk = map->chunks.items;
+    d.holder = map->holders.items;
     d.rank = map->rank.items;
     d.parameter_count = g.parameters.count;
     d.streams = passes::streams.items;

@@ -36,14 +36,15 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
-  long total = 0, slowest = 0;
+  long total = 0;
+  double slowest = 0;
   for (int s = 0; s < stages; ++s) {
     long const time =
         problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
     total += time;
-    if (time > slowest) slowest = time;
+    if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
   }
-  p.imbalance = double(slowest) * stages / double(total);
+  p.imbalance = slowest * map.holders.size() / double(total);
   for (int s = 0; s < stages; ++s) {
     chunk_description const& c = map.chunks[s];
     stage_plan& q = p.stages[s];
@@ -72,7 +73,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
                      problem.cost(s).backward_weight) /
               double(total);
-    q.in_flight = peak_in_flight(P::table(), c.rank, s);
+    q.ranks = c.holders;
+    q.in_flight = peak_in_chunk(P::table(), s);
     program_set const& set = P::some_drop ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
@@ -89,7 +91,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
-    q.bytes = c.bytes + apart;
+    q.bytes = c.bytes() + apart;
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;

@@ -70,7 +70,7 @@ struct step_memory {
   /// `inputs_read`. streams: of random bits
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
                              graph_view const& g, int streams, chunk_description* chunks,
-                             tie const* ties, int tie_count) {
+                             chunk_holder const* holders, tie const* ties, int tie_count) {
     // Staging comes first, so that staging_bytes and bookkeeping_bytes are two adjacent ranges.
     constexpr int stages = Work::stages;
     long from = rank.bytes;
@@ -88,8 +88,10 @@ struct step_memory {
       }
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
-    bool const is_last = chunks[stages - 1].rank == r;
-    if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+    chunk_description const& last = chunks[stages - 1];
+    bool const is_last = last.rank == r;
+    for (int n = last.first_holder; n < last.first_holder + last.holders; ++n)
+      if (holders[n].rank == r) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
     // mini-batch, not only the rank of the last stage.
     constexpr int levels = levels_of(Work::sum::leaves);
