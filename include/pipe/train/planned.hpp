@@ -23,6 +23,7 @@
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
+#include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
@@ -83,6 +84,7 @@ struct planned_pipeline {
   static table_type const& table() { return all().table; }
   static auto const& timeline() { return all().simulated; }
   static auto const& memory() { return all().map; }
+  static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   static plan_of<stages, ranks> const& plan() {
     static plan_of<stages, ranks> const made =
         make_plan<planned_pipeline>(work::graph(), work::times(), memory());
@@ -111,6 +113,8 @@ struct planned_pipeline {
     table_type table;
     decltype(simulate(problem, table)) simulated;
     memory_map<stages, ranks, holder_count> map;
+    heap_array<link_plan> links;
+    int link_count = 0;
 
     everything()
         : graph(checked_graph()),
@@ -268,6 +272,11 @@ struct planned_pipeline {
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
                  tie_count);
     }
+    e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
+    sink<link_plan> found{e.links.begin()};
+    find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
+               sizeof(element), slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
+    e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.
   static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {

@@ -26,6 +26,7 @@
 #include <pipe/runtime/cuda/conversion.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/profiler_ranges.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/cuda/upload.cuh>
@@ -113,6 +114,7 @@ class cuda_executor {
 
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
+  cuda::profiler_ranges const& ranges() const { return ranges_; }
   cuda::batch_upload& uploads() { return upload_; }
   /// Memory for the results of searches, `cuda::search_bytes` on the device.
   char* found() const { return found_; }
@@ -261,6 +263,7 @@ class cuda_executor {
     return s;
   }
   void execute(int r, action const& a) {
+    auto const shown = ranges_.of(a);
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
     if (!has_timeline_) return run_action(r, a);
     rank_timeline& mine = timelines_[r];
@@ -427,6 +430,7 @@ class cuda_executor {
   heap_array<int> position_{d_.ranks};
   heap_array<rank_timeline> timelines_{d_.ranks};    // by rank
   bool has_timeline_ = true, clock_is_read_ = true;  // of the last run
+  cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;
   std::chrono::steady_clock::time_point begin_;
 };
