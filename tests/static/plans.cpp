@@ -118,6 +118,20 @@ static_assert(compiled<2>::groups == compiled<96>::groups);
 static_assert(compiled<4, Stages<2>>::groups == compiled<40, Stages<2>>::groups);
 static_assert(Gpt<96>::graph.size.units == 2 + 2 * 96 + 2);
 
+namespace replicas {
+// [replicas]
+struct Net : Model<Input<512>, Linear<512>, ReLU,
+                   Residual<LayerNorm, Linear<2048>, GELU, Linear<512>>,  // four fifths of the time
+                   Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
+using Three = Pipeline<Net, Stages<3>, MicroBatches<16>, AdamW>;
+using Six = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW>;  // on 6 ranks
+static_assert(Three::plan.imbalance > 2.3 && Six::plan.imbalance < 1.25);
+static_assert(Six::plan.stages[1].rank == 1 && Six::plan.stages[1].ranks == 4);
+// [/replicas]
+static_assert(Six::plan.stages[1].first_layer == 2 && Six::plan.stages[1].end_layer == 3);
+static_assert(Six::plan.rank_bytes[2] < Six::plan.rank_bytes[1] / 10);
+}  // namespace replicas
+
 namespace threads {
 struct MLP : Model<Input<784>, Linear<2048>, ReLU, Linear<2048>, ReLU, Linear<10>, CrossEntropy> {};
 // [threads]

@@ -28,7 +28,7 @@ namespace detail {
 struct drawn_action {
   action what{};
   long start = 0, end = 0;
-  int shade = 0;          ///< number of its chunk on the rank, from 0 (two replicas: direction)
+  int shade = 0;          ///< number of its chunk on the rank, from 0 (with replicas: theirs)
   bool critical = false;  ///< on the critical path
 };
 
@@ -218,8 +218,8 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
       if (i >= count) return;
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
-      int const shade = replicas(table.where) > 1 ? detail::replica_of(table.where, a.micro_batch)
-                                                  : a.chunk / problem.ranks;
+      int const copies = replicas(table.where, a.chunk),
+                shade = copies > 1 ? a.micro_batch % copies : a.chunk / problem.ranks;
       detail::memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);

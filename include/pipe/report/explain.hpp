@@ -74,6 +74,13 @@ std::string explain_layers() {
   return text;
 }
 
+/// The ranks of a stage: "2", or "2-4" for one with replicas.
+inline std::string ranks_of_stage(stage_plan const& s) {
+  std::string text = std::to_string(s.rank);
+  if (s.ranks > 1) text += "-" + std::to_string(s.rank + s.ranks - 1);
+  return text;
+}
+
 /// Table of the stages' work: layers counted from 0; FLOPs and launches of one micro-batch, forward
 /// + backward; fraction of time, estimated or measured; micro-batches in flight between forward and
 /// backward.
@@ -86,7 +93,7 @@ std::string explain_work() {
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::compiled::work::graph().inputs[0].is_ids;
-    table.add({std::to_string(s), std::to_string(p.rank),
+    table.add({std::to_string(s), ranks_of_stage(p),
                std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
                readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out),
                readable_count(p.parameters),
@@ -147,7 +154,7 @@ std::string explain_ranks() {
   text_table table(names);
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
-    for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
+    for (stage_plan const& s : plan.stages) stages += s.bytes_on(r);
     // The rest of the rank's allocation.
     long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] -
                          plan.bookkeeping_bytes[r] - plan.gradient_sum_bytes[r];
@@ -158,7 +165,14 @@ std::string explain_ranks() {
     cells.push_back(readable_bytes(plan.rank_bytes[r]));
     table.add(cells);
   }
-  return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  std::string text =
+      table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  if (plan.zero == 0) return text;
+  text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of 2, 8, 64 replicas: " +
+          readable_bytes(plan.rank_bytes_of(0, 2)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 8)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 64)) + "\n";
+  return text;
 }
 
 /// Table of the links between ranks: bytes of a micro-batch and of a step, and the bandwidth that

@@ -328,9 +328,9 @@ class cuda_executor {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = arena_bases(d_, c, mb, memory(c), [this](transfer const& x) {
-      return memory_of(x.from_rank) + x.from;
-    });
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return memory_of(rank); },
+        [this](transfer const& x) { return memory_of(x.from_rank) + x.from; });
     b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
     rank_description const& rank = d_.rank[d_.chunk[c].rank];
     for (int i = 0; i <= d_.inputs; ++i)
