@@ -57,6 +57,7 @@ struct planned_pipeline {
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
+  static constexpr int devices = option<option_family::devices>::count;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
@@ -236,8 +237,9 @@ struct planned_pipeline {
       f.left = slots[std::size_t(s) + 1];
       f.has_entered = s > 0;
       f.has_left = s + 1 < stages;
-      f.copies_value = transport::copies && s > 0 && rank(s - 1) != c.rank;
-      f.copies_gradient = transport::copies && s + 1 < stages && rank(s + 1) != c.rank;
+      f.copies_value = s > 0 && detail::is_copied<planned_pipeline>(rank(s - 1), c.rank);
+      f.copies_gradient =
+          s + 1 < stages && detail::is_copied<planned_pipeline>(rank(s + 1), c.rank);
       f.received_bytes = m.boundaries[s].forward_bytes;
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;

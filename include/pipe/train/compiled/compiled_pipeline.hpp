@@ -47,6 +47,8 @@ struct compiled_pipeline {
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
+  using device_count = option<option_family::devices>;
+  static constexpr int devices = device_count::count;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;
@@ -177,6 +179,7 @@ struct compiled_pipeline {
     graph_view const g = passes::outline;
     pipeline_description d;
     d.ranks = ranks;
+    d.devices = {devices, ranks};
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
