@@ -69,6 +69,9 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 /// A measured run of a trainer. On the critical path an action follows its predecessor on the rank
 /// or the producer of its operand, whichever ended later; of several replicas, the path is that of
 /// the one that took longest.
+///
+/// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
+/// throws: pp::error for a run of another trainer
 template <class Trainer>
 drawing drawing_of_run(
     executed_run const& run,
@@ -100,8 +103,13 @@ drawing drawing_of_run(
   return d;
 }
 
-/// The measured last run of a trainer, on all ranks. Called in all processes that have some: see
-/// gather_executed.
+/// The measured last run of a trainer, on all ranks. Called in all processes that have some, of
+/// which one may write the page:
+///
+///     drawing const measured = drawing_of_last_run(trainer);
+///     if (Mpi::process() == 0) write_file("step.html", draw_html(drawing_of_plan<T>(), measured));
+///
+/// throws: as gather_executed
 template <class Trainer>
 drawing drawing_of_last_run(
     Trainer const& trainer,
