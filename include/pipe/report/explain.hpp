@@ -163,7 +163,14 @@ std::string explain_ranks() {
     cells.push_back(readable_bytes(plan.rank_bytes[r]));
     table.add(cells);
   }
-  return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  std::string text =
+      table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  if (plan.zero == 0) return text;
+  text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of 2, 8, 64 replicas: " +
+          readable_bytes(plan.rank_bytes_of(0, 2)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 8)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 64)) + "\n";
+  return text;
 }
 
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.

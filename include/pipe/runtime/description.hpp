@@ -67,6 +67,7 @@ struct parameter_place {
   long transposed = -1;  ///< offset of the transposed copy, or -1: none
   bool is_buffer = false;
   commit_rule commit{};  ///< update rule of a buffer
+  int layer = 0;         ///< top-level
   constexpr long elements() const { return long(rows) * columns; }
   /// Whether it is a buffer that training steps update, which then has a sum.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
@@ -92,13 +93,14 @@ struct update_range {
   bool whole = false;       ///< exactly one parameter, for an optimizer of whole tensors
   tensor_shape shape{};     ///< of the parameter if `whole`, else a vector of all elements
   double rate_scale = 1, decay_scale = 1;  ///< factors of the learning rate and the weight decay
+  long state_size = 0;                     ///< of its optimizer state, padded
 };
 
 /// A block of a parameter's gradient and its squared norm, before and after clipping by value. For
 /// a block of a buffer's sum both are 0, or NaN if an element is not finite.
 struct gradient_block {
   /// A constant, so that sums over blocks have the same bits for any number of threads.
-  static constexpr long most_elements = 1L << 15;
+  static constexpr long most_elements = most_undivided_elements;
   chunk_description const* chunk = nullptr;
   parameter_place const* of = nullptr;
   long begin = 0;
@@ -136,10 +138,10 @@ struct chunk_description {
   int parameter_count = 0;
   update_range const* updates = nullptr;
   int update_count = 0;
-  /// Offsets of the flat regions of parameters.
+  /// Offsets of the flat regions of parameters. With ZeRO the state is at the arena's end instead.
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
-  long buffer_bytes = 0;
+  long buffer_bytes = 0, state_bytes = 0;
   /// Size of what is added up over the leaves of a mini-batch: the range of gradients and sums.
   constexpr long summed_bytes() const { return state - gradients; }
   long in_level = 0;  ///< its place in each level of the rank's leaf sums
@@ -152,6 +154,10 @@ struct chunk_description {
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
   long transposed_bytes = 0;                    ///< size of `transposed`
+  /// Of the parameters that replicas divide, which come first in these regions. Their gradients, or
+  /// with ZeRO<3> also their values, are not there: the regions' offsets are those that they would
+  /// have.
+  long divided_bytes = 0, divided_transposed_bytes = 0;
   /// Values that B keeps for W; the chunk's output for the next chunk; the gradient of its input
   /// for the previous one.
   ring pending, boundary, gradient;
@@ -195,15 +201,15 @@ struct rank_description {
   /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
   /// parameter's later place.
   long norms = 0, received_tie = 0;
-  /// If there may be replicas: room for what they send, in two halves.
+  /// If there may be replicas, without ZeRO: room for what they send, in two halves.
   long received_leaves = 0, received_leaf_bytes = 0;
   long executed = 0;                 ///< executed_action records of the last run
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
-  /// Partial sums over the leaves of a mini-batch: the end of the arena, of which replicas need
-  /// less.
-  long leaf_sums = 0, level_bytes = 0;
+  /// Where the end of the arena begins, which depends on the number of replicas: see arena_end.
+  /// Size of a level of its partial sums.
+  long fixed_bytes = 0, level_bytes = 0;
   long bytes = 0;  ///< size of the arena, with one replica
 };
 
@@ -227,6 +233,7 @@ struct rank_steps {
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   int leaves = 1;                ///< of a mini-batch: see SumIn
+  int zero = 0;                  ///< what replicas divide: see ZeRO
   int threads = 1;               ///< per rank
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread

@@ -24,6 +24,7 @@ enum class step_op : unsigned char {
   gather,      ///< losses and squared norms of all ranks become visible where they are judged
   judge,       ///< loss, gradient norm, clipping factor, and whether the step is sound
   update,      ///< the optimizer's update
+  share,       ///< replicas that divide the update give each other their parts
   average,     ///< update of the averages of parameters
   commit,      ///< update of buffers from the statistics of the mini-batch
   transpose,   ///< transposed copies of parameters are renewed
@@ -80,6 +81,8 @@ inline constexpr detail::step_line step_end[] = {
     {detail::step_op::gather, detail::run_fact::is_last},
     {detail::step_op::judge, detail::run_fact::is_last},
     {detail::step_op::update,
+     detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
+    {detail::step_op::share,
      detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
     {detail::step_op::average, detail::run_fact::trains | detail::run_fact::updates |
                                    detail::run_fact::is_sound | detail::run_fact::has_averages},

@@ -8,7 +8,8 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/shards.hpp>
+#include <pipe/train/model_states.hpp>
 
 namespace pp {
 
@@ -32,7 +33,7 @@ struct stage_plan {
 
   long parameter_bytes = 0;  ///< parameters, and their 16-bit copies if there are any
   long gradient_bytes = 0, transposed_bytes = 0;
-  long optimizer_bytes = 0;  ///< optimizer state, and averages of parameters
+  long optimizer_bytes = 0;  ///< optimizer state, of all replicas, and averages of parameters
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
@@ -78,7 +79,11 @@ struct plan_of {
   list<long, Ranks> rank_bytes;
   /// Parts of rank_bytes: see memory_use.
   list<long, Ranks> staging_bytes, bookkeeping_bytes, gradient_sum_bytes;
+  /// The memory map, which lives until the end of the program.
+  arena_facts arenas;
+  rank_description const* rank_memory = nullptr;
   int leaves = 1;                               ///< of a mini-batch: see SumIn
+  int zero = 0;                                 ///< see ZeRO
   int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
   int threads = 1;                              ///< per rank
   char const* schedule = "";
@@ -98,13 +103,15 @@ struct plan_of {
   /// Returns the plan, so that `Trainer::plan()` works for a constant and for a function.
   constexpr plan_of const& operator()() const { return *this; }
 
-  /// A rank's arena in one of several replicas, which keeps fewer partial sums.
+  /// A rank's arena in replica number `replica` of several, which keeps fewer partial sums, and
+  /// with ZeRO a part of the optimizer's state: its own.
   ///
   /// needs:  replicas divide the leaves, or the leaves are one
-  /// throws: data_error for a rank out of range
-  constexpr long rank_bytes_of(int rank, int replicas) const {
+  /// throws: data_error for a rank or a replica out of range
+  constexpr long rank_bytes_of(int rank, int replicas, int replica = 0) const {
     checked_index<data_error>("rank", rank, Ranks);
-    return arena_bytes(rank_bytes[rank], gradient_sum_bytes[rank], leaves, replicas);
+    checked_index<data_error>("replica", replica, replicas);
+    return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).end;
   }
   /// The uses of a rank's memory, the largest first.
   ///

@@ -55,6 +55,7 @@ struct planned_pipeline {
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
@@ -116,7 +117,7 @@ struct planned_pipeline {
           compilation(*graph,
                       {stages,
                        samples,
-                       {int(sizeof(element)), int(sizeof(value))},
+                       {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
                        schedule::splits_backward,
                        rule_of<recompute>()},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
@@ -237,6 +238,7 @@ struct planned_pipeline {
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
+      f.zero = zero::level;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);

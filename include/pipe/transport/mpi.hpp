@@ -42,7 +42,7 @@ namespace pp::detail {
 class mpi {
  public:
   static constexpr bool copies = true;
-  static constexpr int lanes = 4;
+  static constexpr int lanes = 6;
 
   /// See process_place::of.
   ///

@@ -20,7 +20,7 @@ constexpr void place_parameters(compiled_model const& m, stage_range const& r, l
     int const index = r.parameters.begin + i;
     parameter const& p = m.parameters.items[index];
     places[i] = parameter_place{index,      p.trained,     p.tied_to >= 0, p.rows(), p.columns(),
-                                offsets[i], transposed[i], p.is_buffer,    p.commit};
+                                offsets[i], transposed[i], p.is_buffer,    p.commit, p.unit};
   }
 }
 
@@ -38,6 +38,7 @@ struct chunk_facts {
   long received_bytes = 0, received_gradient_bytes = 0;
   number_widths widths{};
   long state_bytes = 0;   ///< optimizer state
+  int zero = 0;           ///< what replicas divide, and is not in the chunk: see ZeRO
   bool averages = false;  ///< averages of trained parameters are kept
 };
 
@@ -59,15 +60,20 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
     return ring{take(stride * slots), stride, slots < 1 ? 1 : slots, f.holders};
   };
   c.buffer_bytes = b.buffers;
-  c.values = take(b.parameters);
+  // All of a region but its first bytes, which are elsewhere.
+  auto const take_after = [&](long first, long bytes) { return take(bytes - first) - first; };
+  c.divided_bytes = b.divided;
+  c.divided_transposed_bytes = b.divided_transposed;
+  c.values = take_after(f.zero > 2 ? b.divided : 0, b.parameters);
   c.buffers = take(b.buffers);
-  c.gradients = take(b.trained);
+  c.gradients = take_after(f.zero > 1 ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
-  c.state = take(f.state_bytes);
+  c.state_bytes = align_up(f.state_bytes);
+  c.state = take(f.zero > 0 ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);
-  c.transposed = take(b.transposed);
+  c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
   c.transposed_bytes = b.transposed;
   end = &c.value_bytes;
   c.holders = f.holders;

@@ -45,6 +45,7 @@ struct compiled_pipeline {
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;
@@ -179,6 +180,7 @@ struct compiled_pipeline {
     d.micro_batches = micro_batches;
     d.samples = samples;
     d.leaves = sum::leaves;
+    d.zero = zero::level;
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;

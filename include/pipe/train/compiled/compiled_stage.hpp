@@ -128,6 +128,7 @@ struct compiled_stage {
     f.pending_slots = Work::pending_slots(S);
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
+    f.zero = Work::zero::level;
     f.averages = Work::averaging::averages;
     if constexpr (S > 0) {
       f.has_entered = true;

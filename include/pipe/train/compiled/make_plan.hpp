@@ -24,6 +24,9 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   int const* const cuts = P::work::cuts();
   plan_of<stages, ranks> p;
   p.leaves = P::sum::leaves;
+  p.zero = P::zero::level;
+  p.arenas = {map.chunks.items, stages, p.leaves, p.zero, long(sizeof(typename P::element))};
+  p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
@@ -77,13 +80,18 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
     q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
     q.gradient_bytes = c.trained_bytes;
-    q.optimizer_bytes = c.copies - c.state;
-    q.transposed_bytes = align_up(c.transposed_bytes);
+    // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
+    // end.
+    long const apart = (p.zero > 0 ? c.state_bytes : 0) + (p.zero > 1 ? c.divided_bytes : 0) +
+                       (p.zero > 2 ? c.divided_bytes : 0);
+    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes : 0);
+    q.transposed_bytes =
+        align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
     q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
-    q.bytes = c.bytes();
+    q.bytes = c.bytes() + apart;
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;

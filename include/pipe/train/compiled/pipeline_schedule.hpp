@@ -48,6 +48,7 @@ struct pipeline_schedule {
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;
@@ -57,10 +58,13 @@ struct pipeline_schedule {
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
-  using passes = compilation<
-      M, stages, partition_of<option<option_family::partition>, option<option_family::stages>>,
-      samples, number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes},
-      schedule::splits_backward, option<option_family::recompute>>;
+  using passes =
+      compilation<M, stages,
+                  partition_of<option<option_family::partition>, option<option_family::stages>>,
+                  samples,
+                  number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes,
+                                (zero::level > 1)},
+                  schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }

@@ -11,6 +11,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -128,14 +129,16 @@ struct step_memory {
       level += c.summed_bytes();
       if (c.summed_bytes() > summed) summed = c.summed_bytes();
     }
-    if constexpr (replica_transport<typename Work::transport>) {
+    constexpr int zero = Work::zero::level;
+    if constexpr (replica_transport<typename Work::transport> && zero == 0) {
       rank.received_leaf_bytes = room_for_replicas(summed);
       rank.received_leaves = take(rank.received_leaf_bytes);
     }
     rank.bookkeeping_bytes = rank.bytes - from;
-    rank.leaf_sums = rank.bytes;
+    rank.fixed_bytes = rank.bytes;
     rank.level_bytes = level;
-    rank.bytes += levels * level;
+    arena_facts const facts{chunks, stages, Work::sum::leaves, zero, long(sizeof(element))};
+    rank.bytes = end_of_arena(facts, rank, r, 1, 0).end;
   }
 };
 
