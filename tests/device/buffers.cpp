@@ -4,30 +4,15 @@
 // and order of streams, the host's numbers, and none of it in a step that is skipped.
 #include <vector>
 
+#include "device/centered.hpp"
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
-#include "laws/centered.hpp"
 
 using namespace pp;
 
 namespace {
 
-/// laws::Centered with functions that put on a stream what runs on it.
-struct Centered : laws::Centered {
-  using laws::Centered::forward, laws::Centered::input_gradient, laws::Centered::statistics;
-  template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
-    on->put([a] { forward(a); });
-  }
-  template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
-    on->put([a] { input_gradient(a); });
-  }
-  template <class T>
-  static void statistics(custom_statistics<T> const& a, cudaStream_t on) {
-    on->put([a] { statistics(a); });
-  }
-};
+using on_host::Centered;
 struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, Custom<Centered>, Linear<2>, MSE> {};
 
 template <class... More>

@@ -69,6 +69,7 @@ struct capture {
 
 struct event {
   bool is_timed = false;
+  int device = 0;
   long promised = 0, reached = 0;
   /// Of an event that was recorded under capture last: where, and after which nodes.
   std::shared_ptr<capture> in;
@@ -78,18 +79,31 @@ struct task {
   std::function<void()> work;
   event *awaited = nullptr, *recorded = nullptr;
   long until = 0;  // the record that is awaited, or this one
-  bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
+  /// Of a kernel that waits for kernels of other devices: it starts when this is called first, and
+  /// has ended when true is returned.
+  std::function<bool()> has_met = {};
+  bool is_kernel = false;
+  bool is_ready() const {
+    return (awaited == nullptr || awaited->reached >= until) && (!has_met || has_met());
+  }
 };
+/// What surrounds a kernel on a device: see fake_gpu::device.
+using surroundings = void (*)(int device, std::function<void()> const& work);
+inline surroundings around_kernels = nullptr;
+
 struct stream {
   std::deque<task> tasks;
-  int priority = 0;
+  int priority = 0, device = 0;
   std::shared_ptr<capture> in;  // null: what is put on the stream is done
   std::set<int> last;           // nodes that the next one waits for
 
   /// What the device is to do. `is_early`: a kernel that may start before the one before it ends.
   void put(std::function<void()> work, node_kind kind = node_kind::kernel, bool is_early = false) {
+    if (kind == node_kind::kernel && around_kernels != nullptr)
+      work = [here = device, kernel = std::move(work)] { around_kernels(here, kernel); };
     if (in == nullptr) {
       tasks.push_back({std::move(work)});
+      tasks.back().is_kernel = kind == node_kind::kernel;
       return;
     }
     int const number = int(in->of->nodes.size());
@@ -118,11 +132,20 @@ enum class refusal {
 /// can run; or any, other ones in each launch.
 enum class preference { awaited, last, first };
 
+/// Of kernels that wait for other devices, where there are any: whether they keep the next kernel
+/// of a stream from its device; and what is done when no stream can go on.
+inline bool (*is_full)(stream const*) = nullptr;
+inline void (*idle)() = nullptr;
+
 struct machine {
   std::vector<stream*> streams;
   preference prefers = preference::awaited;
   bool is_random_in_graphs = false;  // whatever it prefers
   long captures = 0, graph_launches = 0;
+  /// Waits for events under capture so far, and one that is left out, as by a program that forgot
+  /// it. `held_back`: the nodes that it was for, which graphs run as late as their edges allow.
+  long waits = 0, left_out = -1;
+  std::set<int> held_back;
   graph const* last_captured = nullptr;
 
   bool is_capturing() const {
@@ -156,8 +179,12 @@ struct machine {
     }
     return refusal::none;
   }
-  static refusal wait(stream* s, event* e) {
+  refusal wait(stream* s, event* e) {
     if (refusal const r = check(s); r != refusal::none) return r;
+    if (e->in != nullptr && waits++ == left_out) {
+      held_back = e->after;
+      return refusal::none;
+    }
     if (e->in == nullptr) {
       if (s->in != nullptr)
         return e->promised == 0 ? refusal::none : invalidate(*s->in, refusal::isolation);
@@ -203,11 +230,18 @@ struct machine {
     s->tasks.push_back({[this, &g] { run(g); }});
   }
 
-  static bool can_go_on(stream const* s) {
-    return !s->tasks.empty() && s->tasks.front().is_ready();
+  static bool is_occupied(stream const* s) {
+    return is_full != nullptr && s->tasks.front().is_kernel && is_full(s);
   }
+  static bool can_go_on(stream const* s) {
+    return !s->tasks.empty() && !is_occupied(s) && s->tasks.front().is_ready();
+  }
+  /// The stream that goes on; none can while kernels of other processes are awaited.
   stream* next(stream* awaited) const {
-    if (prefers == preference::awaited) return needed_for(awaited);
+    if (prefers == preference::awaited) {
+      stream* const needed = needed_for(awaited);
+      if (needed != nullptr || idle == nullptr) return needed;
+    }
     stream* found = nullptr;
     for (stream* s : streams)
       if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
@@ -219,9 +253,8 @@ struct machine {
       auto const at = std::find_if(streams.begin(), streams.end(), [&](stream const* s) {
         return std::any_of(s->tasks.begin(), s->tasks.end(), records);
       });
-      stream* const s = at == streams.end() ? nullptr : next(*at);
-      if (s == nullptr) std::abort();
-      run_first(s);
+      if (at == streams.end()) std::abort();
+      go_on(*at);
     }
   }
   static void run_first(stream* s) {
@@ -230,11 +263,14 @@ struct machine {
     if (t.work) t.work();
   }
   void finish(stream* awaited) {
-    while (!awaited->tasks.empty()) {
-      stream* const s = next(awaited);
-      if (s == nullptr) std::abort();  // each waits for another
-      run_first(s);
-    }
+    while (!awaited->tasks.empty()) go_on(awaited);
+  }
+  /// One task of a stream, the awaited one if possible.
+  void go_on(stream* awaited) {
+    stream* const s = next(awaited);
+    if (s != nullptr) return run_first(s);
+    if (idle == nullptr) std::abort();  // each waits for another
+    idle();
   }
 
  private:
@@ -243,7 +279,9 @@ struct machine {
     for (std::size_t i = 0; awaited != nullptr && i <= streams.size(); ++i) {
       if (awaited->tasks.empty()) return nullptr;
       task const& first = awaited->tasks.front();
+      if (is_occupied(awaited)) return nullptr;
       if (first.is_ready()) return awaited;
+      if (first.awaited == nullptr) return nullptr;
       auto const records = [&](task const& t) {
         return t.recorded == first.awaited && t.until == first.until;
       };
@@ -271,6 +309,8 @@ struct machine {
         random_ = random_ * 6364136223846793005u + 1442695040888963407u;
         chosen = std::next(ready.begin(), long((random_ >> 33) % ready.size()));
       }
+      for (auto it = ready.begin(); it != ready.end() && held_back.contains(*chosen); ++it)
+        if (!held_back.contains(*it)) chosen = it;
       int const n = *chosen;
       ready.erase(chosen);
       if (g.nodes[std::size_t(n)].work) g.nodes[std::size_t(n)].work();

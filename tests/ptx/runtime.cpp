@@ -260,11 +260,16 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-// What Thrust and CUB ask for.
 cudaError_t cudaGetDevice(int* device) {
   *device = 0;
   return cudaSuccess;
 }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
+  *can = 0;  // there is no other
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaErrorInvalidDevice; }
+// What Thrust and CUB ask for.
 char const* cudaGetErrorName(cudaError_t e) { return cudaGetErrorString(e); }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
   switch (int(which)) {
@@ -391,7 +396,7 @@ cudaError_t cudaDeviceSynchronize() {
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-  return here().answer(fake_gpu::machine::wait(stream_of(s), event_of(e)));
+  return here().answer(here().wait(stream_of(s), event_of(e)));
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
   *e = reinterpret_cast<cudaEvent_t>(new fake_gpu::event);

@@ -19,6 +19,9 @@ struct backend_has_no_such_precision;
 /// A host is given arrays in the memory of a GPU.
 template <class... What>
 struct host_has_no_device_memory;
+/// Ranks on several devices are given arrays in the memory of one.
+template <class... What>
+struct arrays_are_on_one_device;
 }  // namespace wrong
 
 namespace detail {
@@ -48,13 +51,15 @@ concept compute_backend = requires(group const& g) {
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };
 
-/// The diagnosis of arrays in device memory for this backend.
-template <class Backend>
+/// The diagnosis of arrays in device memory for this backend, and this option for its devices.
+template <class Backend, class Devices>
 constexpr auto diagnose_use_of_device_data() {
-  if constexpr (Backend::has_own_memory)
-    return std::type_identity<nothing_wrong>{};
-  else
+  if constexpr (!Backend::has_own_memory)
     return diagnosis_of<wrong::host_has_no_device_memory, Backend>();
+  else if constexpr (Devices::count > 1)
+    return diagnosis_of<wrong::arrays_are_on_one_device, Devices>();
+  else
+    return std::type_identity<nothing_wrong>{};
 }
 
 }  // namespace detail

@@ -35,7 +35,8 @@ class device_generator {
   using Given = typename Trainer::model;
   static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
   static_assert(detail::accepted<decltype(detail::diagnose_use_of_device_data<
-                                          typename Trainer::compiled::backend>())>::value);
+                                          typename Trainer::compiled::backend,
+                                          typename Trainer::compiled::device_count>())>::value);
   /// See decoder.
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 

@@ -13,7 +13,9 @@
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
+#include <pipe/train/options/partition.hpp>
 #include <pipe/train/plan.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp {
 
@@ -173,6 +175,34 @@ std::string explain_ranks() {
   return text;
 }
 
+/// Table of the links between ranks: bytes of a micro-batch and of a step, and the bandwidth that
+/// hides them. Of replicas, what a rank exchanges with the others.
+template <class Trainer>
+std::string explain_links() {
+  auto const& plan = Trainer::compiled::plan();
+  using partition = typename Trainer::compiled::template option<option_family::partition>;
+  constexpr bool profiled = requires { typename partition::profile; };
+  std::string text;
+  if (plan.links.count > 0) {
+    text_table table({"link", "values", "gradients", "shared", "per step", "hidden by"}, {0});
+    for (link_plan const& link : plan.links)
+      table.add(
+          {"rank " + std::to_string(link.from) + " -> " + std::to_string(link.to),
+           readable_bytes(link.values), readable_bytes(link.gradients), readable_bytes(link.shared),
+           readable_bytes(plan.step_bytes_of(link)),
+           link.bandwidth == 0 ? "-" : readable_real(link.bandwidth * (profiled ? 1 : 1000), 3)});
+    text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +
+           (profiled ? "" : " for each TFLOP/s of the slowest rank") + "\n";
+  }
+  if (plan.leaves > 1 || replica_transport<typename Trainer::compiled::transport>) {
+    long most = 0;
+    for (long const bytes : plan.summed_bytes) most = bytes > most ? bytes : most;
+    text += "replicas: each of n sends 2 (n - 1) / n times the gradients of its ranks per step, " +
+            readable_bytes(most) + " at most\n";
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
@@ -191,14 +221,15 @@ template <class... What>
 struct only_a_pipeline_can_be_explained;
 }  // namespace wrong
 
-/// The whole plan as text: options, layers, work, memory, ranks and schedule.
+/// The whole plan as text: options, layers, work, memory, ranks, links and schedule.
 /// A type without a plan is refused at compile time.
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
     return detail::explain_options<Trainer>() + "\n" + detail::explain_layers<Trainer>() + "\n" +
            detail::explain_work<Trainer>() + "\n" + detail::explain_memory<Trainer>() + "\n" +
-           detail::explain_ranks<Trainer>() + "\n" + detail::explain_schedule<Trainer>();
+           detail::explain_ranks<Trainer>() + "\n" + detail::explain_links<Trainer>() +
+           detail::explain_schedule<Trainer>();
   } else {
     static_assert(detail::accepted<
                   std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);

@@ -10,6 +10,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/passes/address.hpp>
 #include <pipe/passes/memory.hpp>
+#include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/schedule/rank_step.hpp>
 
@@ -166,7 +167,7 @@ struct chunk_description {
   long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
   /// Size of all of it on the owner's rank.
   constexpr long bytes() const { return weight_bytes + value_bytes; }
-  /// Slots for values from the neighbours, where the transport copies; otherwise empty.
+  /// Slots for values from the neighbours, where they are copied; otherwise empty.
   ring received, received_gradient;
   /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and
   /// after clipping by value.
@@ -196,10 +197,10 @@ struct rank_description {
   /// On a device, if mini-batches are prefetched: the same of the next one.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
-  /// `losses` on every rank if the transport copies.
+  /// `losses` on every rank if the transport copies, and on rank 0 if it is on another device.
   long row_losses = -1, losses = -1;
-  /// If the transport copies: squared norms of other ranks' chunks, and the gradient of a shared
-  /// parameter's later place.
+  /// If the transport copies: squared norms of other ranks' chunks. If it copies, or there are
+  /// several devices: the gradient of a shared parameter's later place.
   long norms = 0, received_tie = 0;
   /// If there may be replicas, without ZeRO: room for what they send, in two halves.
   long received_leaves = 0, received_leaf_bytes = 0;
@@ -232,6 +233,7 @@ struct rank_steps {
 /// is cheap.
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
+  device_blocks devices{};       ///< where the ranks of a backend with its own memory are
   int leaves = 1;                ///< of a mini-batch: see SumIn
   int zero = 0;                  ///< what replicas divide: see ZeRO
   int threads = 1;               ///< per rank

@@ -11,9 +11,9 @@ namespace pp::detail {
 ///
 ///     engine<P>               executes compiled pipeline P
 ///     workspace_bytes<P>()    workspace of the kernel groups of P, per thread
-///     bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, parameters, streams)
+///     bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, is_first, parameters, streams)
 ///                             bookkeeping of the executor for a rank, if the backend has its own
-///                             memory
+///                             memory; is_first: it is the first rank of its device
 template <class Backend>
 struct runtime_of;
 

@@ -12,6 +12,7 @@
 #include <pipe/train/options/attentions.hpp>
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/backend.hpp>
+#include <pipe/train/options/devices.hpp>
 #include <pipe/train/options/graphs.hpp>
 #include <pipe/train/options/memory_limit.hpp>
 #include <pipe/train/options/micro_batch_size.hpp>
@@ -43,7 +44,7 @@ using option_families =
            option_family::optimizer, option_family::averaging, option_family::prefetching,
            option_family::threads, option_family::products, option_family::sorts,
            option_family::attentions, option_family::graphs, option_family::backend,
-           option_family::transport, option_family::memory_limit>;
+           option_family::transport, option_family::devices, option_family::memory_limit>;
 
 }  // namespace detail
 

@@ -8,6 +8,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
+#include <pipe/base/view.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/train/model_states.hpp>
 
@@ -47,6 +48,27 @@ struct stage_plan {
   }
 };
 
+/// The traffic from one rank to another, one way. It is the same whether the ranks are in one
+/// process, which moves no bytes for it, or in two.
+///
+/// units: bytes
+struct link_plan {
+  int from = 0, to = 0;
+  int first = 0, every = 1;        ///< it is used by micro-batches first, first + every, ...
+  long values = 0, gradients = 0;  ///< of a micro-batch: outputs of stages, gradients of outputs
+  /// Of a step: parameters of several stages, of which gradients go to the first and values back.
+  long shared = 0;
+  /// The bandwidth that hides the transfers: a micro-batch's take no longer than the slowest rank
+  /// computes for it. (values + gradients) / max over ranks of (F + B + W of its stages), in bytes
+  /// per unit of the plan's time: per nanosecond with ByProfile (1 is 1 GB/s), else per FLOP (at
+  /// 1 TFLOP/s, 0.001 is 1 GB/s). A schedule that waits for each value needs more to be as fast as
+  /// planned: simulate it with problem::bandwidth.
+  double bandwidth = 0;
+
+  /// Of a micro-batch.
+  constexpr long bytes() const { return values + gradients; }
+};
+
 /// Uses of a rank's memory.
 enum class memory_use : unsigned char {
   parameters,
@@ -82,6 +104,12 @@ struct plan_of {
   /// The memory map, which lives until the end of the program.
   arena_facts arenas;
   rank_description const* rank_memory = nullptr;
+  /// The links that stages use, in the order of the model.
+  view<link_plan> links;
+  /// What a rank sends to each other one at the end of a step: norms, the last stage's the loss.
+  list<long, Ranks> norm_bytes;
+  /// Gradients of a rank that replicas add up, and sums of buffers: see exchange_bytes_of.
+  list<long, Ranks> summed_bytes;
   int leaves = 1;                               ///< of a mini-batch: see SumIn
   int zero = 0;                                 ///< see ZeRO
   int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
@@ -112,6 +140,21 @@ struct plan_of {
     checked_index<data_error>("rank", rank, Ranks);
     checked_index<data_error>("replica", replica, replicas);
     return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).end;
+  }
+  /// What a link carries in a step of one replica that runs all leaves, without norm_bytes.
+  constexpr long step_bytes_of(link_plan const& link) const {
+    int const times = (micro_batches - link.first + link.every - 1) / link.every;
+    return link.bytes() * times * leaves + link.shared;
+  }
+  /// What rank `rank` of all replicas together sends to the other replicas in a step: each about
+  /// 2 (n - 1) / n times summed_bytes, as in a ring. With ZeRO a part of that is parameters, and
+  /// level 3 sends half as much again.
+  ///
+  /// throws: data_error for a rank out of range
+  constexpr long exchange_bytes_of(int rank, int replicas) const {
+    checked_index<data_error>("rank", rank, Ranks);
+    long const loss = stages[Stages - 1].rank == rank ? replicas * long(sizeof(double)) : 0;
+    return (replicas - 1) * (2 * summed_bytes[rank] + loss);
   }
   /// The uses of a rank's memory, the largest first.
   ///

@@ -23,6 +23,7 @@
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
+#include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
@@ -56,6 +57,7 @@ struct planned_pipeline {
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
+  static constexpr int devices = option<option_family::devices>::count;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
@@ -83,6 +85,7 @@ struct planned_pipeline {
   static table_type const& table() { return all().table; }
   static auto const& timeline() { return all().simulated; }
   static auto const& memory() { return all().map; }
+  static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   static plan_of<stages, ranks> const& plan() {
     static plan_of<stages, ranks> const made =
         make_plan<planned_pipeline>(work::graph(), work::times(), memory());
@@ -111,6 +114,8 @@ struct planned_pipeline {
     table_type table;
     decltype(simulate(problem, table)) simulated;
     memory_map<stages, ranks, holder_count> map;
+    heap_array<link_plan> links;
+    int link_count = 0;
 
     everything()
         : graph(checked_graph()),
@@ -232,8 +237,9 @@ struct planned_pipeline {
       f.left = slots[std::size_t(s) + 1];
       f.has_entered = s > 0;
       f.has_left = s + 1 < stages;
-      f.copies_value = transport::copies && s > 0 && rank(s - 1) != c.rank;
-      f.copies_gradient = transport::copies && s + 1 < stages && rank(s + 1) != c.rank;
+      f.copies_value = s > 0 && detail::is_copied<planned_pipeline>(rank(s - 1), c.rank);
+      f.copies_gradient =
+          s + 1 < stages && detail::is_copied<planned_pipeline>(rank(s + 1), c.rank);
       f.received_bytes = m.boundaries[s].forward_bytes;
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
@@ -268,6 +274,11 @@ struct planned_pipeline {
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
                  tie_count);
     }
+    e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
+    sink<link_plan> found{e.links.begin()};
+    find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
+               sizeof(element), slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
+    e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.
   static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {

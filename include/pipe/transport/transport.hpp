@@ -130,6 +130,7 @@ struct boundary_stream {
 /// law: between expect() and receive() the reader's slot belongs to the transport, between send()
 ///      and sent() the producer's
 /// law: neither expect() nor send() waits for another rank
+/// law: least() returns in no process before all have called it
 /// law: a failure that is announced in one process ends every wait in the others, where announced()
 ///      is its text; it is empty where there was none
 template <class T>
@@ -151,6 +152,7 @@ concept stream_transport =
       // of them. Processes have numbers; of a rank: of the first replica.
       t.broadcast(n, static_cast<char*>(nullptr), 1L);
       { t.process() } -> std::same_as<int>;
+      { t.processes() } -> std::same_as<int>;
       { t.process_of(n) } -> std::same_as<int>;
       { t.least(1L) } -> std::same_as<long>;
     };

@@ -18,6 +18,7 @@ struct device_and_code {
   int capability = 0;    ///< capability of the device
   int least = 0;         ///< lowest capability that the program was compiled for
   bool has_code = true;  ///< the driver found code for the device
+  int multiprocessors = 0;
 };
 
 /// Checks that device `index` is one of `count`. `why`: the runtime's error message if the query
@@ -43,6 +44,18 @@ inline void check_there_is_code(device_and_code const& d) {
     detail::throw_error<error>({"CUDA device ", d.index, " (", d.name, ") is sm_", d.capability,
                                 ", and this program was compiled for others: -arch=sm_",
                                 d.capability, " compiles it for this one"});
+}
+
+/// Checks that the devices of one trainer are alike: with others a library may compute a product in
+/// another order.
+///
+/// throws: pp::error that names both devices
+inline void check_are_alike(device_and_code const& a, device_and_code const& b) {
+  if (a.capability != b.capability || a.multiprocessors != b.multiprocessors)
+    detail::throw_error<error>({"the devices of a trainer must be alike: CUDA device ", a.index,
+                                " (", a.name, ") is sm_", a.capability, " with ", a.multiprocessors,
+                                " multiprocessors, and CUDA device ", b.index, " (", b.name,
+                                ") is sm_", b.capability, " with ", b.multiprocessors});
 }
 
 }  // namespace pp::cuda

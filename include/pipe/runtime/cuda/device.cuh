@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Selection of a GPU, and the check that the program has code for it.
+// Selection of the GPUs of a trainer, and the check that the program has code for them.
 #pragma once
+
+#include <utility>
+#include <vector>
 
 #include <pipe/backend/cuda/block/check.cuh>
 #include <pipe/runtime/cuda/capability.hpp>
@@ -38,6 +41,10 @@ inline bool has_code_for_current_device() {
   return true;
 }
 
+inline device_and_code description_of(cudaDeviceProp const& of, int index) {
+  return {index, of.name, 10 * of.major + of.minor, least_compiled(), true, of.multiProcessorCount};
+}
+
 /// Makes device `index` current and returns its properties.
 ///
 /// throws: pp::error "no CUDA device", or that the program has no code for the device, naming both
@@ -51,12 +58,74 @@ inline bool has_code_for_current_device() {
   check_there_is_device(index, count, is_answer ? nullptr : cudaGetErrorString(status));
   cudaDeviceProp of{};
   check(cudaGetDeviceProperties(&of, index), "properties of the device");
-  device_and_code d{index, of.name, 10 * of.major + of.minor, least_compiled()};
+  device_and_code d = description_of(of, index);
   check_there_is_code(d);
   check(cudaSetDevice(index), "choice of the device");
   d.has_code = has_code_for_current_device();
   check_there_is_code(d);
   return of;
+}
+
+/// Makes the calling thread's current device again, at the end of a scope, what it was at the
+/// start. Where there is no device it does nothing.
+class device_scope {
+ public:
+  device_scope() {
+    if (cudaGetDevice(&before_) == cudaSuccess) return;
+    cudaGetLastError();
+    before_ = -1;
+  }
+  /// A device that is current meanwhile.
+  explicit device_scope(int device) : device_scope() {
+    check(cudaSetDevice(device), "choice of the device");
+  }
+  device_scope(device_scope const&) = delete;
+  device_scope& operator=(device_scope const&) = delete;
+  ~device_scope() {
+    if (before_ >= 0) (void)cudaSetDevice(before_);
+  }
+
+ private:
+  int before_ = 0;
+};
+
+/// The GPUs of a trainer.
+struct device_list {
+  std::vector<int> numbers;  ///< of the CUDA runtime; the first is current
+  cudaDeviceProp properties{};
+  bool are_peers = true;  ///< each reaches the memory of the others
+};
+
+/// Whether copies between two devices need not go through the host: lets the current device `to`
+/// reach the memory of device `from` if the hardware can.
+[[gnu::cold]] inline bool reach(int to, int from) {
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, to, from), "query of a peer");
+  if (can == 0) return false;
+  cudaError_t const status = cudaDeviceEnablePeerAccess(from, 0);
+  if (status == cudaErrorPeerAccessAlreadyEnabled)
+    cudaGetLastError();  // clears it
+  else
+    check(status, "access to a peer");
+  return true;
+}
+
+/// Prepares devices 0 to count - 1 for one trainer.
+///
+/// law:    they are alike, so that no bit depends on which of them computes
+/// throws: pp::error as use_device does, or that two devices differ, naming both
+[[gnu::cold]] inline device_list use_devices(int count) {
+  device_list all;
+  for (int k = count - 1; k >= 0; --k) {
+    cudaDeviceProp const of = use_device(k);
+    if (k < count - 1)
+      check_are_alike(description_of(of, k), description_of(all.properties, k + 1));
+    all.properties = of;
+    for (int other = 0; other < count; ++other)
+      if (other != k) all.are_peers = reach(k, other) && all.are_peers;
+  }
+  for (int k = 0; k < count; ++k) all.numbers.push_back(k);
+  return all;
 }
 
 /// The latest version of CUDA that the driver supports, as 1000 * major + 10 * minor.

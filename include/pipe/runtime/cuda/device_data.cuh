@@ -28,7 +28,7 @@ class device_data {
   void prepare() {
     if (is_prepared_) return;
     prepare_kernels(kernels{});
-    if constexpr (is_converted) executor_.uploads().convert_by({&to_values, &to_floats});
+    if constexpr (is_converted) executor_.uploads(0).convert_by({&to_values, &to_floats});
     read_ = pinned_buffer(check_values_kernel::found_bytes);
     is_prepared_ = true;
   }
@@ -46,7 +46,7 @@ class device_data {
   void look(detail::value_check const* checks, int count, detail::checked_values* results,
             void* stream) {
     if (count == 0) return;
-    executor_.uploads().follow(stream, 1);
+    executor_.uploads(0).follow(stream, 1);
     check_values_kernel::arguments a;
     for (int i = 0; i < count; ++i) a.of[i] = checks[i];
     a.arrays = count;

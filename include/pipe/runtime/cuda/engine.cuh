@@ -49,16 +49,21 @@ template <class Problem, class Rows>
 
 namespace detail {
 
-/// Executes compiled pipeline P on CUDA device 0. The interface of every engine: see runtime_of.
+/// Executes compiled pipeline P on CUDA devices 0 to P::devices - 1. The interface of every engine:
+/// see runtime_of.
+///
+/// law: calls leave the calling thread's current device as it was
 template <class P>
 class cuda_engine {
  public:
   using element = typename P::element;
   using optimizer = typename P::optimizer;
 
-  [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings)
-      : optimizer_(o), device_(cuda::use_device(0)), launches_(device_),
-        executor_(P::description(), launches_.groups(), order(),
+  /// The last argument lives until the engine is made.
+  [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings,
+                            cuda::device_scope const& = {})
+      : optimizer_(o), devices_(cuda::use_devices(P::devices)),
+        executor_(P::description(), groups(), devices_.numbers, order(),
                   cuda::coefficient_bytes<optimizer>(), settings.timeline),
         parameters_(executor_, optimizer_) {
     synchronize();
@@ -76,11 +81,11 @@ class cuda_engine {
   /// Runs a job. An exception (from a user-defined layer's launch, a watcher or the CUDA runtime)
   /// is rethrown once no work is in progress on the device.
   step_result run(job const& j) {
+    cuda::device_scope const at(devices_.numbers[0]);
     try {
       return complete(j);
     } catch (...) {
-      executor_.uploads().drain();
-      executor_.streams().drain();
+      executor_.drain();
       load_next(j);
       throw;
     }
@@ -92,6 +97,7 @@ class cuda_engine {
   /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
   /// rank's arena. Valid until the next run.
   char* memory(int chunk) {
+    cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
   }
@@ -101,13 +107,19 @@ class cuda_engine {
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
   void prefetch(job const& j, bool at_once = true) {
-    if (at_once) return executor_.uploads().load(j);
+    cuda::device_scope const at(devices_.numbers[0]);
+    if (at_once) return load(j);
     next_ = j;
     has_next_ = true;
   }
   /// An input or the labels as the last run has read them, for messages.
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
-    return executor_.uploads().staged(input, samples);
+    cuda::device_scope const at(devices_.numbers[0]);
+    std::vector<float> values;
+    executor_.for_each_device([&](int first) {
+      if (values.empty()) values = executor_.uploads(first).staged(input, samples);
+    });
+    return values;
   }
 
   /// A program's arrays in device memory, ready for a job that reads or writes them.
@@ -121,12 +133,13 @@ class cuda_engine {
                 "download of a mini-batch");
   }
 
-  executed_action const* executed(int rank) const { return executor_.executed(rank); }
-  int executed_count(int rank) const { return executor_.executed_count(rank); }
+  executed_action const* executed(int rank) const { return executor_.times().executed(rank); }
+  int executed_count(int rank) const { return executor_.times().executed_count(rank); }
 
-  /// The device's name, the number of products that use cuBLASLt, and whether steps are graphs.
+  /// The devices' name, the number of products that use cuBLASLt, and whether steps are graphs.
   [[gnu::cold]] std::string runs_on() const {
-    std::string text = device_.name + launches_.text();
+    std::string text = devices_.properties.name + launches_[0]->text();
+    if (P::devices > 1) text = std::to_string(P::devices) + " x " + text;
     if (!P::graphs::is_on) return text;
     std::string const reason = by_streams();
     return text + (reason.empty() ? ", steps as CUDA graphs" : ", steps by streams: " + reason);
@@ -135,6 +148,7 @@ class cuda_engine {
  private:
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
+    auto const shown = executor_.ranges().of(j.what);
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
@@ -159,7 +173,7 @@ class cuda_engine {
       result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
       loss_scale_ = outcome.loss_scale;
     }
-    result.bubble = executor_.bubble();
+    result.bubble = executor_.times().bubble();
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
@@ -172,11 +186,16 @@ class cuda_engine {
   void load_next(job const& j) noexcept {
     if (!has_next_ || j.data != data_place::loaded) return;
     try {
-      executor_.uploads().load(next_);
+      load(next_);
     } catch (error const&) {
       (void)cudaGetLastError();
     }
     has_next_ = false;
+  }
+
+  /// Uploads a mini-batch that is prefetched.
+  void load(job const& j) {
+    executor_.for_each_device([&](int first) { executor_.uploads(first).load(j); });
   }
 
   /// Enqueues a run whose mini-batch is uploaded: on streams, or as a graph.
@@ -209,6 +228,7 @@ class cuda_engine {
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
+    if (!devices_.are_peers) return "a device does not reach the memory of another";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +
            std::to_string(P::graphs::most_kernels);
@@ -231,7 +251,20 @@ class cuda_engine {
 
   /// Waits for the device. Copies and memsets on the default stream are not ordered with the
   /// executor's non-blocking streams, and may still be in progress when their calls return.
-  static void synchronize() { cuda::check(cudaDeviceSynchronize(), "copies to the device"); }
+  void synchronize() const {
+    executor_.for_each_device(
+        [](int) { cuda::check(cudaDeviceSynchronize(), "copies to the device"); });
+  }
+  /// The launches of each device, whose kernels are prepared there.
+  [[gnu::cold]] std::vector<cuda_group const*> groups() {
+    std::vector<cuda_group const*> all;
+    for (int const number : devices_.numbers) {
+      if (P::devices > 1) cuda::check(cudaSetDevice(number), "choice of the device");
+      launches_.push_back(owner<cuda_launches<P>>(new cuda_launches<P>(devices_.properties)));
+      all.push_back(launches_.back()->groups());
+    }
+    return all;
+  }
 
   /// End of the mirrored part of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.copies; }
@@ -281,8 +314,8 @@ class cuda_engine {
 
   /// Members are used by those after them, which are destroyed first.
   optimizer const optimizer_;
-  cudaDeviceProp device_;
-  cuda_launches<P> launches_;
+  cuda::device_list devices_;
+  std::vector<owner<cuda_launches<P>>> launches_;  // by device
   mutable cuda_executor executor_;
   cuda_parameters<P> parameters_;
   int const driver_ = cuda::driver_version();
@@ -308,8 +341,9 @@ struct runtime_of<Cuda> {
   }
   template <class Optimizer, class Chunk>
   static constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank,
-                                          int parameters, int streams) {
-    return cuda::bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, parameters, streams);
+                                          bool is_first, int parameters, int streams) {
+    return cuda::bookkeeping_bytes<Optimizer>(chunks, chunk_count, rank, is_first, parameters,
+                                              streams);
   }
 };
 

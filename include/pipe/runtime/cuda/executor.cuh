@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The executor of a pipeline on one GPU. One host thread walks all actions in a topological order
-// and enqueues each on its rank's stream, behind the events of the other ranks' actions that it
-// depends on; events play the role of a shared-memory transport's tokens. Boundary values are read
-// where they were written. The host waits once, at the end of a run. What it enqueues between
-// fork() and join() of its streams can be captured as a graph.
+// The executor of a pipeline on the GPUs of a process. One host thread walks all actions in a
+// topological order and enqueues each on its rank's stream, behind the events of the other ranks'
+// actions that it depends on; events play the role of a shared-memory transport's tokens. Boundary
+// values are read where they were written, or copied to a rank on another device. The host waits
+// once, at the end of a run. What it enqueues between fork() and join() of its streams can be
+// captured as a graph.
 #pragma once
 
 #include <cstring>
-#include <limits>
 #include <mutex>  // has the clocks of <chrono> without its calendar
 #include <utility>
 #include <vector>
@@ -21,13 +21,18 @@
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/owner.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
+#include <pipe/runtime/cuda/device_part.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/peer_copies.cuh>
+#include <pipe/runtime/cuda/profiler_ranges.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/cuda/run_times.cuh>
 #include <pipe/runtime/cuda/upload.cuh>
 #include <pipe/runtime/cuda/watched_launch.cuh>
 #include <pipe/runtime/description.hpp>
@@ -38,29 +43,28 @@ namespace pp::detail {
 /// The part of an executor that does not depend on the optimizer.
 class cuda_executor {
  public:
-  /// coefficient_bytes: of the optimizer's coefficients for one range of parameters
-  [[gnu::cold]] cuda_executor(pipeline_description const& d, cuda_group const* groups,
-                              cuda_order order, long coefficient_bytes, bool wants_timeline)
-      : d_(d), groups_(groups), order_(std::move(order)), wants_timeline_(wants_timeline),
-        streams_(d.ranks) {
-    cuda::prepare_kernels(kernels{});
+  /// groups: the launches, by device. numbers: of the devices. coefficient_bytes: of the
+  /// optimizer's coefficients for one range of parameters
+  [[gnu::cold]] cuda_executor(pipeline_description const& d, std::vector<cuda_group const*> groups,
+                              std::vector<int> numbers, cuda_order order, long coefficient_bytes,
+                              bool wants_timeline)
+      : d_(d), groups_(std::move(groups)), order_(std::move(order)),
+        streams_(d.devices, std::move(numbers)), times_(d_, streams_, wants_timeline) {
     for (int r = 0; r < d.ranks; ++r) {
       rank_description const& plan = d.rank[r];
+      streams_.make_current(r);
       allocate(r);
       bookkeeping_[r] = cuda::bump_allocator(memory_of(r) + plan.device_bookkeeping,
                                              plan.device_bookkeeping_bytes);
       tickets_[r] = kept<unsigned>(r, nullptr, cuda::most_tickets);
-      int const most = plan.most_actions();
-      if (wants_timeline) timelines_[r].marks.resize(std::size_t(most));
-      timelines_[r].actions.reserve(std::size_t(most));
     }
-    streams_of_bits_ = kept<int>(0, d.streams, d.stream_count);
-    cuda::loss_scaling const start{};
-    scaling_ = kept(0, &start, 1);
-    found_ = kept<char>(0, nullptr, cuda::search_bytes);
+    for (int c = 0; c < d.chunks; ++c) {
+      streams_.make_current(d.chunk[c].rank);
+      reached_.push_back(heap_array<cuda::event>(milestones * d.micro_batches));
+    }
     long const run_bytes = cuda::run_bytes(d.chunk, d.chunks, coefficient_bytes);
-    run_ = kept<char>(0, nullptr, run_bytes);
     run_to_send_ = cuda::pinned_buffer(run_bytes);
+    for_each_device([&](int first) { make_part(first, run_bytes); });
   }
   cuda_executor(cuda_executor const&) = delete;
   cuda_executor& operator=(cuda_executor const&) = delete;
@@ -72,7 +76,7 @@ class cuda_executor {
   void begin(job const& j) {
     job_ = j;
     begin_ = std::chrono::steady_clock::now();
-    start_timelines();
+    times_.begin(j.watch != nullptr);
     streams_.begin();
     upload();
   }
@@ -80,7 +84,7 @@ class cuda_executor {
   void enqueue() {
     job const& j = job_;
     for (int& position : position_) position = 0;
-    if (has_timeline_) cuda::check(cudaEventRecord(start_, stream_of(0)), "record of an event");
+    if (times_.is_on()) times_.start();
     bool const trains = j.what == job::kind::train;
     for (int const r : trains ? order_.training : order_.evaluation) {
       rank_description const& plan = d_.rank[r];
@@ -102,21 +106,39 @@ class cuda_executor {
             d_, step, d_.rank[r].training[i],
             [&](program_set const& set, program p) {
               program_view const& view = set.programs[int(p)];
-              for (int l = 0; l < view.trained; ++l) sum += groups_[view.launches[l].group].kernels;
+              for (int l = 0; l < view.trained; ++l)
+                sum += groups_[0][view.launches[l].group].kernels;
             },
             ignore, ignore, ignore);
     return sum;
   }
   /// Whether the last run keeps times, or is watched: what comes between kernels is no part of a
   /// graph.
-  bool is_observed() const { return has_timeline_; }
+  bool is_observed() const { return times_.is_on(); }
 
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
-  cuda::batch_upload& uploads() { return upload_; }
-  /// Memory for the results of searches, `cuda::search_bytes` on the device.
-  char* found() const { return found_; }
+  cuda::profiler_ranges const& ranges() const { return ranges_; }
+  /// use(first rank) for each device, which is the current one meanwhile.
+  template <class Use>
+  void for_each_device(Use const& use) const {
+    for (int k = 0; k < d_.devices.devices; ++k) {
+      streams_.make_current(d_.devices.first_rank(k));
+      use(d_.devices.first_rank(k));
+    }
+  }
+  /// The upload of mini-batches to the device of a rank.
+  cuda::batch_upload& uploads(int rank) const { return part_of(rank).upload; }
+  /// Memory for the results of searches, `cuda::search_bytes` on the device of rank 0.
+  char* found() const { return part_of(0).found; }
+  /// The stream for the rank's next work, whose device is the current one from now on.
   cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
+  /// After a failure: see rank_streams::drain.
+  void drain() const noexcept {
+    for (owner<cuda::device_part> const& part : parts_) part->upload.drain();
+    copies_.drain();
+    streams_.drain();
+  }
   char* memory_of(int rank) const { return arenas_[rank].data(); }
   char* memory(int chunk) const { return memory_of(d_.chunk[chunk].rank); }
   long bytes(int rank) const { return arenas_[rank].bytes(); }
@@ -134,20 +156,33 @@ class cuda_executor {
     return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
   }
 
-  /// The numbers of the run in device memory.
-  cuda::run_state const* run() const { return reinterpret_cast<cuda::run_state const*>(run_); }
-  /// The optimizer's coefficients in device memory, and where the host writes them before a run.
+  /// The losses in the memory of the device that judges the step: that of rank 0.
+  double* judged_losses() const {
+    return reinterpret_cast<double*>(d_.devices.share(last_rank(), 0)
+                                         ? memory_of(last_rank()) + d_.rank[last_rank()].losses
+                                         : memory_of(0) + d_.rank[0].losses);
+  }
+
+  /// The numbers of the run in the memory of a rank's device.
+  cuda::run_state const* run(int rank) const {
+    return reinterpret_cast<cuda::run_state const*>(part_of(rank).run);
+  }
+  /// The optimizer's coefficients there, and where the host writes them before a run.
   template <class T>
-  T const* coefficients() const {
-    return reinterpret_cast<T const*>(run_ + cuda::bytes_for<cuda::run_state>(1));
+  T const* coefficients(int rank) const {
+    return reinterpret_cast<T const*>(part_of(rank).run + cuda::bytes_for<cuda::run_state>(1));
   }
   template <class T>
   T* coefficients_to_send() const {
     return reinterpret_cast<T*>(run_to_send_.data() + cuda::bytes_for<cuda::run_state>(1));
   }
 
-  /// The state of loss scaling in device memory; null if the precision does not scale the loss.
-  cuda::loss_scaling* scaling() const { return d_.scales_loss ? scaling_ : nullptr; }
+  /// The state of loss scaling there; null if the precision does not scale the loss.
+  cuda::loss_scaling* scaling(int rank) const {
+    return d_.scales_loss ? part_of(rank).scaling : nullptr;
+  }
+  /// The outcome of the last step there.
+  cuda::step_outcome* outcome(int rank) const { return part_of(rank).outcome; }
 
   /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
   /// and waits for the end.
@@ -169,48 +204,16 @@ class cuda_executor {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
 
-  /// The actions that rank r executed in the last run, with times of the device's clock.
-  ///
-  /// throws: error if the run recorded no timeline
-  executed_action const* executed(int r) {
-    read_clock();
-    if (!has_timeline_)
-      throw error(
-          "executed(): the last run recorded no times; on a GPU, set settings.runtime.timeline");
-    return timelines_[r].actions.data();
-  }
-  int executed_count(int r) const { return int(timelines_[r].actions.size()); }
-
-  /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
-  /// without a timeline.
-  double bubble() {
-    if (!has_timeline_) return std::numeric_limits<double>::quiet_NaN();
-    read_clock();
-    long busy = 0, last = 0;
-    for (rank_timeline const& of_rank : timelines_)
-      for (executed_action const& e : of_rank.actions) {
-        busy += e.end - e.start;
-        last = e.end > last ? e.end : last;
-      }
-    return last > 0 ? 1 - double(busy) / (double(last) * d_.ranks) : 0;
-  }
+  /// When what was executed in the last run.
+  cuda::run_times& times() { return times_; }
 
  private:
   static constexpr int milestones = int(milestone::release) + 1;
   using kernels = cuda::kernel_list<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
-  struct time_marks {
-    cuda::event start{true}, end{true};
-  };
-  /// The executed actions of a rank in this run, and pairs of events around them, reused by later
-  /// runs.
-  struct rank_timeline {
-    std::vector<executed_action> actions;
-    std::vector<time_marks> marks;
-  };
 
   cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
-    return reached_[(chunk * milestones + int(m)) * d_.micro_batches + micro_batch];
+    return reached_[std::size_t(chunk)][int(m) * d_.micro_batches + micro_batch];
   }
 
   [[gnu::cold]] void allocate(int rank) {
@@ -221,6 +224,21 @@ class cuda_executor {
                           " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
     }
   }
+  /// Prepares the device of rank `first`, its first, which is current.
+  [[gnu::cold]] void make_part(int first, long run_bytes) {
+    cuda::prepare_kernels(kernels{});
+    parts_.push_back(owner<cuda::device_part>(new cuda::device_part{
+        first, cuda::batch_upload(d_, d_.devices.of(first), arenas_, streams_)}));
+    cuda::device_part& part = *parts_.back();
+    part.streams_of_bits = kept<int>(first, d_.streams, d_.stream_count);
+    cuda::loss_scaling const start{};
+    part.scaling = kept(first, &start, 1);
+    part.outcome = kept<cuda::step_outcome>(first, nullptr, 1);
+    part.found = kept<char>(first, nullptr, cuda::search_bytes);
+    part.run = kept<char>(first, nullptr, run_bytes);
+  }
+  /// That of a rank's device.
+  cuda::device_part& part_of(int rank) const { return *parts_[std::size_t(d_.devices.of(rank))]; }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   double* row_losses() const {
     return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses);
@@ -236,14 +254,17 @@ class cuda_executor {
 
   /// Enqueues the staging of the mini-batch and the upload of the numbers of the run.
   void upload() {
-    upload_.enqueue(job_);
     *run_to_send_.as<cuda::run_state>() = state_of(job_);
-    cuda::check(cudaMemcpyAsync(run_, run_to_send_.data(), std::size_t(run_to_send_.bytes()),
-                                cudaMemcpyHostToDevice, stream_of(0)),
-                "upload of the numbers of a run");
-    cuda::check(
-        cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches), stream_of(0)),
-        "clearing of the losses");
+    for_each_device([&](int first) {
+      cuda::device_part& part = part_of(first);
+      part.upload.enqueue(job_);
+      cuda::check(cudaMemcpyAsync(part.run, run_to_send_.data(), std::size_t(run_to_send_.bytes()),
+                                  cudaMemcpyHostToDevice, stream_of(first)),
+                  "upload of the numbers of a run");
+    });
+    cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches),
+                                stream_of(part_of(last_rank()).first_rank)),
+                "clearing of the losses");
   }
   cuda::run_state state_of(job const& j) const {
     cuda::run_state s;
@@ -261,27 +282,30 @@ class cuda_executor {
     return s;
   }
   void execute(int r, action const& a) {
-    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, chunk, m, mb); });
-    if (!has_timeline_) return run_action(r, a);
-    rank_timeline& mine = timelines_[r];
-    std::size_t const at = mine.actions.size();
-    if (at == mine.marks.size()) mine.marks.emplace_back();
-    cuda::check(cudaEventRecord(mine.marks[at].start, stream_of(r)), "record of an event");
-    run_action(r, a);
-    cuda::check(cudaEventRecord(mine.marks[at].end, stream_of(r)), "record of an event");
-    mine.actions.push_back({a, 0, 0, 0});
-    clock_is_read_ = false;
-  }
-  void start_timelines() {
-    has_timeline_ = wants_timeline_ || job_.watch != nullptr;
-    clock_is_read_ = true;
-    for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
+    auto const shown = ranges_.of(a);
+    for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, a, chunk, m, mb); });
+    if (!times_.is_on()) return run_action(r, a);
+    times_.record(r, a, [&] { run_action(r, a); });
   }
 
-  void need(int r, int chunk, milestone m, int micro_batch) {
-    if (micro_batch < 0 || d_.chunk[chunk].rank == r) return;
-    cuda::check(cudaStreamWaitEvent(stream_of(r), reached(chunk, m, micro_batch), 0),
-                "a wait for an event");
+  void need(int r, action const& a, int chunk, milestone m, int micro_batch) {
+    int const other = d_.chunk[chunk].rank;
+    if (micro_batch < 0 || other == r) return;
+    cuda::event const& awaited = d_.devices.share(other, r) ? reached(chunk, m, micro_batch)
+                                 // The copy, not its reader, is the last to read the slot.
+                                 : m == milestone::release
+                                     ? copies_.arrived(pp::detail::stream_of(a), micro_batch)
+                                     : received(a, chunk, m, micro_batch);
+    cuda::check(cudaStreamWaitEvent(stream_of(r), awaited, 0), "a wait for an event");
+  }
+  /// Enqueues the copy of what an action reads from a chunk on another device. The rank has
+  /// enqueued the last reader of the slot before: a rank has as many slots as its order needs.
+  cuda::event const& received(action const& a, int chunk, milestone m, int micro_batch) {
+    int const number = m == milestone::forward ? values_stream(a.chunk) : gradients_stream(a.chunk);
+    int const before = micro_batch - copies_.slots(number);
+    copies_.copy(number, micro_batch, reached(chunk, m, micro_batch),
+                 before < 0 ? nullptr : &reached(a.chunk, milestone::release, before));
+    return copies_.arrived(number, micro_batch);
   }
 
   void run_action(int r, action const& a) {
@@ -318,7 +342,8 @@ class cuda_executor {
     long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
                count = each * samples_in(d_, job_, mb);
     float* const to = static_cast<float*>(job_.output) + mb * d_.samples * each;
-    if (d_.value_type != dtype::f32) return upload_.conversions().to_floats(to, from, count, on);
+    if (d_.value_type != dtype::f32)
+      return uploads(last_rank()).conversions().to_floats(to, from, count, on);
     cuda::check(
         cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
         "copy of outputs");
@@ -327,8 +352,11 @@ class cuda_executor {
   region_bases bases_for(int c, int mb) const {
     region_bases b = arena_bases(
         d_, c, mb, [this](int rank) { return memory_of(rank); },
-        [this](transfer const& x) { return memory_of(x.from_rank) + x.from; });
-    b.set(region::random, reinterpret_cast<char*>(streams_of_bits_));
+        [this](transfer const& x) {
+          return d_.devices.share(x.from_rank, x.to_rank) ? memory_of(x.from_rank) + x.from
+                                                          : memory_of(x.to_rank) + x.to;
+        });
+    b.set(region::random, reinterpret_cast<char*>(part_of(d_.chunk[c].rank).streams_of_bits));
     rank_description const& rank = d_.rank[d_.chunk[c].rank];
     for (int i = 0; i <= d_.inputs; ++i)
       if (rank.staging[i] >= 0)
@@ -344,23 +372,24 @@ class cuda_executor {
     set_context(a, d_, job_, mb);
     a.workspace = memory_of(r) + d_.rank[r].workspace;
     a.loss = row_losses();
-    a.run = run();
+    a.run = run(r);
     a.tickets = tickets_[r];
     a.first_sample = mb * d_.samples;
-    a.scaling = scaling() != nullptr ? &scaling()->scale : nullptr;
+    a.scaling = scaling(r) != nullptr ? &scaling(r)->scale : nullptr;
     bool const is_last = &chunk == &d_.chunk[d_.chunks - 1];
     // The loss is the last launch; inference leaves it out.
     int const count = job_.what == job::kind::train
                           ? view.trained
                           : view.count - (job_.what == job::kind::infer && is_last);
     void* slots[most_operands];
+    cuda_group const* const groups = groups_[std::size_t(d_.devices.of(r))];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
       for (int k = 0; k < l.count; ++k) slots[k] = at.at(from[k].at);
       if (job_.watch != nullptr)
-        cuda::check(cudaEventRecord(watched_from_, stream_of(r)), "record of an event");
-      groups_[l.group](a, slots, stream_of(r));
+        cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
+      groups[l.group](a, slots, stream_of(r));
       if (job_.watch != nullptr)
         show(slots, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
     }
@@ -376,12 +405,14 @@ class cuda_executor {
   }
   /// Waits for the launch and calls the watcher. No other rank is enqueued meanwhile.
   [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
-    cuda::check(cudaEventRecord(watched_until_, on), "record of an event");
+    cuda::device_part const& part = part_of(seen.rank);
+    cuda::check(cudaEventRecord(part.watched_until, on), "record of an event");
     cuda::check(cudaStreamSynchronize(on), "run of a kernel");
     float ms = 0;
-    cuda::check(cudaEventElapsedTime(&ms, watched_from_, watched_until_), "time between events");
+    cuda::check(cudaEventElapsedTime(&ms, part.watched_from, part.watched_until),
+                "time between events");
     seen.nanoseconds = long(double(ms) * 1e6);
-    watched_launch w{slots, seen, d_.value_type, on, reinterpret_cast<int*>(found_)};
+    watched_launch w{slots, seen, d_.value_type, on, reinterpret_cast<int*>(part.found)};
     seen.reader = w.reader();
     job_.watch(job_.watcher, seen);
   }
@@ -392,41 +423,21 @@ class cuda_executor {
                                            on);
   }
 
-  [[gnu::cold]] void read_clock() {
-    if (clock_is_read_) return;
-    clock_is_read_ = true;
-    auto const since = [&](cuda::event const& e) {
-      float ms = 0;
-      cuda::check(cudaEventElapsedTime(&ms, start_, e), "time between events");
-      return long(double(ms) * 1e6);
-    };
-    for (rank_timeline& of_rank : timelines_)
-      for (std::size_t i = 0; i < of_rank.actions.size(); ++i) {
-        of_rank.actions[i].start = since(of_rank.marks[i].start);
-        of_rank.actions[i].end = since(of_rank.marks[i].end);
-      }
-  }
-
   pipeline_description d_;
-  cuda_group const* groups_;
+  std::vector<cuda_group const*> groups_;  // by device
   cuda_order order_;
-  bool wants_timeline_;
   cuda::rank_streams streams_;
   heap_array<cuda::device_buffer> arenas_{d_.ranks};
-  cuda::batch_upload upload_{d_, arenas_, streams_};
+  cuda::peer_copies copies_{d_, streams_, arenas_};
+  std::vector<owner<cuda::device_part>> parts_;             // by device
   heap_array<cuda::bump_allocator> bookkeeping_{d_.ranks};  // by rank: bookkeeping in its arena
   heap_array<unsigned*> tickets_{d_.ranks};                 // by rank, in device memory
-  int* streams_of_bits_ = nullptr;
-  cuda::loss_scaling* scaling_ = nullptr;
-  char* run_ = nullptr;              // a run_state and the optimizer's coefficients, on the device
-  cuda::pinned_buffer run_to_send_;  // the same, of the next run
-  cuda::pinned_buffer outputs_;      // outputs of all micro-batches of an inference
-  heap_array<cuda::event> reached_{milestones * d_.chunks * d_.micro_batches};
-  cuda::event start_{true}, watched_from_{true}, watched_until_{true};
-  char* found_ = nullptr;  // result of a search, in device memory
+  cuda::pinned_buffer run_to_send_;                         // device_part::run, of the next run
+  cuda::pinned_buffer outputs_;                   // outputs of all micro-batches of an inference
+  std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
   heap_array<int> position_{d_.ranks};
-  heap_array<rank_timeline> timelines_{d_.ranks};    // by rank
-  bool has_timeline_ = true, clock_is_read_ = true;  // of the last run
+  cuda::run_times times_;
+  cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;
   std::chrono::steady_clock::time_point begin_;
 };

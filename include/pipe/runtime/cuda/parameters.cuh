@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The operations of runtime/step_end.hpp on a GPU. Each rank's stream works on its own chunks. One
-// kernel decides whether the step is sound; later kernels read its decision on the device, and the
-// host reads it once all work is done.
+// The operations of runtime/step_end.hpp on GPUs. Each rank's stream works on its own chunks. One
+// kernel, on the device of rank 0, decides whether the step is sound; later kernels read its
+// decision in the memory of their own device, and the host reads it once all work is done.
 #pragma once
 
 #include <span>
@@ -33,11 +33,13 @@ class cuda_parameters {
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        squares_(kept<double>(0, d_.parameter_count)),
-        clamped_(kept<double>(0, d_.parameter_count)), outcome_(kept<cuda::step_outcome>(0, 1)),
-        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_, outcome_) {
-    cuda::prepare_kernels(kernels{});
-    cuda::prepare_kernels(typename whole_updates::kernels{});
+        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_) {
+    executor_.for_each_device([&](int first) {
+      cuda::prepare_kernels(kernels{});
+      cuda::prepare_kernels(typename whole_updates::kernels{});
+      squares_.push_back(kept<double>(first, d_.parameter_count));
+      clamped_.push_back(kept<double>(first, d_.parameter_count));
+    });
     long ranges = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(lists_of(d_.chunk[c]));
@@ -77,7 +79,7 @@ class cuda_parameters {
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) renew_copies(known, j);
-    cuda::check(cudaMemcpyAsync(read_.data(), outcome_, sizeof(cuda::step_outcome),
+    cuda::check(cudaMemcpyAsync(read_.data(), executor_.outcome(0), sizeof(cuda::step_outcome),
                                 cudaMemcpyDeviceToHost, streams_.of(0)),
                 "download of the outcome");
   }
@@ -209,8 +211,8 @@ class cuda_parameters {
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
       case step_op::measure: return measure(clamps);
-      case step_op::gather: return streams_.join();
-      case step_op::judge: return judge(j, clamps), streams_.fork();
+      case step_op::gather: return streams_.join(), gather(j, clamps);
+      case step_op::judge: return judge(j, clamps), spread(), streams_.fork();
       case step_op::update: return each([&](int c) { update(c); });
       case step_op::average: return each([&](int c) { average(d_.chunk[c]); });
       case step_op::commit: return each([&](int c) { commit(c); });
@@ -226,15 +228,49 @@ class cuda_parameters {
     });
   }
 
+  /// Copies between the memories of two ranks' devices, on the stream of rank `on`.
+  template <class T>
+  void copy_to(T* to, T const* from, long count, int on) {
+    cuda::copy_between_arenas(reinterpret_cast<char*>(to), reinterpret_cast<char const*>(from),
+                              count * long(sizeof(T)), streams_.of(on));
+  }
+  /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
+  /// on other devices.
+  void gather(job const& j, bool clamps) {
+    if (executor_.judged_losses() != executor_.losses())
+      copy_to(executor_.judged_losses(), executor_.losses(), d_.micro_batches, 0);
+    if (j.what != job::kind::train) return;
+    for (int c = 0; c < d_.chunks; ++c) {
+      chunk_description const& chunk = d_.chunk[c];
+      if (d_.devices.share(chunk.rank, 0) || chunk.parameter_count == 0) continue;
+      int const first = chunk.parameters[0].index;
+      for (auto const* of : {&squares_, &clamped_})
+        if (of == &squares_ || clamps)
+          copy_to(on_device_of(0, *of) + first, on_device_of(chunk.rank, *of) + first,
+                  chunk.parameter_count, 0);
+    }
+  }
+  /// Copies what rank 0 has judged to the other devices.
+  void spread() {
+    for (int k = 1; k < d_.devices.devices; ++k) {
+      int const other = d_.devices.first_rank(k);
+      copy_to(executor_.outcome(other), executor_.outcome(0), 1, 0);
+      if (d_.scales_loss) copy_to(executor_.scaling(other), executor_.scaling(0), 1, 0);
+    }
+  }
+  double* on_device_of(int rank, std::vector<double*> const& of) const {
+    return of[std::size_t(d_.devices.of(rank))];
+  }
+
   /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
   /// sound. It takes the place of the host's decision, so that the host need not wait before it
   /// enqueues the updates.
   void judge(job const& j, bool clamps) {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
-        {squares_, clamps ? clamped_ : nullptr, trains ? d_.parameter_count : 0, executor_.losses(),
-         d_.micro_batches, executor_.run(), trains ? executor_.scaling() : nullptr, j.updates,
-         outcome_},
+        {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
+         executor_.judged_losses(), d_.micro_batches, executor_.run(0),
+         trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
         streams_.of(0));
   }
 
@@ -246,7 +282,8 @@ class cuda_parameters {
       if (!clamps) continue;
       int const rank = d_.chunk[c].rank;
       cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), executor_.run(), executor_.scaling()}}, streams_.of(rank));
+          {where(c), {floats(rank), executor_.run(rank), executor_.scaling(rank)}},
+          streams_.of(rank));
       add_squares(c, clamped_);
     }
   }
@@ -255,9 +292,10 @@ class cuda_parameters {
     lists const& l = lists_[std::size_t(c)];
     return {l.ranges, l.range_count, 0};
   }
-  /// Enqueues the squared norms of chunk c's gradients: to[parameter index].
-  void add_squares(int c, double* to) {
+  /// Enqueues the squared norms of chunk c's gradients: to[device][parameter index].
+  void add_squares(int c, std::vector<double*> const& of) {
     chunk_description const& chunk = d_.chunk[c];
+    double* const to = on_device_of(chunk.rank, of);
     if (chunk.parameter_count == 0) return;
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = streams_.of(chunk.rank);
@@ -282,13 +320,14 @@ class cuda_parameters {
       if (u.whole) continue;
       step_type step;
       step.of_group = &cuda::coefficients_at<optimizer, coefficients const>(
-          executor_.coefficients<unsigned char>(), lists_[std::size_t(chunk)].first_update + i);
+          executor_.coefficients<unsigned char>(c.rank),
+          lists_[std::size_t(chunk)].first_update + i);
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       // Its states, one after the other; the second is read only if the optimizer has two.
       step.first = memory + element(c.state) + u.state;
       step.second = step.first + (u.end - u.begin);
-      step.judged = outcome_;
+      step.judged = executor_.outcome(c.rank);
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
       cuda::launch_body<cuda::flat_kernel<step_type>>(
           {cuda::flat_ranges::over(u.end - u.begin), step}, on);
@@ -299,7 +338,7 @@ class cuda_parameters {
     cudaStream_t const on = streams_.of(c.rank);
     float* const memory = floats(c.rank);
     cuda::approach_elements const average{memory + element(c.average), memory + element(c.values),
-                                          executor_.run(), outcome_};
+                                          executor_.run(c.rank), executor_.outcome(c.rank)};
     cuda::launch_body<cuda::flat_kernel<cuda::approach_elements>>(
         {cuda::flat_ranges::over(element(c.trained_bytes)), average}, on);
   }
@@ -312,8 +351,8 @@ class cuda_parameters {
       if (l.buffer_count == 0) return;
       float* const memory = floats(chunk.rank);
       cuda::commit_elements const follow{memory + element(chunk.buffers),
-                                         memory + element(chunk.sums), l.rules, executor_.run(),
-                                         outcome_};
+                                         memory + element(chunk.sums), l.rules,
+                                         executor_.run(chunk.rank), executor_.outcome(chunk.rank)};
       cuda::launch_body<cuda::flat_kernel<cuda::commit_elements>>(
           {{l.buffers, l.buffer_count, 0}, follow}, streams_.of(chunk.rank));
     }
@@ -327,8 +366,14 @@ class cuda_parameters {
       tie const& t = d_.ties[i];
       if (!t.place.trained) continue;
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
+      float const* added = floats(place.rank) + element(place.gradients + t.place.offset);
+      if (!d_.devices.share(place.rank, owner.rank)) {
+        float* const slot = floats(owner.rank) + element(d_.rank[owner.rank].received_tie);
+        copy_to(slot, added, t.place.elements(), owner.rank);
+        added = slot;
+      }
       cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
-                                   floats(place.rank) + element(place.gradients + t.place.offset)};
+                                   added};
       cuda::launch_body<cuda::flat_kernel<cuda::add_elements>>(
           {cuda::flat_ranges::over(t.owner.elements()), add}, streams_.of(owner.rank));
     }
@@ -339,9 +384,7 @@ class cuda_parameters {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       auto const copy = [&](auto* to, auto const* from) {
-        cuda::check(cudaMemcpyAsync(to, from, sizeof *to * std::size_t(t.owner.elements()),
-                                    cudaMemcpyDeviceToDevice, streams_.of(place.rank)),
-                    "copy of a shared parameter");
+        copy_to(to, from, t.owner.elements(), place.rank);
       };
       copy(floats(place.rank) + element(place.values + t.place.offset),
            floats(owner.rank) + element(owner.values + t.owner.offset));
@@ -354,9 +397,9 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  std::vector<lists> lists_;     // by chunk
-  double *squares_, *clamped_;   // by parameter, in device memory
-  cuda::step_outcome* outcome_;  // in device memory
+  std::vector<lists> lists_;  // by chunk
+  // By device, then parameter, in device memory; those of its chunks, and on the first of all.
+  std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
   whole_updates whole_;
 };

@@ -45,9 +45,8 @@ class cuda_spectral_updates {
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
   /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
-  cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
-                        cuda::step_outcome const* judged)
-      : executor_(executor), d_(executor.description()), optimizer_(o), judged_(judged),
+  cuda_spectral_updates(cuda_executor& executor, optimizer const& o)
+      : executor_(executor), d_(executor.description()), optimizer_(o),
         workspace_(std::size_t(d_.ranks)) {
     for (int r = 0; r < d_.ranks; ++r)
       workspace_[std::size_t(r)] = executor.kept<float>(
@@ -132,12 +131,12 @@ class cuda_spectral_updates {
     auto* const sums = executor_.kept<double>(c.rank, nullptr, long(tiles.size()));
     of.factors = executor_.kept<float>(c.rank, nullptr, count);
     auto* const tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
-    of.sets = executor_.coefficients<unsigned char>();
+    of.sets = executor_.coefficients<unsigned char>(c.rank);
     of.weights = floats(c, c.values);
     of.gradients = floats(c, c.gradients);
     of.states = floats(c, c.state);
     of.workspace = workspace_[std::size_t(c.rank)];
-    of.judged = judged_;
+    of.judged = executor_.outcome(c.rank);
     // Each batch has its own part of the lists of tiles; matrices keep their numbers.
     std::vector<batch> all;
     for (std::size_t b = 0; b + 1 < begin.size(); ++b) {
@@ -154,7 +153,6 @@ class cuda_spectral_updates {
   cuda_executor& executor_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  cuda::step_outcome const* judged_;
   std::vector<float*> workspace_;           // by rank
   std::vector<std::vector<batch>> chunks_;  // by chunk
 };

@@ -25,19 +25,22 @@ struct device_conversions {
   void (*to_floats)(float* to, void const* from, long count, cudaStream_t) = nullptr;
 };
 
+/// The upload to the ranks of one device.
+///
 /// law: work is enqueued only, on the streams of the ranks that read the data
 class batch_upload {
  public:
-  /// needs: the description, the arenas and the streams outlive this object
-  [[gnu::cold]] batch_upload(detail::pipeline_description const& d,
+  /// needs: the description, the arenas and the streams outlive this object; `device` is current
+  [[gnu::cold]] batch_upload(detail::pipeline_description const& d, int device,
                              detail::heap_array<device_buffer> const& arenas,
                              rank_streams const& streams)
-      : d_(d), arenas_(arenas), streams_(streams), left_(d.ranks) {
+      : d_(d), arenas_(arenas), streams_(streams), first_(d.devices.first_rank(device)),
+        end_(first_ + d.devices.count(device)), left_(d.devices.count(device)) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
     // A quarter at a time, so that the device has work while the host converts the rest.
     bool prefetches = false;
-    for (int r = 0; r < d.ranks; ++r)
+    for (int r = first_; r < end_; ++r)
       for (long const at : d.rank[r].prefetched) prefetches = prefetches || at >= 0;
     loading_ = detail::heap_array<stream>(prefetches);
     long const quarter = detail::align_up(uploaded / 4);
@@ -48,11 +51,12 @@ class batch_upload {
   void convert_by(device_conversions const& c) { convert_ = c; }
   device_conversions const& conversions() const { return convert_; }
 
-  /// Orders the work of ranks [0, ranks) after what a program has put on a stream.
+  /// Orders the work of `ranks` ranks from the first on after what a program has put on a stream of
+  /// the device.
   void follow(void* stream, int ranks) {
     check(cudaEventRecord(ready_, static_cast<cudaStream_t>(stream)),
           "record of an event on the stream of a mini-batch");
-    for (int r = 0; r < ranks; ++r)
+    for (int r = first_; r < first_ + ranks; ++r)
       check(cudaStreamWaitEvent(streams_.of(r), ready_, 0), "a wait for a mini-batch");
   }
 
@@ -60,7 +64,8 @@ class batch_upload {
   ///
   /// post: arrays of the host have been read; those in device memory are read until the run ends
   void enqueue(detail::job const& j) {
-    if (j.data == detail::data_place::device || j.output_is_on_device) follow(j.stream, d_.ranks);
+    if (j.data == detail::data_place::device || j.output_is_on_device)
+      follow(j.stream, end_ - first_);
     if (j.data == detail::data_place::staged) return;
     bool const is_loaded = j.data == detail::data_place::loaded;
     if (is_loaded) begin_unloading();
@@ -89,12 +94,12 @@ class batch_upload {
     for (stream const& s : loading_) (void)cudaStreamSynchronize(s);
   }
 
-  /// An input of the last run as a rank has read it; of the labels for number d.inputs. Empty if no
-  /// rank has. For messages: waits.
+  /// An input of the last run as a rank of the device has read it; of the labels for number
+  /// d.inputs. Empty if none has. For messages: waits.
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
-    int r = 0;
-    while (r < d_.ranks && d_.rank[r].staging[input] < 0) ++r;
-    if (r == d_.ranks) return {};
+    int r = first_;
+    while (r < end_ && d_.rank[r].staging[input] < 0) ++r;
+    if (r == end_) return {};
     long const bytes = d_.bytes_of(input) / d_.samples * samples,
                count = bytes / size_of(type_of(input));
     std::vector<char> values(static_cast<std::size_t>(bytes));
@@ -127,7 +132,7 @@ class batch_upload {
   /// use(rank, input) for all that a rank reads of a job's mini-batch.
   template <class Use>
   void for_each_list(detail::job const& j, Use const& use) {
-    for (int r = 0; r < d_.ranks; ++r)
+    for (int r = first_; r < end_; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
         if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr) use(r, i);
   }
@@ -141,13 +146,13 @@ class batch_upload {
           {"a prefetched mini-batch was discarded when a run before it "
            "failed: prefetch it again"});
     is_loaded_ = false;
-    for (int r = 0; r < d_.ranks; ++r)
+    for (int r = first_; r < end_; ++r)
       check(cudaStreamWaitEvent(streams_.of(r), arrived_, 0), "a wait for a mini-batch");
   }
   /// The next mini-batch may be uploaded over it once all ranks have staged it.
   void end_unloading() {
-    for (int r = 0; r < d_.ranks; ++r)
-      check(cudaEventRecord(left_[r], streams_.of(r)), "record of an event");
+    for (int r = first_; r < end_; ++r)
+      check(cudaEventRecord(left_[r - first_], streams_.of(r)), "record of an event");
   }
 
   /// Brings one array to where kernels of a rank read it: from the host's memory, from a program's
@@ -192,6 +197,7 @@ class batch_upload {
   detail::pipeline_description const& d_;
   detail::heap_array<device_buffer> const& arenas_;
   rank_streams const& streams_;
+  int first_, end_;  // the ranks of the device
   device_conversions convert_;
   pinned_buffer pinned_;
   event gone_[2];  // the copy from a half of pinned_ has finished
@@ -200,7 +206,7 @@ class batch_upload {
   detail::heap_array<stream>
       loading_;                     // of the mini-batch that is prefetched; none if none ever is
   event arrived_;                   // it is there
-  detail::heap_array<event> left_;  // by rank: it has been staged
+  detail::heap_array<event> left_;  // by rank of the device: it has been staged
   bool is_loaded_ = false;
 };
 

@@ -23,7 +23,7 @@ template <class P, bool = two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
-  cuda_whole_updates(cuda_executor&, typename P::optimizer const&, cuda::step_outcome const*) {}
+  cuda_whole_updates(cuda_executor&, typename P::optimizer const&) {}
   void update(int) const {}
 };
 
@@ -44,14 +44,13 @@ class cuda_whole_updates<P, true> {
                         gather, cuda::flat_kernel<move>>,
       cuda::kernel_list<gather, cuda::flat_kernel<move>>>;
 
-  /// Makes the lists of all chunks. judged: the outcome of a step, in device memory, which an
-  /// update that must not happen is told by.
-  cuda_whole_updates(cuda_executor& executor, optimizer const&, cuda::step_outcome const* judged)
+  /// Makes the lists of all chunks.
+  cuda_whole_updates(cuda_executor& executor, optimizer const&)
       : executor_(executor), d_(executor.description()) {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(lists_of(d_.chunk[c], coefficients));
-      lists_.back().of.judged = judged;
+      lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
       coefficients += d_.chunk[c].update_count;
     }
   }
@@ -122,7 +121,7 @@ class cuda_whole_updates<P, true> {
     l.sums = executor_.kept<double>(c.rank, nullptr, range_count * optimizer::sums);
     l.of.factors = executor_.kept<double>(c.rank, nullptr, count);
     l.tickets = executor_.kept<unsigned>(c.rank, nullptr, count);
-    l.of.sets = executor_.coefficients<unsigned char>();
+    l.of.sets = executor_.coefficients<unsigned char>(c.rank);
     l.of.weights = floats(c, c.values);
     l.of.gradients = floats(c, c.gradients);
     l.of.states = floats(c, c.state);

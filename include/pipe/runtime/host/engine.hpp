@@ -59,6 +59,8 @@ class host_engine {
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return executor_.executed(rank); }
   int executed_count(int rank) const { return executor_.executed_count(rank); }
+  /// When that run began here.
+  std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
   /// The instruction set of the kernels.
   host::isa runs_on() const { return kernels_.runs_on; }
@@ -79,11 +81,16 @@ class host_engine {
   {
     executor_.transport().broadcast(process, data, bytes);
   }
-  /// This process, and that of a chunk in the first replica.
+  /// This process, how many there are, and that of a chunk in the first replica.
   int process()
     requires stream_transport<typename P::transport>
   {
     return executor_.transport().process();
+  }
+  int processes()
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().processes();
   }
   int process_of(int chunk)
     requires stream_transport<typename P::transport>

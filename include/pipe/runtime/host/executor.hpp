@@ -108,6 +108,8 @@ class executor {
     return planned<executed_action>(rank, d_.rank[rank].executed);
   }
   int executed_count(int rank) const { return ranks_[rank].count; }
+  /// The start of that run.
+  std::chrono::steady_clock::time_point began() const { return begin_; }
 
  private:
   static constexpr bool streams = stream_transport<Transport>;
@@ -328,9 +330,7 @@ class executor {
   }
 
   long now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                                begin_)
-        .count();
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count();
   }
 
   void execute(int r, worker& me, action const& a) {

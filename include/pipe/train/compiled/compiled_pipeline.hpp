@@ -17,6 +17,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/train/compiled/compiled_stage.hpp>
+#include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/step_memory.hpp>
@@ -46,6 +47,8 @@ struct compiled_pipeline {
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
+  using device_count = option<option_family::devices>;
+  static constexpr int devices = device_count::count;
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;
@@ -176,6 +179,7 @@ struct compiled_pipeline {
     graph_view const g = passes::outline;
     pipeline_description d;
     d.ranks = ranks;
+    d.devices = {devices, ranks};
     d.chunks = stages;
     d.micro_batches = micro_batches;
     d.samples = samples;
@@ -249,6 +253,22 @@ struct compiled_pipeline {
   static auto const& steps() { return once<false, make_steps>::get(); }
 
   // ---- the plan ----
+
+  struct make_links {
+    static constexpr auto make() {
+      link_list<most_links(work::where, stages, tie_count)> all;
+      sink<link_plan> found{all.items};
+      find_links(work::where, ranks, memory().chunks.items, stages,
+                 view<tie>{ties.items, tie_count}, sizeof(element),
+                 slowest_rank<stages, ranks>(times(), memory().chunks), found);
+      all.count = found.count;
+      return all;
+    }
+  };
+  static constexpr view<link_plan> links() {
+    auto const& all = once<by_compiler, make_links>::get();
+    return view<link_plan>{all.items, all.count};
+  }
 
   struct planner {
     static constexpr auto make() {

@@ -9,6 +9,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/update_ranges.hpp>
@@ -33,10 +34,9 @@ struct compiled_stage {
   /// The rank that owns the stage's weights: the first that holds it.
   static constexpr int rank = rank_of(Work::where, Work::ranks, S);
 
-  /// Whether values from another stage arrive in a slot of this stage: it is on another rank, and
-  /// the transport copies.
+  /// Whether values from another stage arrive in a slot of this stage: see is_copied.
   static constexpr bool copies_from(int other) {
-    return Work::transport::copies && rank_of(Work::where, Work::ranks, other) != rank;
+    return is_copied<Work>(rank_of(Work::where, Work::ranks, other), rank);
   }
 
   /// Parameters of the stage, with buffers and tied ones.

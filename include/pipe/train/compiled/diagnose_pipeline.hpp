@@ -138,7 +138,8 @@ constexpr auto diagnose_averages() {
 template <class Made>
 constexpr auto diagnose_device_data() {
   if constexpr (Made::fine)
-    return diagnose_use_of_device_data<typename Made::compiled::backend>();
+    return diagnose_use_of_device_data<typename Made::compiled::backend,
+                                       typename Made::compiled::device_count>();
   else
     return std::type_identity<nothing_wrong>{};
 }

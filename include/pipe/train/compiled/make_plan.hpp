@@ -13,6 +13,26 @@
 
 namespace pp::detail {
 
+/// Time that a chunk is computed for, per micro-batch.
+constexpr long time_of(chunk_cost const& c) {
+  return c.forward + c.backward_input + c.backward_weight;
+}
+/// The most that any rank computes for a micro-batch; for one of r micro-batches if there are r in
+/// its stage.
+///
+/// chunks: with their ranks
+template <int Stages, int Ranks, class Problem>
+constexpr long slowest_rank(Problem const& problem, list<chunk_description, Stages> const& chunks) {
+  list<long, Ranks> time;
+  long slowest = 0;
+  for (int s = 0; s < Stages; ++s) {
+    long& all = time[chunks[s].rank];
+    all += time_of(problem.cost(s)) / chunks[s].holders;
+    if (all > slowest) slowest = all;
+  }
+  return slowest;
+}
+
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
 ///
 /// g: the model, with or without ops and values. problem, map: P::work::times(), P::memory()
@@ -36,11 +56,11 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  p.links = P::links();
   long total = 0;
   double slowest = 0;
   for (int s = 0; s < stages; ++s) {
-    long const time =
-        problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
+    long const time = time_of(problem.cost(s));
     total += time;
     if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
   }
@@ -70,9 +90,9 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                                      layer[op_list::weight_gradients].flops);
       if (P::some_drop) q.recompute_flops += samples * layer[op_list::recompute].flops;
     }
-    q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
-                     problem.cost(s).backward_weight) /
-              double(total);
+    q.share = double(time_of(problem.cost(s))) / double(total);
+    // As norms_of() and loss_of() have them.
+    p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
     q.ranks = c.holders;
     q.in_flight = peak_in_chunk(P::table(), s);
     program_set const& set = P::some_drop ? c.dropping : c.keeping;
@@ -102,6 +122,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.rank_bytes[r] = map.rank[r].bytes;
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
+    p.summed_bytes[r] = map.rank[r].level_bytes;
     p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
     p.bytes += map.rank[r].bytes;
   }

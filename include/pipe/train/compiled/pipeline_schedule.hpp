@@ -49,6 +49,7 @@ struct pipeline_schedule {
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
+  static constexpr int devices = option<option_family::devices>::count;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;

@@ -8,6 +8,7 @@
 #include <pipe/base/list.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
@@ -60,7 +61,7 @@ struct step_memory {
                                      int count) {
     long most = 0;
     for (int i = 0; i < count; ++i)
-      if (chunks[ties[i].owner_chunk].rank == r && chunks[ties[i].chunk].rank != r &&
+      if (chunks[ties[i].owner_chunk].rank == r && is_copied<Work>(chunks[ties[i].chunk].rank, r) &&
           ties[i].place.elements() > most)
         most = ties[i].place.elements();
     return most * long(sizeof(element));
@@ -93,15 +94,21 @@ struct step_memory {
     for (int n = last.first_holder; n < last.first_holder + last.holders; ++n)
       if (holders[n].rank == r) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
-    // mini-batch, not only the rank of the last stage.
+    // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
     constexpr int levels = levels_of(Work::sum::leaves);
-    if (is_last || Work::transport::copies)
-      rank.losses = take((is_last ? Work::micro_batches + levels : 1) * long(sizeof(double)));
+    bool const judges = on_device && r == 0 && is_copied<Work>(chunks[stages - 1].rank, r);
+    if (is_last || judges || Work::transport::copies)
+      rank.losses = take((is_last  ? Work::micro_batches + levels
+                          : judges ? Work::micro_batches
+                                   : 1) *
+                         long(sizeof(double)));
     if constexpr (on_device) {
+      constexpr device_blocks blocks{Work::devices, Work::ranks};
       rank.device_bookkeeping_bytes =
           detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
-              chunks, stages, r, g.parameters.count, streams);
+              chunks, stages, r, blocks.is_first(r), g.parameters.count, streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
+      rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
     } else {
       rank.executed = take(rank.most_actions() * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {

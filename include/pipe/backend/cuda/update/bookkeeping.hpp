@@ -128,19 +128,19 @@ inline constexpr long search_bytes =
     check_values_kernel::found_bytes > long(sizeof(int)) * find_not_finite_kernel::search_blocks
         ? check_values_kernel::found_bytes
         : long(sizeof(int)) * find_not_finite_kernel::search_blocks;
-/// Of what all ranks share, on the first: two sums of squares per parameter, the outcome, the loss
-/// scale, numbers of streams of bits, and what a search has found.
+/// Of what the ranks of a device share, on the first: two sums of squares per parameter, the
+/// outcome, the loss scale, numbers of streams of bits, and what a search has found.
 constexpr long shared_bookkeeping_bytes(int parameters, int streams) {
   return 2 * bytes_for<double>(parameters) + bytes_for<step_outcome>(1) +
          bytes_for<loss_scaling>(1) + bytes_for<int>(streams) + bytes_for<char>(search_bytes);
 }
 
-/// Of all that a rank has: its tickets, its lists and, on the first, what all share.
+/// Of all that a rank has: its tickets, its lists and, on the first of a device, what all share.
 template <class Optimizer, class Chunk>
-constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, int parameters,
-                                 int streams) {
+constexpr long bookkeeping_bytes(Chunk const* chunks, int chunk_count, int rank, bool is_first,
+                                 int parameters, int streams) {
   long bytes = bytes_for<unsigned>(most_tickets);
-  if (rank == 0)
+  if (is_first)
     bytes += shared_bookkeeping_bytes(parameters, streams) +
              bytes_for<char>(run_bytes(chunks, chunk_count, coefficient_bytes<Optimizer>()));
   for (int c = 0; c < chunk_count; ++c)

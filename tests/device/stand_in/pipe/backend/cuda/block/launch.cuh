@@ -19,13 +19,15 @@ namespace fake_gpu {
 inline bool uses_threads = false;
 #endif
 
-/// Whether a kernel's code is on the device.
+/// Whether a kernel's code is on a device: bits.
 template <class Body>
-inline bool is_loaded = false;
+inline unsigned is_loaded = 0;
 
 template <class Body, class Arguments>
 void launch(Arguments const& a, [[maybe_unused]] pp::cuda::extent blocks, cudaStream_t stream) {
-  if (!is_loaded<Body>) throw pp::error("a launch has to load its kernel");
+  if ((is_loaded<Body> >> stream->device & 1) == 0)
+    throw pp::error("a launch has to load its kernel");
+  pp::cuda::check(gpu.answer_current(stream->device), "launch of a kernel");
   pp::cuda::check(gpu.answer_on(stream), "launch of a kernel");
   pp::cuda::check(cudaGetLastError(), "launch of a kernel");
   ++gpu.count.launches;
@@ -58,7 +60,7 @@ void launch_body(typename Body::arguments const& a, cudaStream_t stream) {
 }
 template <class Body>
 void prepare_body() {
-  fake_gpu::is_loaded<Body> = true;
+  fake_gpu::is_loaded<Body> |= 1u << fake_gpu::current;
 }
 
 }  // namespace pp::cuda

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The times of a run's actions by the clocks of the devices: pairs of events around each action,
+// read after the run. The host's clock relates those of several devices.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <mutex>  // has the clocks of <chrono> without its calendar
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/runtime/cuda/rank_streams.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::cuda {
+
+/// units: nanoseconds from the start of the run
+class run_times {
+ public:
+  /// wants: whether runs record times that no watcher asks for
+  ///
+  /// needs: the streams outlive this object
+  [[gnu::cold]] run_times(detail::pipeline_description const& d, rank_streams const& streams,
+                          bool wants)
+      : streams_(streams), wants_(wants), timelines_(d.ranks) {
+    for (int r = 0; r < d.ranks; ++r) {
+      int const most = d.rank[r].most_actions();
+      streams.make_current(r);
+      if (wants) timelines_[r].marks.resize(std::size_t(most));
+      timelines_[r].actions.reserve(std::size_t(most));
+    }
+    for (int k = 0; k < d.devices.devices; ++k) {
+      streams.make_current(d.devices.first_rank(k));
+      starts_.emplace_back();
+    }
+  }
+
+  /// Forgets the run before.
+  void begin(bool is_watched) {
+    is_on_ = wants_ || is_watched;
+    is_read_ = true;
+    for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
+  }
+  /// Whether the run records times.
+  bool is_on() const { return is_on_; }
+  /// The start of the run, behind what has been put on the streams of each device's first rank.
+  ///
+  /// law: with several devices the host waits for each of them, to relate their clocks
+  void start() {
+    detail::device_blocks const blocks = streams_.blocks();
+    long first = 0;
+    for (int k = 0; k < blocks.devices; ++k) {
+      device_start& s = starts_[std::size_t(k)];
+      check(cudaEventRecord(s.at, streams_.of(blocks.first_rank(k))), "record of an event");
+      if (blocks.devices == 1) return;
+      s.at.wait();
+      long const now =
+          std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+      if (k == 0) first = now;
+      s.after_first = now - first;
+    }
+  }
+  /// Calls run(), with events before and after what it puts on the rank's stream.
+  template <class Run>
+  void record(int rank, action const& a, Run const& run) {
+    rank_timeline& mine = timelines_[rank];
+    std::size_t const at = mine.actions.size();
+    cudaStream_t const on = streams_.of(rank);
+    if (at == mine.marks.size()) mine.marks.emplace_back();
+    check(cudaEventRecord(mine.marks[at].start, on), "record of an event");
+    run();
+    check(cudaEventRecord(mine.marks[at].end, streams_.of(rank)), "record of an event");
+    mine.actions.push_back({a, 0, 0, 0});
+    is_read_ = false;
+  }
+
+  // ---- after the run ----
+
+  /// The actions that a rank executed.
+  ///
+  /// throws: error if the run recorded no times
+  executed_action const* executed(int rank) {
+    read();
+    if (!is_on_)
+      throw error(
+          "executed(): the last run recorded no times; on a GPU, set settings.runtime.timeline");
+    return timelines_[rank].actions.data();
+  }
+  int executed_count(int rank) const { return int(timelines_[rank].actions.size()); }
+
+  /// Fraction of idle time of the ranks' streams, from the first action to the end of the last. NaN
+  /// without times.
+  double bubble() {
+    if (!is_on_) return std::numeric_limits<double>::quiet_NaN();
+    read();
+    long busy = 0, last = 0;
+    for (rank_timeline const& of_rank : timelines_)
+      for (executed_action const& e : of_rank.actions) {
+        busy += e.end - e.start;
+        last = e.end > last ? e.end : last;
+      }
+    return last > 0 ? 1 - double(busy) / (double(last) * double(timelines_.size())) : 0;
+  }
+
+ private:
+  struct time_marks {
+    event start{true}, end{true};
+  };
+  /// The executed actions of a rank in this run, and pairs of events around them, reused by later
+  /// runs.
+  struct rank_timeline {
+    std::vector<executed_action> actions;
+    std::vector<time_marks> marks;
+  };
+  struct device_start {
+    event at{true};
+    long after_first = 0;  // since that of the first device, by the host's clock
+  };
+
+  [[gnu::cold]] void read() {
+    if (is_read_) return;
+    is_read_ = true;
+    for (int r = 0; r < int(timelines_.size()); ++r) {
+      device_start const& s = starts_[std::size_t(streams_.blocks().of(r))];
+      auto const since = [&](event const& e) {
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, s.at, e), "time between events");
+        return s.after_first + long(double(ms) * 1e6);
+      };
+      rank_timeline& mine = timelines_[r];
+      for (std::size_t i = 0; i < mine.actions.size(); ++i) {
+        mine.actions[i].start = since(mine.marks[i].start);
+        mine.actions[i].end = since(mine.marks[i].end);
+      }
+    }
+  }
+
+  rank_streams const& streams_;
+  bool wants_;
+  detail::heap_array<rank_timeline> timelines_;  // by rank
+  std::vector<device_start> starts_;             // by device
+  bool is_on_ = true, is_read_ = true;           // of the last run
+};
+
+}  // namespace pp::cuda
