@@ -148,6 +148,7 @@ class cuda_engine {
  private:
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
+    auto const shown = executor_.ranges().of(j.what);
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);

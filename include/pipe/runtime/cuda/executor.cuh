@@ -29,6 +29,7 @@
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/peer_copies.cuh>
+#include <pipe/runtime/cuda/profiler_ranges.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/cuda/run_times.cuh>
@@ -117,6 +118,7 @@ class cuda_executor {
 
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
+  cuda::profiler_ranges const& ranges() const { return ranges_; }
   /// use(first rank) for each device, which is the current one meanwhile.
   template <class Use>
   void for_each_device(Use const& use) const {
@@ -280,6 +282,7 @@ class cuda_executor {
     return s;
   }
   void execute(int r, action const& a) {
+    auto const shown = ranges_.of(a);
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, a, chunk, m, mb); });
     if (!times_.is_on()) return run_action(r, a);
     times_.record(r, a, [&] { run_action(r, a); });
@@ -347,10 +350,12 @@ class cuda_executor {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = arena_bases(d_, c, mb, memory(c), [this](transfer const& x) {
-      return d_.devices.share(x.from_rank, x.to_rank) ? memory_of(x.from_rank) + x.from
-                                                      : memory_of(x.to_rank) + x.to;
-    });
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return memory_of(rank); },
+        [this](transfer const& x) {
+          return d_.devices.share(x.from_rank, x.to_rank) ? memory_of(x.from_rank) + x.from
+                                                          : memory_of(x.to_rank) + x.to;
+        });
     b.set(region::random, reinterpret_cast<char*>(part_of(d_.chunk[c].rank).streams_of_bits));
     rank_description const& rank = d_.rank[d_.chunk[c].rank];
     for (int i = 0; i <= d_.inputs; ++i)
@@ -432,6 +437,7 @@ class cuda_executor {
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
   heap_array<int> position_{d_.ranks};
   cuda::run_times times_;
+  cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;
   std::chrono::steady_clock::time_point begin_;
 };
