@@ -6,7 +6,11 @@
 #include "laws/bit_law.hpp"
 #include "laws/centered.hpp"
 #include "laws/eager.hpp"
+#include "laws/everything.hpp"
 #include "laws/schedules.hpp"
+
+#include <map>
+#include <utility>
 
 #include <pipe/train/planned.hpp>
 
@@ -112,6 +116,41 @@ TEST_CASE("a loss that is not finite rejects the step, with its place", "[laws]"
   data.labels[4 * 11] = 3e38f;
   CHECK_THROWS_WITH(trainer.step(data.view()), Catch::Contains("of micro-batch 5, stage 1"));
   CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+}
+
+// ---- the order of sums ----
+
+namespace {
+/// Checks that no two launches of a program write to one element of what micro-batches add up.
+void has_one_writer_for_each_sum(detail::pipeline_description const& d) {
+  int written = 0;
+  for (int c = 0; c < d.chunks; ++c)
+    for (auto const* set : {&d.chunk[c].keeping, &d.chunk[c].dropping})
+      for (detail::program_view const& view : set->programs) {
+        std::map<std::pair<detail::region, long>, int> writer;  // by element
+        for (int l = 0; l < view.count; ++l)
+          for (int k = 0; k < view.launches[l].count; ++k) {
+            detail::placed_operand const& o = view.operands[view.launches[l].first + k];
+            if (o.at.where != detail::region::parameter_gradients &&
+                o.at.where != detail::region::buffer_sums)
+              continue;
+            for (long e = 0; e < o.elements; ++e, ++written) {
+              auto const [at, is_first] = writer.insert({{o.at.where, o.at.offset + 4 * e}, l});
+              if (!is_first) REQUIRE(at->second == l);
+            }
+          }
+      }
+  CHECK(written > 40);
+}
+}  // namespace
+
+TEST_CASE("every gradient has one launch that adds to it", "[laws]") {
+  has_one_writer_for_each_sum(Of<Shared, RecomputeAllButLast>::compiled::description());
+  has_one_writer_for_each_sum(Of<Buffered, StageReplicas<1, 2>>::compiled::description());
+  has_one_writer_for_each_sum(Pipeline<laws::Everything, PortableHost, Stages<3>,
+                                       MicroBatches<2>>::compiled::description());
+  has_one_writer_for_each_sum(Pipeline<laws::Everything, PortableHost, Stages<3>, MicroBatches<2>,
+                                       laws::LateWeights>::compiled::description());
 }
 
 // ---- the plan ----

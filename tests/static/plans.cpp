@@ -127,6 +127,8 @@ using Three = Pipeline<Net, Stages<3>, MicroBatches<16>, AdamW>;
 using Six = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW>;  // on 6 ranks
 static_assert(Three::plan.imbalance > 2.3 && Six::plan.imbalance < 1.25);
 static_assert(Six::plan.stages[1].rank == 1 && Six::plan.stages[1].ranks == 4);
+// The numbers of ranks for which three stages on six ranks are fastest.
+static_assert(std::is_same_v<BalancedReplicas<Net, 3, 6>, StageReplicas<1, 4, 1>>);
 // [/replicas]
 static_assert(Six::plan.stages[1].first_layer == 2 && Six::plan.stages[1].end_layer == 3);
 static_assert(Six::plan.rank_bytes[2] < Six::plan.rank_bytes[1] / 10);

@@ -79,4 +79,73 @@ constexpr void partition_for_ranks(Costs const& costs, int layers, int stages, R
   }
 }
 
+/// The ranks that a stage of this time needs so that each takes at most `bottleneck`; none are
+/// enough: a number that exceeds any.
+constexpr long ranks_for(long time, long bottleneck) {
+  constexpr long too_many = 1L << 40;
+  return time == 0 ? 1 : bottleneck == 0 ? too_many : (time + bottleneck - 1) / bottleneck;
+}
+/// The least numbers of ranks on which the first layers are that many stages, none of which takes
+/// longer than `bottleneck` per rank.
+///
+/// shape: least[stages + 1, layers + 1]
+template <class Costs>
+constexpr void least_ranks(Costs const& costs, int layers, int stages, long bottleneck,
+                           scratch<long>& least) {
+  constexpr long impossible = 1L << 50;
+  for (int i = 0; i <= layers; ++i) least.item[i] = i == 0 ? 0 : impossible;
+  for (int s = 1; s <= stages; ++s) {
+    long const* const before = least.item + long(s - 1) * (layers + 1);
+    long* const mine = least.item + long(s) * (layers + 1);
+    mine[0] = impossible;
+    for (int end = 1; end <= layers; ++end) {
+      long sum = 0, most = impossible;
+      for (int begin = end - 1; begin >= s - 1; --begin) {
+        sum += costs[begin];
+        long const all = before[begin] + ranks_for(sum, bottleneck);
+        most = all < most ? all : most;
+      }
+      mine[end] = most;
+    }
+  }
+}
+
+/// Distributes `ranks` over stages, whose cuts are free, so that the largest time of a stage,
+/// divided by its ranks, is as small as possible.
+///
+/// shape:  costs[layers] >= 0 -> counts[stages] >= 1, whose sum is `ranks`
+/// law:    partition_for_ranks with these counts has the least bottleneck of all counts
+/// needs:  1 <= stages <= layers, stages <= ranks; the sum of all costs is a long
+/// cost:   60 stages layers^2: a constant evaluation has room for some 40 layers in 4 stages
+/// source: Narayanan et al., PipeDream, 2019, section 3.1, whose planner this is without the costs
+///         of communication
+template <class Costs, class Counts>
+constexpr void choose_ranks(Costs const& costs, int layers, int stages, int ranks, Counts& counts) {
+  auto least = scratch<long>(long(stages + 1) * (layers + 1));
+  auto const at = [&](int s, int i) { return least.item[long(s) * (layers + 1) + i]; };
+  long low = 0, high = 0;
+  for (int i = 0; i < layers; ++i) high += costs[i];
+  low = high / ranks;
+  while (low < high) {
+    long const middle = low + (high - low) / 2;
+    least_ranks(costs, layers, stages, middle, least);
+    if (at(stages, layers) <= ranks)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  least_ranks(costs, layers, stages, low, least);
+  int left = ranks;
+  for (int s = stages, end = layers; s > 0; --s) {
+    long sum = 0;
+    int begin = end;
+    do sum += costs[--begin];
+    while (at(s - 1, begin) + ranks_for(sum, low) != at(s, end));
+    counts[s - 1] = int(ranks_for(sum, low));
+    left -= counts[s - 1];
+    end = begin;
+  }
+  counts[0] += left;  // what no stage needs to be as fast as the slowest
+}
+
 }  // namespace pp::detail

@@ -78,7 +78,8 @@ struct dynamic_table_on : dynamic_rows<action> {
 /// A table of any size, for run time.
 using dynamic_table = detail::dynamic_table_on<placement>;
 
-/// The table of a policy for a problem known only at run time.
+/// The table of a policy for a problem known only at run time, on the policy's placement or, if its
+/// `fill` reads that of the table, on another.
 ///
 /// throws: pp::error if the table would have more than most_actions, the policy refuses the numbers
 ///         of ranks and micro-batches, or the problem's chunks and costs do not fit the policy

@@ -107,6 +107,7 @@ class execution {
   /// Whether weight gradients of a chunk are added in one place by several ranks. They do so kernel
   /// by kernel, one behind the other, so that an action ends no earlier than that of the
   /// micro-batch before.
+  /// With equal times of a chunk's actions it then begins no earlier, either.
   static constexpr bool ordered = adds_in_order<std::remove_cvref_t<decltype(Table::where)>>;
 
   /// The results that an action waits for, and the hop of the second.

@@ -33,10 +33,12 @@ struct stage_ranks {
   friend constexpr int rank_of(stage_ranks const& where, int, int stage, int micro_batch = 0) {
     return where.first[stage] + micro_batch % replicas(where, stage);
   }
+  /// Holders and ranks have the same numbers.
   friend constexpr int holders(stage_ranks const& where, int) { return where.first[Stages]; }
   friend constexpr int holder_of(stage_ranks const& where, int stage, int micro_batch) {
     return rank_of(where, 0, stage, micro_batch);
   }
+  /// A stage is a chunk.
   friend constexpr int chunks_for(stage_ranks const&, int, int) { return Stages; }
   /// Whether a problem of these numbers is one for these stages.
   friend constexpr bool fits(stage_ranks const& where, int ranks, int chunks) {

@@ -51,6 +51,8 @@ struct unplaced_action {
 }  // namespace detail
 
 /// A table of compile-time capacity.
+///
+/// Where: `placement`, or another chunk_placement, such as stage_ranks
 template <int Ranks, int Capacity, class Where = placement>
 struct static_table : detail::static_rows<action, Ranks, Capacity> {
   Where where{};

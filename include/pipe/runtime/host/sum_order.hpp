@@ -19,6 +19,9 @@ namespace pp::detail {
 /// holder, or in a run that does not train.
 ///
 /// needs: every element that is added to has one launch of a program that does so
+/// law:   no cycle of waits: the micro-batch before is in a program that waits for earlier ones
+/// only,
+///        or is still to come on its rank, which check_progress has proved to get there
 template <transport Transport>
 class sum_order {
  public:
@@ -93,8 +96,9 @@ class sum_order {
   chunk_description const& chunk_;
   action of_;
   program_view const& view_;
-  bool is_on_ = false, before_is_alike_ = false;
-  int numbers_ = 0;
+  bool is_on_ = false;
+  bool before_is_alike_ = false;  // the micro-batch before runs the same launches
+  int numbers_ = 0;               // for each micro-batch: its launches, and its end
   milestone which_ = milestone::gradient_sum;
 };
 

@@ -19,7 +19,9 @@ struct memory_map {
   list<rank_description, Ranks> rank;
   list<chunk_holder, Holders> holders;
 
-  /// Sets chunk and rank of every holder.
+  /// Sets chunk and rank of every holder, whose values lay_out_rank then places.
+  ///
+  /// needs: the chunks' holders are numbered
   template <class Where>
   constexpr void place(Where const& where) {
     for (int s = 0; s < Stages; ++s)
