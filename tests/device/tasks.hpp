@@ -244,12 +244,14 @@ struct machine {
     s->tasks.pop_front();
     if (t.work) t.work();
   }
-  void finish(stream* awaited) {
+  /// False: each waits for another, for ever.
+  [[nodiscard]] bool finish(stream* awaited) {
     while (!awaited->tasks.empty()) {
       stream* const s = next(awaited);
-      if (s == nullptr) std::abort();  // each waits for another
+      if (s == nullptr) return false;
       run_first(s);
     }
+    return true;
   }
 
  private:

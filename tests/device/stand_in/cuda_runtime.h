@@ -31,7 +31,7 @@ enum cudaError_t {
   cudaErrorInvalidDevice,
   cudaErrorInvalidResourceHandle,
   cudaErrorPeerAccessAlreadyEnabled,
-  cudaErrorIllegalAddress,
+  cudaErrorLaunchTimeout,  // streams that wait for each other
   cudaErrorStreamCaptureUnsupported,
   cudaErrorStreamCaptureInvalidated,
   cudaErrorStreamCaptureUnmatched,
@@ -258,6 +258,7 @@ inline cudaError_t cudaSetDevice(int index) {
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* index) {
+  if (fake_gpu::gpu.devices == 0) return fake_gpu::gpu.last = cudaErrorNoDevice;
   *index = fake_gpu::current;
   return cudaSuccess;
 }
@@ -401,8 +402,7 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
-  fake_gpu::gpu.finish(s);
-  return cudaSuccess;
+  return fake_gpu::gpu.finish(s) ? cudaSuccess : fake_gpu::gpu.last = cudaErrorLaunchTimeout;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (cudaError_t const r = fake_gpu::gpu.answer_outside(); r != cudaSuccess) return r;
@@ -413,7 +413,8 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 inline cudaError_t cudaDeviceSynchronize() {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   for (fake_gpu::stream* s : fake_gpu::gpu.streams)
-    if (s->device == fake_gpu::current) fake_gpu::gpu.finish(s);
+    if (s->device == fake_gpu::current && !fake_gpu::gpu.finish(s))
+      return fake_gpu::gpu.last = cudaErrorLaunchTimeout;
   return cudaSuccess;
 }
 
