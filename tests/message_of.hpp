@@ -7,12 +7,12 @@
 
 #include <pipe/base/error.hpp>
 
-/// The text of the data_error that call() throws, or "no error".
-template <class Call>
+/// The text of the Error that call() throws, or "no error".
+template <class Error = pp::data_error, class Call>
 std::string message_of(Call call) {
   try {
     call();
-  } catch (pp::data_error const& e) {
+  } catch (Error const& e) {
     return e.what();
   }
   return "no error";

@@ -46,4 +46,6 @@ echo "building the tests in build/tests"
 build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_CUDNN:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
   echo "left out: attention by cuDNN: it needs its headers 9.21 or newer (PyPI's nvidia-cudnn-cu13; cmake -DPIPE_CUDNN_HEADERS=FOLDER)"
+! grep -q '^PIPE_HAS_NCCL:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
+  echo "left out: a program with NCCL itself: it needs nvcc and NCCL (Debian's libnccl-dev, or PyPI's nvidia-nccl-cu13)"
 ctest --test-dir "$root/build/tests" --output-on-failure --no-label-summary --parallel "$jobs" "$@"

@@ -79,7 +79,13 @@ struct task {
   std::function<void()> work;
   event *awaited = nullptr, *recorded = nullptr;
   long until = 0;  // the record that is awaited, or this one
-  bool is_ready() const { return awaited == nullptr || awaited->reached >= until; }
+  /// Of a kernel that waits for kernels of other devices: it starts when this is called first, and
+  /// has ended when true is returned.
+  std::function<bool()> has_met = {};
+  bool is_kernel = false;
+  bool is_ready() const {
+    return (awaited == nullptr || awaited->reached >= until) && (!has_met || has_met());
+  }
 };
 /// What surrounds a kernel on a device: see fake_gpu::device.
 using surroundings = void (*)(int device, std::function<void()> const& work);
@@ -97,6 +103,7 @@ struct stream {
       work = [here = device, kernel = std::move(work)] { around_kernels(here, kernel); };
     if (in == nullptr) {
       tasks.push_back({std::move(work)});
+      tasks.back().is_kernel = kind == node_kind::kernel;
       return;
     }
     int const number = int(in->of->nodes.size());
@@ -124,6 +131,11 @@ enum class refusal {
 /// or the last created, or the first. Of a graph's nodes: in the order of capture; the last that
 /// can run; or any, other ones in each launch.
 enum class preference { awaited, last, first };
+
+/// Of kernels that wait for other devices, where there are any: whether they keep the next kernel
+/// of a stream from its device; and what is done when no stream can go on.
+inline bool (*is_full)(stream const*) = nullptr;
+inline void (*idle)() = nullptr;
 
 struct machine {
   std::vector<stream*> streams;
@@ -218,11 +230,18 @@ struct machine {
     s->tasks.push_back({[this, &g] { run(g); }});
   }
 
-  static bool can_go_on(stream const* s) {
-    return !s->tasks.empty() && s->tasks.front().is_ready();
+  static bool is_occupied(stream const* s) {
+    return is_full != nullptr && s->tasks.front().is_kernel && is_full(s);
   }
+  static bool can_go_on(stream const* s) {
+    return !s->tasks.empty() && !is_occupied(s) && s->tasks.front().is_ready();
+  }
+  /// The stream that goes on; none can while kernels of other processes are awaited.
   stream* next(stream* awaited) const {
-    if (prefers == preference::awaited) return needed_for(awaited);
+    if (prefers == preference::awaited) {
+      stream* const needed = needed_for(awaited);
+      if (needed != nullptr || idle == nullptr) return needed;
+    }
     stream* found = nullptr;
     for (stream* s : streams)
       if (can_go_on(s) && (found == nullptr || prefers == preference::last)) found = s;
@@ -234,9 +253,8 @@ struct machine {
       auto const at = std::find_if(streams.begin(), streams.end(), [&](stream const* s) {
         return std::any_of(s->tasks.begin(), s->tasks.end(), records);
       });
-      stream* const s = at == streams.end() ? nullptr : next(*at);
-      if (s == nullptr) std::abort();
-      run_first(s);
+      if (at == streams.end()) std::abort();
+      if (!go_on(*at)) std::abort();
     }
   }
   static void run_first(stream* s) {
@@ -246,12 +264,19 @@ struct machine {
   }
   /// False: each waits for another, for ever.
   [[nodiscard]] bool finish(stream* awaited) {
-    while (!awaited->tasks.empty()) {
-      stream* const s = next(awaited);
-      if (s == nullptr) return false;
-      run_first(s);
-    }
+    while (!awaited->tasks.empty())
+      if (!go_on(awaited)) return false;
     return true;
+  }
+  /// One task of a stream, the awaited one if possible; other processes, if none can go on. False:
+  /// there is nothing to wait for.
+  [[nodiscard]] bool go_on(stream* awaited) {
+    stream* const s = next(awaited);
+    if (s != nullptr)
+      run_first(s);
+    else if (idle != nullptr)
+      idle();
+    return s != nullptr || idle != nullptr;
   }
 
  private:
@@ -260,7 +285,9 @@ struct machine {
     for (std::size_t i = 0; awaited != nullptr && i <= streams.size(); ++i) {
       if (awaited->tasks.empty()) return nullptr;
       task const& first = awaited->tasks.front();
+      if (is_occupied(awaited)) return nullptr;
       if (first.is_ready()) return awaited;
+      if (first.awaited == nullptr) return nullptr;
       auto const records = [&](task const& t) {
         return t.recorded == first.awaited && t.until == first.until;
       };

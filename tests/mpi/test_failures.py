@@ -132,7 +132,7 @@ class Failures(unittest.TestCase):
                   fails=False)
 
     def test_a_launcher_that_starts_no_mpi_is_refused(self):
-        for variables in ({"RANK": "1", "WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}):
+        for variables in ({"RANK": "1", "WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}):
             size = next(name for name, value in variables.items() if value == "2")
             run = subprocess.run([PROGRAM, "nothing"], env={**os.environ, **variables}, text=True, capture_output=True)
             self.assertNotEqual(0, run.returncode)

@@ -42,6 +42,23 @@ constexpr void join_leaves(int leaves, Join const& join) {
     for (int to = 0; to + apart < leaves; to += 2 * apart) join(to, to + apart);
 }
 
+/// As join_leaves, but leaves the sum in number `own`: a partial sum is kept where either addend
+/// is, in number `own` if that is one of them, because addition commutes.
+///
+/// law: add(to, from) is called for the same pairs of partial sums, whatever `own` is
+template <class Add>
+constexpr void join_leaves_into(int own, int leaves, Add const& add) {
+  join_leaves(leaves, [&](int to, int added) {
+    int const apart = added - to;
+    auto const home = [&](int first) { return own >= first && own < first + apart ? own : first; };
+    int const a = home(to), b = home(added);
+    if (b == own)
+      add(b, a);
+    else
+      add(a, b);
+  });
+}
+
 /// Bytes of gradients that are joined, and exchanged between replicas, at once.
 inline constexpr long most_leaf_bucket = 8L << 20;
 /// Bytes for what replicas send to a rank whose largest chunk has `summed` bytes to add up: two

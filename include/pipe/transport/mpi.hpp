@@ -310,13 +310,10 @@ class mpi {
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
   /// Tells the other processes of a failure here; the text of one, wherever it was.
-  void announce(std::string_view text) {
-    world_.watch().fail(
-        sentence({std::string_view(world_.watch().name_of(world_.process())), ": ", text}).begin());
-  }
+  void announce(std::string_view text) { world_.announce(text); }
   std::string announced() const { return world_.watch().failure(); }
   /// Says what this process does, until the end of the scope, to those that miss another one.
-  mpi_watch::doing during(process_activity what) { return {world_.watch(), what}; }
+  process_watch::doing during(process_activity what) { return world_.during(what); }
 
  private:
   /// A stream: requests by slot on the side that this process has, or counters if it has both.
@@ -420,7 +417,7 @@ class mpi {
   }
 
   mpi_world& world_;
-  std::optional<mpi_watch::doing> constructs_;  // until all agree
+  std::optional<process_watch::doing> constructs_;  // until all agree
   process_place place_;
   int ranks_, chunks_;
   patience limits_;

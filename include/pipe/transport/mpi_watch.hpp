@@ -13,8 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <mutex>
@@ -24,50 +22,14 @@
 
 #include <mpi.h>
 #include <poll.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <pipe/base/hash.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
-#include <pipe/transport/transport.hpp>
+#include <pipe/transport/process_watch.hpp>
 
 namespace pp::detail {
-
-/// The operating system that a process runs on, and its number there. Processes of one machine, and
-/// of one space of numbers, can ask the system for each other's deaths.
-struct process_identity {
-  std::uint64_t machine = 0;  ///< equal on one machine since its last start
-  std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
-  int number = 0;
-
-  [[gnu::cold]] static process_identity own() {
-    process_identity me;
-    char text[64]{};
-    if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
-      if (std::fgets(text, sizeof(text), file) == nullptr) text[0] = 0;
-      std::fclose(file);
-    }
-    if (text[0] == 0) gethostname(text, sizeof(text) - 1);
-    fnv_hash machine;
-    for (char const c : text) machine.add(static_cast<unsigned char>(c));
-    me.machine = machine.value;
-    struct stat space{};
-    if (stat("/proc/self/ns/pid", &space) == 0) me.numbers = space.st_ino;
-    me.number = getpid();
-    return me;
-  }
-};
-
-/// What the main thread of a process is doing, in words: "in a run", and more, asked for when the
-/// words are needed.
-struct process_activity {
-  char const* words = "outside of the trainers' calls";
-  std::string (*more)(void const* of) = nullptr;
-  void const* of = nullptr;
-};
 
 /// The watch of one process. Alone it does nothing.
 ///
@@ -78,18 +40,10 @@ struct process_activity {
 /// law: of all processes one reports a loss, and none that follows from it
 /// law: after a failure is known no call to MPI is made here but MPI_Abort: what was to be received
 ///      may be gone
-class mpi_watch {
+class mpi_watch : public process_watch {
  public:
-  using clock = std::chrono::steady_clock;
-
-  /// The time without a word from the next process after which it is lost; 0: without limit. Only
-  /// time in which this process runs counts.
-  std::atomic<long> patience_ms{5000};
-
   /// calls: the lock under which MPI is called.
   explicit mpi_watch(std::mutex& calls) : calls_(calls) {}
-  mpi_watch(mpi_watch const&) = delete;
-  mpi_watch& operator=(mpi_watch const&) = delete;
 
   /// Starts to watch. Until move() the processes talk on MPI_COMM_WORLD. `all_are_here`: the next
   /// process comes soon, or is lost; otherwise it is not missed before its first word.
@@ -133,13 +87,6 @@ class mpi_watch {
     return true;
   }
 
-  bool is_ending() const { return is_ending_; }
-  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
-  /// Why; empty if no process has failed.
-  [[gnu::cold]] std::string failure() const {
-    std::lock_guard const lock(words_);
-    return text_;
-  }
   /// Tells all processes of a failure in this one, unless they know of one. The text names the
   /// process.
   [[gnu::cold]] void fail(std::string_view text) { tell(message::failed, text); }
@@ -155,57 +102,12 @@ class mpi_watch {
       if (!is_said && !has_failed()) is_said = say(message::leaves);
     }
   }
-  /// A failure that each process finds by itself.
-  [[gnu::cold]] void know(char const* text) { know(false, text); }
   /// After the time of grace, in which the program may write what there is to write.
   [[noreturn, gnu::cold]] void end_all(int status) {
-    if (has_failed()) {
-      auto const left = failed_at_ + grace - clock::now();
-      if (left.count() > 0) sleep_for(long(std::chrono::nanoseconds(left).count()));
-    }
-    if (!is_ending_.exchange(true)) MPI_Abort(MPI_COMM_WORLD, status);
+    if (is_first_to_end()) MPI_Abort(MPI_COMM_WORLD, status);
     sleep_for(10'000'000'000);  // the thread that was first ends the process
     _exit(status);
   }
-
-  /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before a trainer is
-  /// there, and if trainers differ.
-  [[gnu::cold]] std::string name_of(int process) const {
-    int const ranks = ranks_.load();
-    if (ranks < 1) return sentence({"process ", process}).begin();
-    process_place const place = process_place::of(process, processes_, ranks);
-    int const first = place.first_rank, last = first + place.ranks - 1;
-    std::string name =
-        first == last ? sentence({"process ", process, " (rank ", first}).begin()
-                      : sentence({"process ", process, " (ranks ", first, " to ", last}).begin();
-    if (place.replicas > 1) name += sentence({" of replica ", place.replica}).begin();
-    return name + ")";
-  }
-  /// What the main thread is doing.
-  [[gnu::cold]] std::string activity() const {
-    std::lock_guard const lock(words_);
-    std::string text = activity_.words;
-    if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
-    return text;
-  }
-  /// A trainer has `ranks` ranks, for name_of().
-  void see_ranks(int ranks) {
-    int before = 0;
-    if (!ranks_.compare_exchange_strong(before, ranks) && before != ranks) ranks_ = -1;
-  }
-
-  /// Says what the main thread does; what it did before is said again at the end of the scope.
-  class doing {
-   public:
-    doing(mpi_watch& of, process_activity what) : of_(of), before_(of.change(what)) {}
-    doing(doing const&) = delete;
-    doing& operator=(doing const&) = delete;
-    ~doing() { of_.change(before_); }
-
-   private:
-    mpi_watch& of_;
-    process_activity before_;
-  };
 
  private:
   /// Short enough that MPI sends it without its receiver's help.
@@ -217,17 +119,13 @@ class mpi_watch {
     char text[1000]{};
   };
   static constexpr int tag = 32767;  // the largest that every MPI has
-  // look: between two looks at what has come. period: between two words. grace: from a failure to
-  // MPI_Abort. settling: mpirun ends all others within this time, if it does.
-  static constexpr std::chrono::milliseconds look{20}, period{1000}, grace{2000}, settling{500};
+  // look: between two looks at what has come. period: between two words. settling: mpirun ends all
+  // others within this time, if it does.
+  static constexpr std::chrono::milliseconds look{20}, period{1000}, settling{500};
 
   // The ring.
   int next() const { return (process_ + 1) % processes_; }
   int previous() const { return (process_ + processes_ - 1) % processes_; }
-  process_activity change(process_activity to) {
-    std::lock_guard const lock(words_);
-    return std::exchange(activity_, to);
-  }
 
   // ---- the thread ----
 
@@ -270,8 +168,7 @@ class mpi_watch {
   /// Tells that the next process is lost, and what this one was doing then. All processes are ended
   /// after the time of grace.
   [[gnu::cold]] void lose(std::initializer_list<piece> why) {
-    tell(message::lost, name_of(next()) + " was lost: " + sentence(why).begin() + ", while " +
-                            name_of(process_) + " was " + activity());
+    tell(message::lost, words_of_loss(next(), sentence(why).begin()));
   }
   /// Until the next look, or the death of the watched process. Returns whether it has died.
   bool sees_death() {
@@ -287,25 +184,13 @@ class mpi_watch {
   /// earlier death, which is not for this process to report.
   [[gnu::cold]] bool is_only_death() {
     for (int p = 0; p < int(all_.size()); ++p) {
-      if (p == process_ || p == next() || !is_here(all_[p])) continue;
-      pollfd of{handle_of(all_[p]), POLLIN, 0};
+      if (p == process_ || p == next() || !beat_.of.sees(all_[p])) continue;
+      pollfd of{all_[p].handle(), POLLIN, 0};
       bool const is_dead = of.fd < 0 || poll(&of, 1, 0) > 0;
       if (of.fd >= 0) close(of.fd);
       if (is_dead) return false;
     }
     return all_.size() > 0;
-  }
-  /// Whether the system can tell of this process's death.
-  bool is_here(process_identity const& p) const {
-    return p.machine == beat_.of.machine && p.numbers == beat_.of.numbers;
-  }
-  /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
-  static int handle_of([[maybe_unused]] process_identity const& p) {
-#if defined(SYS_pidfd_open)
-    return int(syscall(SYS_pidfd_open, p.number, 0));
-#else
-    return errno = ENOSYS, -1;
-#endif
   }
 
   // ---- messages; needs: MPI's lock ----
@@ -337,9 +222,9 @@ class mpi_watch {
   /// The next process has lived. On this machine its death is seen at once, if the system tells it.
   void see(process_identity const& of) {
     is_missed_ = true;
-    if (is_seen_ || !is_here(of)) return;
+    if (is_seen_ || !beat_.of.sees(of)) return;
     is_seen_ = true;
-    handle_ = handle_of(of);
+    handle_ = of.handle();
     is_dead_ = handle_ < 0 && errno == ESRCH;
   }
   /// Whether MPI needs the last word no more.
@@ -376,10 +261,7 @@ class mpi_watch {
     for (int p = 0, i = 0; p < processes_; ++p)
       if (p != process_)
         MPI_Isend(&failure_, sizeof(failure_), MPI_BYTE, p, tag, sends_on_, &failures_[i++]);
-    if (what == message::lost) {
-      std::string const line = std::string(failure_.text) + "\n";
-      [[maybe_unused]] auto const written = write(STDERR_FILENO, line.data(), line.size());
-    }
+    if (what == message::lost) report(failure_.text);
     int are_sent = 0;
     for (int i = 0; i < 100 && are_sent == 0; ++i) {
       MPI_Testall(int(failures_.size()), failures_.begin(), &are_sent, MPI_STATUSES_IGNORE);
@@ -387,22 +269,8 @@ class mpi_watch {
     }
     know(what == message::lost, failure_.text);
   }
-  /// The first text stays, and ends every wait of this process that looks for has_failed(). The
-  /// process then ends by MPI_Abort: of its own accord, or, after a loss, by the watch.
-  [[gnu::cold]] void know(bool is_loss, char const* text) {
-    {
-      std::lock_guard const lock(words_);
-      if (has_failed()) return;
-      text_ = text;
-      is_lost_ = is_loss;
-      failed_at_ = clock::now();
-    }
-    has_failed_.store(true, std::memory_order_release);
-  }
 
   std::mutex& calls_;
-  int process_ = 0, processes_ = 1;
-  std::atomic<int> ranks_{0};
   thread thread_;
   // Of the thread, or under MPI's lock.
   bool is_missed_ = false, is_seen_ = false, is_dead_ = false, has_parted_ = false,
@@ -414,13 +282,6 @@ class mpi_watch {
   heap_array<MPI_Request> failures_;
   message in_, beat_, failure_;
   heap_array<process_identity> all_;
-
-  std::atomic<bool> has_failed_{false}, is_ending_{false};
-  mutable std::mutex words_;  // guards what follows
-  std::string text_;
-  process_activity activity_;
-  bool is_lost_ = false;
-  clock::time_point failed_at_;
 };
 
 }  // namespace pp::detail

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include <mpi.h>
@@ -19,6 +21,8 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/process_launch.hpp>
+#include <pipe/transport/mpi_message.hpp>
 #include <pipe/transport/mpi_watch.hpp>
 
 namespace pp::detail {
@@ -49,6 +53,27 @@ class mpi_world {
   mpi_watch& watch() { return watch_; }
   bool has_failed() const { return watch_.has_failed(); }
 
+  /// From a process to all others: its bytes at `data`.
+  ///
+  /// throws: as run
+  [[gnu::cold]] void broadcast(int from, char* data, long bytes) {
+    if (processes_ == 1) return;
+    mpi_message const message(bytes);
+    heap_array<char>& copy = *new heap_array<char>(bytes);  // left to MPI after a failure
+    std::memcpy(copy.begin(), data, std::size_t(bytes));
+    run([&](MPI_Request* r) {
+      MPI_Ibcast(copy.begin(), message.number, message.type, from, own_, r);
+    });
+    std::memcpy(data, copy.begin(), std::size_t(bytes));
+    delete &copy;
+  }
+  /// Tells the other processes of a failure here.
+  [[gnu::cold]] void announce(std::string_view text) {
+    watch_.fail(sentence({std::string_view(watch_.name_of(process_)), ": ", text}).begin());
+  }
+  /// Says what this process does, until the end of the scope, to those that miss another one.
+  process_watch::doing during(process_activity what) { return {watch_, what}; }
+
   /// An operation of all processes: start(request) begins it, and it is polled until it is done.
   /// What it writes must outlive a failure.
   ///
@@ -77,7 +102,7 @@ class mpi_world {
   }
   /// In all processes. After MPI_Init the watch comes first, then what needs the other processes.
   [[gnu::cold]] void begin() {
-    launch const by = launcher();
+    process_launch const by = process_launch::from();
     int is_there = 0, level = 0;
     MPI_Initialized(&is_there);
     if (is_there != 0)
@@ -97,7 +122,7 @@ class mpi_world {
     std::atexit([] { get().end(0); });
 #endif
     if (by.processes > 1 && processes_ == 1)
-      throw_error<error>({"this is one of ", by.processes, " processes by ", by.variable,
+      throw_error<error>({"this is one of ", by.processes, " processes by ", by.size,
                           ", and MPI sees no other: start them by mpirun, of the MPI that the "
                           "program is built with, or by srun"});
     if (processes_ == 1) return;
@@ -121,27 +146,6 @@ class mpi_world {
     find_neighbours();
   }
 
-  /// The number of processes by the launcher's word, and the variable that has it.
-  struct launch {
-    char const* variable = "";
-    int processes = 1;
-  };
-  /// The innermost launcher: mpirun of Open MPI, of MPICH, srun, torchrun. To be asked before MPI
-  /// is initialised, which sets these variables itself. The last two set the size where there is no
-  /// rank, too, as in a batch script.
-  [[gnu::cold]] static launch launcher() {
-    constexpr char const* sizes_and_ranks[][2] = {
-        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-        {"PMI_SIZE", "PMI_RANK"},
-        {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
-        {"WORLD_SIZE", "RANK"},
-    };
-    for (auto const& [size, rank] : sizes_and_ranks)
-      if (char const* const text = std::getenv(size);
-          text != nullptr && std::getenv(rank) != nullptr)
-        return {size, std::atoi(text)};
-    return {};
-  }
   /// Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
     struct place {

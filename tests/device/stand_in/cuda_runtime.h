@@ -37,7 +37,8 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnmatched,
   cudaErrorStreamCaptureUnjoined,
   cudaErrorStreamCaptureIsolation,
-  cudaErrorCapturedEvent
+  cudaErrorCapturedEvent,
+  cudaErrorNotReady
 };
 #define CUDART_VERSION 13000
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
@@ -403,6 +404,12 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   return fake_gpu::gpu.finish(s) ? cudaSuccess : fake_gpu::gpu.last = cudaErrorLaunchTimeout;
+}
+/// Does a task of the stream, or of another one, at a time.
+inline cudaError_t cudaStreamQuery(cudaStream_t s) {
+  if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
+  if (!s->tasks.empty()) (void)fake_gpu::gpu.go_on(s);
+  return s->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (cudaError_t const r = fake_gpu::gpu.answer_outside(); r != cudaSuccess) return r;

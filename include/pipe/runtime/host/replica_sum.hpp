@@ -160,19 +160,7 @@ class replica_sum {
         auto const at = [&](int replica) {
           return (replica == me_ ? own : room + room_of(replica) * b.slice) + from;
         };
-        // A sum is kept where either addend is, in the own slice if that is one of them: addition
-        // commutes. `home`: where the sum of the replicas from `to` on is.
-        join_leaves(replicas_, [&](int to, int added) {
-          int const apart = added - to;
-          auto const home = [&](int first) {
-            return me_ >= first && me_ < first + apart ? me_ : first;
-          };
-          int const a = home(to), c = home(added);
-          if (c == me_)
-            add(n, at(c), at(a));
-          else
-            add(n, at(a), at(c));
-        });
+        join_leaves_into(me_, replicas_, [&](int to, int added) { add(n, at(to), at(added)); });
       }
     });
   }

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The part of a watch over processes that does not depend on how they talk: who a process is, what
+// it is doing, and the first failure that it knows of.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <pipe/base/hash.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
+#include <pipe/transport/transport.hpp>
+
+namespace pp::detail {
+
+/// The operating system that a process runs on, and its number there. Processes of one machine, and
+/// of one space of numbers, can ask the system for each other's deaths.
+struct process_identity {
+  std::uint64_t machine = 0;  ///< equal on one machine since its last start
+  std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
+  int number = 0;
+
+  [[gnu::cold]] static process_identity own() {
+    process_identity me;
+    char text[64]{};
+    if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
+      if (std::fgets(text, sizeof(text), file) == nullptr) text[0] = 0;
+      std::fclose(file);
+    }
+    if (text[0] == 0) gethostname(text, sizeof(text) - 1);
+    fnv_hash machine;
+    for (char const c : text) machine.add(static_cast<unsigned char>(c));
+    me.machine = machine.value;
+    struct stat space{};
+    if (stat("/proc/self/ns/pid", &space) == 0) me.numbers = space.st_ino;
+    me.number = getpid();
+    return me;
+  }
+  /// Whether the system can tell this process of the other one's death.
+  bool sees(process_identity const& other) const {
+    return machine == other.machine && numbers == other.numbers;
+  }
+  /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
+  int handle() const {
+#if defined(SYS_pidfd_open)
+    return int(syscall(SYS_pidfd_open, number, 0));
+#else
+    return errno = ENOSYS, -1;
+#endif
+  }
+};
+
+/// What the main thread of a process is doing, in words: "in a run", and more, asked for when the
+/// words are needed.
+struct process_activity {
+  char const* words = "outside of the trainers' calls";
+  std::string (*more)(void const* of) = nullptr;
+  void const* of = nullptr;
+};
+
+/// What a process knows of itself and of the first failure. Watches are derived from it; how they
+/// hear of others, and tell them, is theirs.
+///
+/// law: the first failure stays
+class process_watch {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  /// The time without a word from a watched process after which it is lost; 0: without limit. Only
+  /// time in which this process runs counts.
+  std::atomic<long> patience_ms{5000};
+
+  process_watch() = default;
+  process_watch(process_watch const&) = delete;
+  process_watch& operator=(process_watch const&) = delete;
+
+  bool is_ending() const { return is_ending_; }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+  /// Why; empty if no process has failed.
+  [[gnu::cold]] std::string failure() const {
+    std::lock_guard const lock(words_);
+    return text_;
+  }
+  /// A failure that each process finds by itself, such as plans that differ: nothing is told to the
+  /// others.
+  [[gnu::cold]] void know(char const* text) { know(false, text); }
+
+  /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before a trainer is
+  /// there, and if trainers differ.
+  [[gnu::cold]] std::string name_of(int process) const {
+    int const ranks = ranks_.load();
+    if (ranks < 1) return sentence({"process ", process}).begin();
+    process_place const place = process_place::of(process, processes_, ranks);
+    int const first = place.first_rank, last = first + place.ranks - 1;
+    std::string name =
+        first == last ? sentence({"process ", process, " (rank ", first}).begin()
+                      : sentence({"process ", process, " (ranks ", first, " to ", last}).begin();
+    if (place.replicas > 1) name += sentence({" of replica ", place.replica}).begin();
+    return name + ")";
+  }
+  /// What the main thread is doing.
+  [[gnu::cold]] std::string activity() const {
+    std::lock_guard const lock(words_);
+    std::string text = activity_.words;
+    if (activity_.more != nullptr) text += ": " + activity_.more(activity_.of);
+    return text;
+  }
+  /// A trainer has `ranks` ranks, for name_of().
+  void see_ranks(int ranks) {
+    int before = 0;
+    if (!ranks_.compare_exchange_strong(before, ranks) && before != ranks) ranks_ = -1;
+  }
+
+  /// Says what the main thread does; what it did before is said again at the end of the scope.
+  class doing {
+   public:
+    doing(process_watch& of, process_activity what) : of_(of), before_(of.change(what)) {}
+    doing(doing const&) = delete;
+    doing& operator=(doing const&) = delete;
+    ~doing() { of_.change(before_); }
+
+   private:
+    process_watch& of_;
+    process_activity before_;
+  };
+
+ protected:
+  /// grace: from a failure to the end of all, in which the program may write what there is to
+  /// write.
+  static constexpr std::chrono::milliseconds grace{2000};
+
+  ~process_watch() = default;
+
+  /// Of the first failure alone.
+  ///
+  /// law: the text stays, and ends every wait of this process that looks for has_failed(). The
+  /// process then ends: of its own accord, or, after a loss, by the watch.
+  [[gnu::cold]] void know(bool is_loss, char const* text) {
+    {
+      std::lock_guard const lock(words_);
+      if (has_failed()) return;
+      text_ = text;
+      is_lost_ = is_loss;
+      failed_at_ = clock::now();
+    }
+    has_failed_.store(true, std::memory_order_release);
+  }
+  bool is_grace_over() const { return clock::now() >= failed_at_ + grace; }
+  /// Sleeps until the end of the time of grace, if there was a failure. Returns whether the caller
+  /// is the first that is to end the process.
+  [[gnu::cold]] bool is_first_to_end() {
+    if (has_failed()) {
+      auto const left = failed_at_ + grace - clock::now();
+      if (left.count() > 0) sleep_for(long(std::chrono::nanoseconds(left).count()));
+    }
+    return !is_ending_.exchange(true);
+  }
+  /// The one message of a loss, as a line of the standard error.
+  [[gnu::cold]] static void report(std::string line) {
+    line += '\n';
+    [[maybe_unused]] auto const written = write(STDERR_FILENO, line.data(), line.size());
+  }
+  /// "process 2 was lost: `why`, while process 1 was in a run"
+  [[gnu::cold]] std::string words_of_loss(int process, std::string_view why) const {
+    std::string text = name_of(process) + " was lost: ";
+    text += why;
+    return text + ", while " + name_of(process_) + " was " + activity();
+  }
+
+  int process_ = 0, processes_ = 1;
+  std::atomic<bool> is_lost_{false};  // after has_failed(): a process was lost
+
+ private:
+  process_activity change(process_activity to) {
+    std::lock_guard const lock(words_);
+    return std::exchange(activity_, to);
+  }
+
+  std::atomic<int> ranks_{0};
+  std::atomic<bool> has_failed_{false}, is_ending_{false};
+  mutable std::mutex words_;  // guards what follows, and is_lost_
+  std::string text_;
+  process_activity activity_;
+  clock::time_point failed_at_;
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Sockets of TCP that never block: what a call waits for is looked for by poll(), with a deadline.
+// A peer whose machine has gone is noticed by the system within seconds, whether or not anything is
+// being sent to it.
+#pragma once
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+
+namespace pp::detail {
+
+/// A point in time, and how much of it is left.
+class time_limit {
+ public:
+  using clock = std::chrono::steady_clock;
+  explicit time_limit(std::chrono::milliseconds from_now) : end_(clock::now() + from_now) {}
+
+  /// Also while the process is stopped, time passes.
+  bool is_over() const { return clock::now() >= end_; }
+  /// Milliseconds that are left, at most `most`, as poll() takes them.
+  int left(int most) const {
+    auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock::now()).count();
+    return left <= 0 ? 0 : left < most ? int(left) : most;
+  }
+
+ private:
+  clock::time_point end_;
+};
+
+/// An address of TCP, by number: what getaddrinfo() makes of a name.
+struct tcp_address {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+
+  sockaddr const* get() const { return reinterpret_cast<sockaddr const*>(&bytes); }
+  /// "10.0.0.7:29500", "[::1]:29500"
+  [[gnu::cold]] std::string text() const {
+    char host[NI_MAXHOST]{}, port[NI_MAXSERV]{};
+    if (getnameinfo(get(), size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+      return "an unknown address";
+    bool const is_six = bytes.ss_family == AF_INET6;
+    return std::string(is_six ? "[" : "") + host + (is_six ? "]:" : ":") + port;
+  }
+  /// The addresses of a name, in the system's order; none if it has none, with the reason. To ask
+  /// for a name, the system may take as long as it wants; a number needs no asking.
+  ///
+  /// reason: changed only if there are none
+  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, std::string& reason) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+    int const error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
+    if (error != 0) {
+      reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
+      return {};
+    }
+    long count = 0;
+    for (addrinfo const* a = found; a != nullptr; a = a->ai_next) ++count;
+    heap_array<tcp_address> all(count);
+    count = 0;
+    for (addrinfo const* a = found; a != nullptr; a = a->ai_next) {
+      std::memcpy(&all[count].bytes, a->ai_addr, a->ai_addrlen);
+      all[count++].size = a->ai_addrlen;
+    }
+    freeaddrinfo(found);
+    return all;
+  }
+};
+
+/// What became of a call that moves bytes without waiting.
+///
+/// some: at least one. none_now: it would have to wait. closed: the peer has ended the connection.
+/// failed: errno says why
+enum class moved { some, none_now, closed, failed };
+
+/// A socket, closed at its end. Its calls do not wait, and end with errno as the system's do.
+class tcp_socket {
+ public:
+  tcp_socket() = default;
+  /// Takes over a descriptor; any kind that close() closes, -1: none.
+  explicit tcp_socket(int descriptor) : descriptor_(descriptor) {}
+  tcp_socket(tcp_socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  tcp_socket& operator=(tcp_socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  ~tcp_socket() { close(); }
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }
+  void close() {
+    if (is_open()) ::close(std::exchange(descriptor_, -1));
+  }
+
+  /// Listens at this address alone, and not at all addresses of the machine.
+  ///
+  /// waiting: connections that the system keeps until they are accepted
+  /// returns: a socket that is not open if the system refuses; errno says why.
+  [[gnu::cold]] static tcp_socket listen_at(tcp_address const& a, int waiting) {
+    tcp_socket s(make(a));
+    int const on = 1;  // the connections of an earlier job do not keep the port from this one
+    if (s.is_open() &&
+        (setsockopt(s.descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+         bind(s.descriptor_, a.get(), a.size) != 0 || listen(s.descriptor_, waiting) != 0))
+      s.close_and_keep_error();
+    return s;
+  }
+  /// The next connection; not open if there is none now.
+  [[gnu::cold]] tcp_socket accept(tcp_address& from) const {
+    from.size = sizeof(from.bytes);
+    tcp_socket s(::accept4(descriptor_, reinterpret_cast<sockaddr*>(&from.bytes), &from.size,
+                           SOCK_NONBLOCK | SOCK_CLOEXEC));
+    s.set_options();
+    return s;
+  }
+  /// A connection to this address.
+  ///
+  /// returns: a socket that is not open if there is none before the limit; errno says why
+  [[gnu::cold]] static tcp_socket connect_to(tcp_address const& a, time_limit limit) {
+    tcp_socket s(make(a));
+    s.set_options();
+    if (!s.is_open() || connect(s.descriptor_, a.get(), a.size) == 0) return s;
+    if (errno != EINPROGRESS) return s.close_and_keep_error(), std::move(s);
+    int error = ETIMEDOUT;
+    socklen_t size = sizeof(error);
+    if (s.waits(POLLOUT, limit.left(60'000)))
+      getsockopt(s.descriptor_, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) {
+      s.close();
+      errno = error;
+    }
+    return s;
+  }
+
+  /// A peer that does not take what is sent is found within 5 s, too. Not for data, whose reader
+  /// may be late.
+  [[gnu::cold]] void expect_prompt_reader() const {
+    unsigned const milliseconds = 5000;
+    setsockopt(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
+  }
+
+  /// Waits until it can be read or written (POLLIN, POLLOUT). Returns whether it can, or is closed.
+  bool waits(short events, int milliseconds) const {
+    pollfd of{descriptor_, events, 0};
+    return poll(&of, 1, milliseconds) > 0;
+  }
+  /// Moves up to `bytes` bytes; `done` grows by their number.
+  ///
+  /// needs: bytes > 0
+  moved read(void* to, long bytes, long& done) const {
+    long const n = recv(descriptor_, to, std::size_t(bytes), 0);
+    return n == 0 ? moved::closed : outcome(n, done);
+  }
+  moved write(void const* from, long bytes, long& done) const {
+    return outcome(send(descriptor_, from, std::size_t(bytes), MSG_NOSIGNAL), done);
+  }
+
+ private:
+  /// The descriptor is not inherited by programs that the process starts.
+  [[gnu::cold]] static int make(tcp_address const& a) {
+    return socket(a.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  }
+  [[gnu::cold]] void close_and_keep_error() {
+    int const error = errno;
+    close();
+    errno = error;
+  }
+  /// A peer that is not there any more is found within 5 s, if the connection is idle.
+  [[gnu::cold]] void set_options() const {
+    if (!is_open()) return;
+    int const error = errno;
+    auto const set = [&](int level, int option, int value) {
+      setsockopt(descriptor_, level, option, &value, sizeof(value));
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+    errno = error;
+  }
+  static moved outcome(long n, long& done) {
+    if (n >= 0) return done += n, moved::some;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? moved::none_now
+                                                                     : moved::failed;
+  }
+
+  int descriptor_ = -1;
+};
+
+}  // namespace pp::detail

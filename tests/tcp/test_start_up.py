@@ -1,0 +1,470 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Start-up of a job by sockets, and the loss of a process in every phase: what does not fit is named in one sentence, before the deadline.
+
+    test_start_up.py PROGRAM OTHER_PROGRAM
+"""
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+PROGRAM, OTHER = sys.argv[1], sys.argv[2]
+LAUNCHERS = re.compile(r"OMPI_|PMIX?_|MPI_|SLURM_|TORCHELASTIC_|LOCAL_|MASTER_|PIPE_|(RANK|WORLD_SIZE)$")
+TOKEN = "00112233445566778899aabbccddeeff"
+DEADLINE = 2  # seconds of a start that is to fail
+LIMIT = 10  # seconds from the loss of a process to the end of all
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Job:
+    """Some processes of one job; each is a list of arguments of the program, or None where it is left out."""
+
+    def __init__(self, *processes, port=None, size=None, **variables):
+        self.port = port or free_port()
+        self.size = size or len(processes)
+        self.begun = time.monotonic()
+        self.running, self.outputs = {}, {}
+        for rank, arguments in enumerate(processes):
+            if arguments is not None:
+                self.add(rank, arguments, **variables)
+
+    def add(self, rank, arguments, program=PROGRAM, key=None, **variables):
+        mine = {"RANK": str(rank), "WORLD_SIZE": str(self.size), "MASTER_PORT": str(self.port), **variables}
+        clean = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
+        self.running[rank if key is None else key] = subprocess.Popen(
+            [program, *arguments.split()], text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**clean, **{k: v for k, v in mine.items() if v is not None}})
+        return self
+
+    def end(self, timeout=30):
+        """Waits for all; returns what each has said. One that does not end is killed, and has said so."""
+        end = time.monotonic() + timeout
+        for rank, process in self.running.items():
+            try:
+                self.outputs[rank] = process.communicate(timeout=max(0.1, end - time.monotonic()))[0]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                self.outputs[rank] = process.communicate()[0] + "hangs\n"
+        self.seconds = time.monotonic() - self.begun
+        return self.outputs
+
+    def codes(self):
+        return {rank: process.returncode for rank, process in self.running.items()}
+
+
+def hello(plan=1, process=1, processes=2, channel=0, magic=b"pipe/tcp", token=bytes(16), version=100, kind=1, length=24):
+    return magic + token + struct.pack("<IIII", version, kind, length, 0) + struct.pack("<Qiiii", plan, process, processes, channel, 0)
+
+
+def plan_of_program():
+    return int(subprocess.run([PROGRAM, "plan"], text=True, capture_output=True, check=True).stdout)
+
+
+def connect(port, wait=5):
+    end = time.monotonic() + wait
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=5)
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
+def answer_to(port, data):
+    """What process 0 answers to these bytes, until it ends the connection."""
+    with connect(port) as s:
+        s.sendall(data)
+        answer = b""
+        try:
+            while more := s.recv(4096):
+                answer += more
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+class StartUp(unittest.TestCase):
+    def expect(self, job, *expected, within=DEADLINE + 3, fails=True):
+        """expected: by process an expression for its last line."""
+        outputs = job.end()
+        for rank, expression in enumerate(expected):
+            if expression is not None:
+                self.assertRegex(outputs[rank].rstrip().split("\n")[-1], rf"^process {rank}: {expression}$", outputs)
+        self.assertLess(job.seconds, within, outputs)
+        for rank, code in job.codes().items():
+            self.assertIn(fails, (code != 0, None), (rank, outputs))
+
+    def test_processes_meet(self):
+        for number in (1, 2, 5):
+            job = Job(*["world"] * number)
+            outputs = job.end()
+            for rank in range(number):
+                self.assertIn(f"process {rank}: is right\nprocess {rank}: ends\n", outputs[rank], outputs)
+        self.expect(Job("program", "program", "program"), *["ends"] * 3, fails=False)
+
+    def test_the_order_of_coming_does_not_matter(self):
+        job = Job(None, "world", "world", size=3)
+        time.sleep(0.3)
+        self.expect(job.add(0, "world"), *["ends"] * 3, fails=False)
+
+    def test_it_listens_on_loopback_unless_told_otherwise(self):
+        def listens_at(**variables):
+            job = Job("world 1000", None, size=2, **variables)
+            connect(job.port).close()
+            wanted = f":{job.port:04X}"
+            with open("/proc/net/tcp", encoding="ascii") as file:
+                found = {line.split()[1][:8] for line in file if line.split()[3] == "0A" and line.split()[1].endswith(wanted)}
+            job.end()
+            return found
+
+        self.assertEqual({"0100007F"}, listens_at())
+        self.assertEqual({"0100007F"}, listens_at(MASTER_ADDR="localhost"))
+
+    def test_a_token_is_shared(self):
+        self.expect(Job("world", "world", PIPE_JOB_TOKEN=TOKEN), "ends", "ends", fails=False)
+
+    def test_a_missing_process_is_named(self):
+        missing = r"rank_error: process 2 of 3 has not come to process 0 at 127\.0\.0\.1:\d+ within 2 s"
+        self.expect(Job("world 2000", "world 2000", None, size=3), missing, missing)
+        self.expect(Job("world 500", *[None] * 19, size=20),
+                    r"rank_error: processes 1, 2, 3, 4, 5, 6, 7, 8 and 11 more of 20 have not come to process 0 at .* within 0\.5 s")
+
+    def test_no_process_0(self):
+        self.expect(Job(None, "world 1000", size=2), None,
+                    r"rank_error: process 1 has found no process 0 at 127\.0\.0\.1:\d+ within 1 s: Connection refused")
+
+    def test_a_process_that_is_there_twice_is_named(self):
+        twice = r"error: process 1 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own"
+        job = Job("world", "world", None, size=3)
+        time.sleep(0.3)
+        job.add(1, "world", key="again")
+        self.expect(job, twice, twice)
+        self.assertRegex(job.outputs["again"], twice)
+
+    def test_a_process_that_comes_again_is_refused_and_the_job_goes_on(self):
+        job = Job("idle", "idle")
+        time.sleep(0.5)
+        again = Job(None, "world 5000", port=job.port, size=2)
+        self.expect(again, None, r"error: process 1 is there twice, at .*: every process needs a RANK of its own")
+        self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in job.running.items()})
+        job.running[1].kill()
+        job.end()
+
+    def test_other_numbers_of_processes(self):
+        job = Job("world", None, size=2)
+        job.add(2, "world", key=1, WORLD_SIZE="3")
+        self.expect(job, r"error: the process at 127\.0\.0\.1:\d+ is process 2 of 3, and process 0 is one of 2: all need the same WORLD_SIZE")
+        self.assertIn("is process 2 of 3, and process 0 is one of 2", job.outputs[1])
+
+    def test_another_program_is_refused(self):
+        job = Job("world", "world", None, size=3)
+        time.sleep(0.3)
+        job.add(2, "world", program=OTHER)
+        other = r"error: process 2 at 127\.0\.0\.1:\d+ has another plan than process 0: start the same program in all processes"
+        self.expect(job, other, other, other)
+
+    def test_another_version_is_refused(self):
+        job = Job("world", None, size=2)
+        answer = answer_to(job.port, hello(version=99))
+        self.assertIn(b"has version 99 of pipe, and process 0 has version 100: start the same program in all processes", answer)
+        self.expect(job, r"error: the process at .* has version 99 of pipe, and process 0 has version 100: .*")
+
+    def test_strangers_do_not_disturb(self):
+        """What no process of the job sends: each is told so, and the job begins. Memory does not grow with what is announced."""
+        plan = plan_of_program()
+        job = Job("world 20000", None, size=2, PIPE_JOB_TOKEN=TOKEN)
+        token = bytes.fromhex(TOKEN)
+        connect(job.port).close()
+        before = memory_of(job.running[0].pid)
+        for data, why in (
+            (b"GET / HTTP/1.1\r\n\r\n", b"it has sent no hand-shake of pipe"),
+            (os.urandom(5000), b"it has sent no hand-shake of pipe"),
+            (hello(plan, magic=b"pipe/udp", token=token), b"it has sent no hand-shake of pipe"),
+            (hello(plan), b"its PIPE_JOB_TOKEN is not that of this job"),
+            (hello(plan, token=bytes.fromhex(TOKEN[:-1] + "e")), b"its PIPE_JOB_TOKEN is not that of this job"),
+            (hello(plan, token=token, length=2**32 - 1) + bytes(100_000), b"it has announced 4294967295 bytes, and a hand-shake has 24"),
+            (hello(plan, token=token, length=2**31), b"it has announced 2147483648 bytes"),
+            (hello(plan, token=token, length=0), b"it has announced 0 bytes"),
+            (hello(plan, token=token, kind=77), b"bytes, and a hand-shake has 24"),
+        ):
+            self.assertIn(why, answer_to(job.port, data), data[:64])
+        self.assertNotIn(token, answer_to(job.port, hello(plan)))
+        with connect(job.port) as half:  # half a frame, and then the end
+            half.sendall(hello(plan, token=token)[:33])
+            half.shutdown(socket.SHUT_WR)
+            self.assertIn(b"it has ended after 33 of 64 bytes of a hand-shake", half.recv(4096))
+        self.assertLess(memory_of(job.running[0].pid) - before, 1 << 20)
+        job.add(1, "world 20000", PIPE_JOB_TOKEN=TOKEN)
+        self.expect(job, "ends", "ends", within=30, fails=False)
+
+    def test_silent_and_slow_connections_keep_none_out(self):
+        job = Job("world 20000", None, size=2)
+        connections = [connect(job.port) for _ in range(100)]
+        for s in connections[::2]:
+            try:
+                s.sendall(hello()[:5])
+            except OSError:
+                pass  # newer ones have taken its place
+        job.add(1, "world 20000")
+        self.expect(job, "ends", "ends", within=10, fails=False)
+        for s in connections:
+            s.close()
+
+    def test_strangers_are_named_when_a_process_is_missing(self):
+        job = Job("world 1500", None, size=2)
+        answer_to(job.port, b"SSH-2.0-OpenSSH_9.2\r\n")
+        self.expect(job, r"rank_error: process 1 of 2 has not come to process 0 at .* within 1\.5 s; it has refused 1 other connection, from "
+                         r"127\.0\.0\.1:\d+: it has sent no hand-shake of pipe")
+
+    def test_what_listens_is_no_process_0(self):
+        for data, words in (
+            (b"SSH-2.0-OpenSSH_9.2\r\n", r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
+            (hello(kind=2, length=2**32 - 1), r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
+            (hello(kind=4, length=2**32 - 1), r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
+            (hello(kind=2, length=0, token=b"x" * 16), r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not .*"),
+            (hello()[:20], r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there does not answer"),
+            (b"", r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there does not answer"),
+            (None, r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there has ended the connection"),
+        ):
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                job = Job(None, "world 1000", size=2, port=server.getsockname()[1])
+                server.settimeout(0.2)
+                kept = []
+                end = time.monotonic() + 10
+                while job.running[1].poll() is None and time.monotonic() < end:
+                    try:
+                        kept.append(server.accept()[0])
+                    except TimeoutError:
+                        continue
+                    if data is None:
+                        kept[-1].close()
+                    else:
+                        kept[-1].sendall(data)
+                for s in kept:
+                    s.close()
+                self.expect(job, None, words, within=5)
+
+    def test_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            job = Job("world 2000", None, size=2, port=server.getsockname()[1])
+            self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*", within=2)
+
+    def test_an_address_that_is_not_here(self):
+        self.expect(Job("world 2000", None, size=2, MASTER_ADDR="192.0.2.1"),
+                    r"error: process 0 cannot listen at 192\.0\.2\.1:\d+: it is no address of this machine, and MASTER_ADDR must be one of "
+                    r"process 0's", within=2)
+
+    def test_two_launchers_on_one_port(self):
+        first = Job("idle", None, size=2, PIPE_JOB_TOKEN=TOKEN)
+        connect(first.port).close()
+        second = Job("world 3000", "world 3000", port=first.port, PIPE_JOB_TOKEN=TOKEN[::-1])
+        self.expect(second, r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job: MASTER_PORT must be free",
+                    r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not that of process 1")
+        first.add(1, "idle", PIPE_JOB_TOKEN=TOKEN)
+        time.sleep(0.5)
+        self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in first.running.items()})
+        first.running[1].kill()
+        first.end()
+
+    def test_wrong_variables_are_named(self):
+        for variables, words in (
+            ({"RANK": "2"}, r"RANK is '2': expected a number from 0 to 1"),
+            ({"RANK": "one"}, r"RANK is 'one': expected a number from 0 to 1"),
+            ({"WORLD_SIZE": "0"}, r"WORLD_SIZE is '0': expected a number from 1 to 1000000"),
+            ({"WORLD_SIZE": None}, r"RANK is '0', and WORLD_SIZE is not set: set both"),
+            ({"MASTER_PORT": None}, r"MASTER_PORT is not set: expected a number from 1"),
+            ({"MASTER_PORT": "http"}, r"MASTER_PORT is 'http': expected a number from 1 to 65535"),
+            ({"PIPE_JOB_TOKEN": "secret"}, r"PIPE_JOB_TOKEN has 6 characters: expected 32 hexadecimal digits, as of `openssl rand -hex 16`"),
+        ):
+            job = Job(None, None).add(0, "world", **variables)
+            self.expect(job, "error: " + words, within=5)
+
+    def test_calls_that_differ_are_named(self):
+        words = r"error: process 1 makes another call than process 0, where a barrier of 0 bytes is expected \(8 have come\): .*"
+        job = Job("other_call", "other_call")
+        self.expect(job, words, "rank_" + words.replace("rank_", ""))
+        self.expect(Job("other_plan_later", "other_plan_later"),
+                    "error: process 1 has another plan than process 0: start the same program in all processes",
+                    "error: process 0 has another plan than process 1: start the same program in all processes")
+
+    def test_what_no_process_sends_is_no_word(self):
+        for word in (struct.pack("<iiqII", 4, 1, 0, 2**32 - 1, 0) + b"x" * 5000,  # a failure, with a text
+                     struct.pack("<iiqII", 77, 1, 0, 0, 0),
+                     struct.pack("<iiqII", 2, 2, 0, 0, 0),  # the end of a process that there is not
+                     struct.pack("<iiqII", 5, 1, 0, 4, 0) + b"lost",  # which only process 0 says
+                     os.urandom(3) + b"\xff" * 3000):
+            job = Job("idle", None, size=2)
+            other = FalseProcess(job.port)
+            other.call(bytes(24))
+            other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[:7])
+            other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[7:] + word)
+            outputs = job.end(timeout=10)
+            other.close()
+            self.assertRegex(outputs[0], r"process 1 was lost: it has sent what no process of this job sends, while process 0 was .*\n")
+            self.assertLess(job.seconds, 5)
+
+    def test_what_no_process_sends_is_no_call(self):
+        for make in (lambda other: other.call(bytes(24), length=2**32 - 1),
+                     lambda other: other.call(bytes(24), number=0),
+                     lambda other: other.calls.sendall(os.urandom(39) + b"\xff" * 1000)):
+            job = Job("idle", None, size=2)
+            other = FalseProcess(job.port)
+            make(other)
+            self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*", within=5)
+            other.close()
+
+    def test_a_failure_reaches_all(self):
+        self.expect(Job("fails", "fails", "fails"), "rank_error: process 1: broken", "error: broken", "rank_error: process 1: broken")
+
+    def test_a_process_that_is_late_is_named(self):
+        late = r"rank_error: process 1: timed out after 2 s waiting for process 0, late"
+        self.expect(Job("late", "late"), None, late, within=10, fails=None)
+
+    def test_a_process_that_ends_early_is_named(self):
+        early = r"rank_error: process 1 has ended the program, while process {} was training"
+        job = Job("ends_early", "ends_early", "ends_early")
+        outputs = job.end()
+        self.assertRegex(outputs[0] + outputs[2], early.format("[02]"))
+        self.assertLess(job.seconds, 8)
+
+
+def fnv(text):
+    value = 0xcbf29ce484222325
+    for byte in text:
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return value
+
+
+class FalseProcess:
+    """Process 1 of 2, in Python, after the hand-shake: its connections for calls and for the watch."""
+
+    def __init__(self, port):
+        plan = plan_of_program()
+        self.calls, self.watch = (connect(port) for _ in range(2))
+        for channel, s in enumerate((self.calls, self.watch)):
+            s.sendall(hello(plan, channel=channel))
+            self.hear(s, 2)
+        for s in (self.calls, self.watch):
+            self.hear(s, 3)
+
+    def hear(self, s, kind):
+        answer = s.recv(40, socket.MSG_WAITALL)
+        assert struct.unpack("<I", answer[28:32]) == (kind,), answer
+
+    def call(self, data, length=None, number=fnv(b"the start") % 2**32):
+        self.calls.sendall(b"pipe/tcp" + bytes(16) + struct.pack("<IIII", 100, 5, len(data) if length is None else length, number) + data)
+
+    def close(self):
+        self.calls.close()
+        self.watch.close()
+
+
+def memory_of(pid):
+    """Bytes that a process had at most."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmPeak:\s+(\d+) kB", file.read())[1]) * 1024
+
+
+class Loss(unittest.TestCase):
+    maxDiff = None
+
+    """A process is lost in a phase: all end within LIMIT seconds, with one message."""
+
+    def lose(self, case, phase, way, victim, words, count=3, deadline=20000):
+        job = Job(*[f"{case} {deadline} {victim} {phase} {way}"] * count)
+        outputs = job.end(timeout=25)
+        text = "".join(outputs.values())
+        struck = re.search(r"^strikes at ([\d.]+)$", text, re.MULTILINE)
+        self.assertTrue(struck, outputs)
+        self.assertLess(time.monotonic() - float(struck[1]), LIMIT, outputs)
+        self.assertNotIn("hangs", text)
+        if words is not None:
+            found = re.findall(r"^process \d+ was lost: .*$", text, re.MULTILINE)
+            self.assertEqual(1, len(found), outputs)
+            self.assertRegex(found[0], f"^{words}$")
+        for rank, code in job.codes().items():
+            self.assertNotEqual(0, code, (rank, outputs))
+
+    def test_in_every_phase(self):
+        finder = {0: 1, 1: 0, 2: 0}
+        ways = {"killed": "killed", "stopped": "it has not answered for 5 s", "exits": "it has ended with exit status 5"}
+        cases = []
+        for victim in (0, 2):
+            for way in ("killed", "stopped"):
+                for phase, does in (("steady", "training"), ("idle", "computing")):
+                    words = f"process {victim} was lost: {ways[way]}, while process {finder[victim]} was {does}"
+                    cases.append(("lost" if phase == "steady" else "idle", phase, way, victim, words))
+            cases.append(("program", "steady", "exits", victim,
+                          f"process {victim} was lost: {ways['exits']}, while process {finder[victim]} was outside of the trainers' calls"))
+
+        def problem_of(case):
+            try:
+                self.lose(*case)
+                return ""
+            except AssertionError as e:
+                return f"{case}: {e}"
+
+        with ThreadPoolExecutor(len(cases)) as threads:
+            self.assertEqual("", "\n".join(filter(None, threads.map(problem_of, cases))))
+
+    def test_before_the_hand_shake(self):
+        self.lose_before(2, r"rank_error: process 2 of 3 has not come to process 0 at .* within 2 s", 1)
+        self.lose_before(0, r"rank_error: process 2 has found no process 0 at .* within 2 s: Connection refused", 2)
+
+    def lose_before(self, victim, words, who):
+        job = Job(*[f"world 2000 {victim} before killed"] * 3)
+        outputs = job.end()
+        self.assertRegex(outputs[who], words, outputs)
+        self.assertLess(job.seconds, DEADLINE + 3)
+
+    def test_in_the_hand_shake(self):
+        """Of process 0, and of another, when both have been accepted, and a third is missing."""
+        for victim, way, words in ((0, "kill", "rank_error: process 0 was lost: it has ended its connection, while process 1 was starting"),
+                                   (1, "kill", "rank_error: process 1 was lost: it has ended its connection, while process 0 was starting"),
+                                   (0, "stop", r"rank_error: process 0 at .* has not said that all processes have come, for which process 1 .*")):
+            job = Job("world 2000", "world 2000", None, size=3)
+            time.sleep(0.5)
+            job.running[victim].send_signal({"kill": 9, "stop": 19}[way])
+            other = 1 - victim
+            outputs = {other: job.running[other].communicate(timeout=10)[0]}
+            self.assertRegex(outputs[other], rf"process {other}: {words}\n", outputs)
+            self.assertLess(time.monotonic() - job.begun, DEADLINE + 3)
+            job.running[victim].kill()
+            job.running[victim].communicate()
+
+    def test_in_shutdown(self):
+        """Process 2 has come to its end, and waits for the others to come to theirs."""
+        job = Job("idle", "idle", "short")
+        time.sleep(0.5)
+        for rank in (0, 1):
+            self.assertIsNone(job.running[rank].poll())
+        job.running[2].kill()
+        outputs = job.end(timeout=15)
+        self.assertRegex(outputs[0], r"process 2 was lost: killed, while process 0 was computing\n")
+
+
+def run(test):
+    result = unittest.TestResult()
+    test.run(result)
+    return result
+
+
+if __name__ == "__main__":
+    tests = [test for case in (Loss, StartUp) for test in map(case, unittest.TestLoader().getTestCaseNames(case))]
+    with ThreadPoolExecutor(8) as threads:  # they mostly wait
+        results = list(threads.map(run, tests))
+    problems = [f"--- {test}\n{text}" for result in results for test, text in result.failures + result.errors]
+    print("\n".join(problems) if problems else f"{len(tests)} tests are good")
+    sys.exit(1 if problems else 0)
