@@ -112,7 +112,7 @@ class cuda_engine {
   int process_of(int chunk)
     requires(processes::are_several)
   {
-    return executor_.description().devices.of(P::memory().chunks[chunk].rank);
+    return executor_.description().devices.of(P::memory().chunks[chunk].rank);  // its device
   }
   long least(long here)
     requires(processes::are_several)
@@ -311,6 +311,7 @@ class cuda_engine {
     executor_.streams().wait();
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
+      if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
       auto& mine = mirror_[std::size_t(c)];
       mine.resize(std::size_t(mirrored(chunk)));
@@ -329,6 +330,7 @@ class cuda_engine {
   /// there.
   [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
+      if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)

@@ -4,8 +4,7 @@
 // topological order and enqueues each on its rank's stream, behind the events of the other ranks'
 // actions that it depends on; events play the role of a shared-memory transport's tokens. Boundary
 // values are read where they were written, or copied to a rank on another device. The host waits
-// once, at the end of a run. What it enqueues between fork() and join() of its streams can be
-// captured as a graph.
+// once, at the end of a run, of which what is between fork() and join() can be captured as a graph.
 #pragma once
 
 #include <cstring>
@@ -98,6 +97,7 @@ class cuda_executor {
       if (samples_in(d_, j, a.micro_batch) > 0) execute(turn.rank, a);
     }
     exchange();
+    copies_.join();
   }
 
   /// Whether the last run keeps times, or is watched: what comes between kernels is no part of a
@@ -412,7 +412,7 @@ class cuda_executor {
   [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::device_part const& part = part_of(seen.rank);
     cuda::check(cudaEventRecord(part.watched_until, on), "record of an event");
-    cuda::check(cudaStreamSynchronize(on), "run of a kernel");
+    streams_.wait_for(on, "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, part.watched_from, part.watched_until),
                 "time between events");

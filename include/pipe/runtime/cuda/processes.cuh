@@ -34,34 +34,33 @@ class cuda_processes {
   void abort(char const*) const noexcept {}
 };
 
-/// P::transport connects the processes, of which each has consecutive ranks on one device:
+/// P::transport, a device_transport, connects the processes, of which each has consecutive ranks on
+/// one device:
 ///
 ///     place(ranks)           the ranks of this process: see process_place
-///     T(settings)            in all processes; a world for small data: see stream_transport
-///     processes(), process()
+///     T(settings)            in all processes
+///     process(), processes(), broadcast(), least()    see stream_transport
 ///     device()               the number of this process's device
-///     link()                 a cuda::process_link
+///     connect(plan)          once, after that has become current
+///     link()                 a cuda::process_link; null if the process is alone
 template <class P>
 class cuda_processes<P, true> {
  public:
   static constexpr bool are_several = true;
   static bool has(int rank) { return P::transport::place(P::ranks).has(rank); }
 
-  [[gnu::cold]] explicit cuda_processes(executor_settings const& settings) : transport_(settings) {
-    if (transport_.processes() > P::ranks)
-      throw_error<error>({"there are ", transport_.processes(), " processes and ", P::ranks,
-                          " ranks: on GPUs there are no replicas yet"});
-    transport_.agree(fingerprint(P::description()));
-  }
+  [[gnu::cold]] explicit cuda_processes(executor_settings const& settings) : transport_(settings) {}
   typename P::transport& world() { return transport_; }
   int device() const { return transport_.device(); }
   pipeline_description description() const {
     pipeline_description d = P::description();
-    d.devices = blocks();
+    d.devices = local().all;
     return d;
   }
-  cuda_place place(std::vector<int> numbers) {
-    return {local(), std::move(numbers), &transport_.link()};
+  /// needs: the device of this process is current
+  [[gnu::cold]] cuda_place place(std::vector<int> numbers) {
+    transport_.connect(fingerprint(P::description()));
+    return {local(), std::move(numbers), transport_.link()};
   }
   /// From the steps of all ranks: every process derives the same order.
   [[gnu::cold]] cuda_order order() const {
@@ -73,15 +72,18 @@ class cuda_processes<P, true> {
   /// Gives the output of an inference to all processes.
   void share_output(job const& j) {
     pipeline_description const d = description();
-    transport_.broadcast(
-        d.devices.of(d.chunk[d.chunks - 1].rank), static_cast<char*>(j.output),
-        j.samples * (d.output_bytes / size_of(d.value_type) / d.samples) * long(sizeof(float)));
+    long const each = d.output_bytes / size_of(d.value_type) / d.samples;
+    transport_.broadcast(d.devices.of(d.chunk[d.chunks - 1].rank), static_cast<char*>(j.output),
+                         j.samples * each * long(sizeof(float)));
   }
-  void abort(char const* why) noexcept { transport_.link().abort(why); }
+  void abort(char const* why) noexcept {
+    if (transport_.link() != nullptr) transport_.link()->abort(why);
+  }
 
  private:
-  device_blocks blocks() const { return {transport_.processes(), P::ranks}; }
-  local_devices local() const { return {blocks(), transport_.process(), 1}; }
+  local_devices local() const {
+    return {{transport_.processes(), P::ranks}, transport_.process(), 1};
+  }
 
   typename P::transport transport_;
 };

@@ -82,6 +82,14 @@ class rank_copies {
       check(cudaEventRecord(arrived(e.number, e.micro_batch), on), "record of an event");
   }
 
+  /// Orders all later work of the process's first rank after all exchanges: a run ends behind them,
+  /// as the next one writes the slots that they read.
+  void join() {
+    if (processes_ == nullptr) return;
+    check(cudaEventRecord(hop_[0], exchanges_[0]), "record of an event");
+    check(cudaStreamWaitEvent(streams_.of(streams_.root()), hop_[0], 0), "a wait for exchanges");
+  }
+
   /// The copy of a micro-batch has ended: the reader may read it, and the maker write its slot.
   event const& arrived(int number, int micro_batch) const {
     return links_[number]->arrived[micro_batch];

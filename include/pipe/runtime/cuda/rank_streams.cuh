@@ -83,10 +83,12 @@ class rank_streams {
 
   /// Waits until the ranks have finished their work. Throws if a kernel or copy failed.
   void wait() const {
-    for_each_rank([&](int r) {
-      if (processes_ != nullptr) processes_->wait(of(r));
-      check(cudaStreamSynchronize(of(r)), "run of the pipeline");
-    });
+    for_each_rank([&](int r) { wait_for(of(r), "run of the pipeline"); });
+  }
+  /// The same of one stream.
+  void wait_for(cudaStream_t stream, char const* what) const {
+    if (processes_ != nullptr) processes_->wait(stream);
+    check(cudaStreamSynchronize(stream), what);
   }
   /// After a failure: waits until no work on a device accesses host memory, and clears the CUDA
   /// runtime's last error, which the next launch check would report again.
