@@ -10,8 +10,8 @@
 
 #include <pipe/backend/cuda/arguments.hpp>
 #include <pipe/runtime/cuda/process_link.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/device_blocks.hpp>
-#include <pipe/schedule/action.hpp>
 
 namespace pp::detail {
 
@@ -27,14 +27,6 @@ struct cuda_group {
   void operator()(cuda::arguments const& a, void* const* slots, cudaStream_t on) const {
     launch(made, a, slots, on);
   }
-};
-
-/// What the host enqueues next: the next action of a rank of this process or, if rank is negative,
-/// the exchange of an action's result with another process.
-struct cuda_turn {
-  int rank = 0;
-  action of{};
-  bool is_exchange() const { return rank < 0; }
 };
 
 /// The order in which the host enqueues a run.

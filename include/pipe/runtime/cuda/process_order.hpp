@@ -8,7 +8,20 @@
 
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
+#include <pipe/schedule/action.hpp>
 #include <pipe/schedule/rank_step.hpp>
+
+namespace pp::detail {
+
+/// What the host enqueues next: the next action of a rank of this process or, if rank is negative,
+/// the exchange of an action's result with another process.
+struct cuda_turn {
+  int rank = 0;
+  action of{};
+  bool is_exchange() const { return rank < 0; }
+};
+
+}  // namespace pp::detail
 
 namespace pp::cuda {
 

@@ -5,9 +5,11 @@
 
 #include <type_traits>
 
+#include <pipe/train/options/backend.hpp>
 #include <pipe/train/options/family.hpp>
 #include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/stages.hpp>
+#include <pipe/train/options/transport.hpp>
 
 namespace pp {
 
