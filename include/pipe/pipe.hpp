@@ -46,6 +46,7 @@
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/families.hpp>
 #include <pipe/train/accuracy.hpp>
+#include <pipe/train/balanced_replicas.hpp>
 #include <pipe/train/evaluate_all.hpp>
 #include <pipe/train/pipeline.hpp>
 #include <pipe/train/predict.hpp>

@@ -90,6 +90,7 @@ struct pipeline_of_hashes {
   std::vector<pp::detail::placed_operand> operand_places;  // the same for all
   std::vector<pp::detail::cuda_group> groups;
   std::vector<pp::detail::chunk_description> chunks;
+  std::vector<pp::detail::chunk_holder> holders;  // one of each chunk
   std::vector<pp::detail::rank_description> ranks;
   pp::detail::copied passed_value{}, passed_gradient{};
   pp::detail::pipeline_description d;
@@ -110,7 +111,7 @@ struct pipeline_of_hashes {
     ranks.resize(std::size_t(rank_count));
     for (int c = 0; c < n; ++c) lay_out(c);
     for (int r = 0; r < rank_count; ++r) lay_out_rank(r);
-    d.chunk = chunks.data(), d.rank = ranks.data();
+    d.chunk = chunks.data(), d.rank = ranks.data(), d.holder = holders.data();
   }
   pipeline_of_hashes(pipeline_of_hashes const&) = delete;
 
@@ -215,6 +216,8 @@ struct pipeline_of_hashes {
     pp::detail::chunk_description& c = chunks[std::size_t(number)];
     int const n = problem.chunks;
     c.rank = pp::rank_of(table.where, d.ranks, number);
+    c.first_holder = number;
+    holders.push_back({number, c.rank, 0});
     if (number > 0 && number + 1 < n) {
       c.passed_values = &passed_value, c.passed_value_count = 1;
       c.keeping.passed_gradients = &passed_gradient, c.keeping.passed_gradient_count = 1;
@@ -243,7 +246,9 @@ struct pipeline_of_hashes {
     for (pp::detail::chunk_description& c : chunks) {
       if (c.rank != r) continue;
       pp::detail::shift(c, rank.bytes);
-      rank.bytes += c.bytes;
+      rank.bytes += c.weight_bytes;
+      holders[std::size_t(c.first_holder)].values = rank.bytes;
+      rank.bytes += c.value_bytes;
     }
     auto const take = [&](long bytes) {
       long const at = rank.bytes;

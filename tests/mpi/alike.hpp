@@ -16,24 +16,26 @@
 namespace processes {
 
 /// Whether the parameters and gradients that this process has are those of one stage, and the
-/// memory is that of its ranks alone.
+/// memory is that of its ranks alone. Replicas that divide the updates have no complete gradients.
 template <class One, class Many>
 bool same_parameters(One& one, Many& many) {
   auto const all = one.parameters(), some = many.parameters();
   if (all.size() != some.size()) return false;
+  auto const& plan = Many::plan();
+  pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
+  bool const has_gradients = plan.zero == 0 || (plan.zero == 1 && place.replicas == 1);
   std::size_t here = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (some[i].values.empty()) continue;
     if (all[i].index != some[i].index || !laws::same_numbers(all[i].values, some[i].values) ||
-        !laws::same_numbers(all[i].gradients, some[i].gradients))
+        (has_gradients && !laws::same_numbers(all[i].gradients, some[i].gradients)))
       return false;
     ++here;
   }
-  auto const& plan = Many::plan();
-  pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
   if ((place.ranks == plan.rank_count) != (here == all.size())) return false;
   for (int r = 0; r < plan.rank_count; ++r)
-    if (many.allocated_bytes(r) != (place.has(r) ? plan.rank_bytes_of(r, place.replicas) : 0))
+    if (many.allocated_bytes(r) !=
+        (place.has(r) ? plan.rank_bytes_of(r, place.replicas, place.replica) : 0))
       return false;
   return true;
 }

@@ -25,6 +25,19 @@ template <class... More>
 using OfWide =
     Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
 
+/// Every layer has parameters that replicas divide, and some that they do not.
+struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
+                    Repeat<3, Residual<LayerNorm, Attention<2>>,
+                           Residual<LayerNorm, Linear<260>, GELU, Linear<128>>>,
+                    LayerNorm, Linear<300>, CrossEntropy> {};
+template <class... More>
+using OfDeep =
+    Pipeline<Deep, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+/// As Trained, by an optimizer.
+template <class Optimizer, class... More>
+using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>,
+                    SumIn<8>, More...>;
+
 }  // namespace
 
 TEST_CASE("replicas give the bits of one process") {
@@ -38,6 +51,21 @@ TEST_CASE("replicas of several ranks give the bits of one process") {
   processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>>>();
   processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>, Interleaved<2>>>();
   processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, ZeroBubbleH1>>();
+}
+TEST_CASE("replicas that divide the optimizer's state give the bits of one process") {
+  processes::trains_alike<Trained<>, Trained<Mpi, ZeRO<1>>>();
+  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, ZeroBubbleH1, ZeRO<1>>>();
+  processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<1>>>();
+  processes::trains_alike<OfWide<Averaging<9, 10>>, OfWide<Averaging<9, 10>, Mpi, ZeRO<1>>>();
+}
+TEST_CASE("replicas that divide gradients give the bits of one process") {
+  processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<2>>>();
+  processes::trains_alike<OfWide<>,
+                          OfWide<Mpi, ZeRO<2>, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
+}
+TEST_CASE("a tensor that is updated as a whole has one owner") {
+  processes::trains_alike<By<Muon>, By<Muon, Mpi, ZeRO<1>>>();
+  processes::trains_alike<By<LAMB>, By<LAMB, Mpi, Stages<2>, ZeRO<1>>>();
 }
 TEST_CASE("without SumIn each replica is a leaf") {
   using Replica =

@@ -89,7 +89,7 @@ void parts_do_not_overlap() {
       add(c.transposed, C::plan().stages[s].transposed_bytes);
       for (ring const& of :
            {c.keeping.records, c.dropping.records, c.pending, c.boundary, c.gradient})
-        add(of.offset, of.bytes());
+        add(C::memory().holders[c.first_holder].values + of.offset, of.bytes());
     }
     [&]<int... S>(std::integer_sequence<int, S...>) {
       ((C::memory().chunks[S].rank == r

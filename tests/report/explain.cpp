@@ -66,6 +66,21 @@ TEST_CASE("memory of buffers has a column where there are any") {
   CHECK(!has(explain_memory<OneStage>(), "buffers"));
 }
 
+TEST_CASE("links between ranks are listed with their bytes") {
+  std::string const text = explain<Trainer>();
+  INFO(text);
+  link_plan const& forth = Trainer::plan.links[0];
+  CHECK(has(text, "link          values  gradients  shared  per step  hidden by\n"));
+  CHECK(has(text, "rank 0 -> 1  1.5 KiB          -       -   6.0 KiB      " +
+                      readable_real(1000 * forth.bandwidth, 3) + "\n"));
+  CHECK(has(text, "rank 1 -> 0        -    1.5 KiB       -   6.0 KiB"));
+  CHECK(!has(text, "replicas"));
+  CHECK(explain_links<OneStage>().empty());
+  std::string const sum = explain_links<Pipeline<Small, Stages<2>, SumIn<4>>>();
+  CHECK(has(sum, "per step, " + readable_bytes(Pipeline<Small, Stages<2>>::plan.summed_bytes[0]) +
+                     " at most\n"));
+}
+
 TEST_CASE("layers without work are listed where they stand") {
   struct Skips : Model<Input<2, 4>, Linear<4>, Stash<"a">, Pop<"a">,
                        Repeat<2, Linear<4>, Stash<"b">, Tanh, Pop<"b">>, Flatten, Linear<8>,

@@ -158,7 +158,7 @@ def check_zoom(page, browser):
 def check_numbers(page, browser):
     page.click_on("section summary")
     rows = browser.ask("[...document.querySelectorAll('section tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
-    expect([row[:2] for row in rows] == [[str(rank), "16"] for rank in range(4)], f"a line for every rank: {rows}")
+    expect([row[:2] for row in rows] == [[f"rank {rank}", "16"] for rank in range(4)], f"a line for every rank: {rows}")
 
 
 def open_page(browser, program, folder):

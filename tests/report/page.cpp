@@ -90,6 +90,10 @@ TEST_CASE("a prediction in another unit is stretched until it computes as long")
   for (pp::detail::drawn_rank& r : predicted.ranks)
     for (pp::detail::drawn_action& a : r.actions) a.start *= 4, a.end *= 4;
   CHECK(count(pp::draw_html(predicted, measured), "\"scale\":0.25,") == 1);
+  pp::drawing twice = measured;  // two replicas compute twice as much
+  for (int copy = 0; copy < 3; ++copy) twice.ranks.push_back(twice.ranks[std::size_t(copy)]);
+  twice.replicas = 2;
+  CHECK(count(pp::draw_html(predicted, twice), "\"scale\":0.25,") == 1);
   predicted.words.time_unit = "ns";
   CHECK(count(pp::draw_html(predicted, measured), "\"scale\":1,") == 2);
 }
@@ -141,6 +145,19 @@ TEST_CASE("arrows lead from a slice to a later one") {
     CHECK(in_a_slice(from[i]));
     CHECK(in_a_slice(to[i]));
   }
+}
+
+TEST_CASE("an arrow goes forward where clocks of two processes disagree") {
+  pp::drawing d = tables::draw(pp::placement::loop);
+  pp::detail::drawn_transfer const t = d.transfers[0];
+  auto& from = d.ranks[std::size_t(t.from_rank)].actions[std::size_t(t.from)];
+  auto& to = d.ranks[std::size_t(t.to_rank)].actions[std::size_t(t.to)];
+  to.start = from.start - 20, to.end = from.start + 30;
+  std::string const trace = pp::draw_trace(d);
+  CHECK(time_of(events(trace, 's')[0], "ts") == from.start);
+  CHECK(time_of(events(trace, 'f')[0], "ts") == from.start);
+  to.end = from.start - 10;  // by more than the whole action: both ends stay in their slices
+  CHECK(time_of(events(pp::draw_trace(d), 'f')[0], "ts") == to.end - 1);
 }
 
 TEST_CASE("times of a trace are exact") {

@@ -16,14 +16,6 @@ std::string drawing(int width) {
   return pp::draw(table, pp::simulate(question, table), width);
 }
 
-struct measured {
-  struct compiled {
-    static constexpr int ranks = 2;
-  };
-  std::vector<pp::executed_action> rows[2];
-  std::vector<pp::executed_action> const& executed(int rank) const { return rows[rank]; }
-};
-
 }  // namespace
 
 TEST_CASE("GPipe on three ranks") {
@@ -60,12 +52,16 @@ TEST_CASE("each kind of action has its character") {
 
 TEST_CASE("a measured run is drawn like a schedule") {
   using enum pp::action_kind;
-  measured run;
-  run.rows[0] = {{{forward, 0, 0}, 0, 100, 0}, {{backward, 0, 0}, 600, 1000, 500}};
-  run.rows[1] = {{{forward, 1, 0}, 100, 300, 100}, {{backward, 1, 0}, 300, 600, 0}};
-  CHECK(pp::draw_last_run(run, 10) ==
+  pp::executed_run run{2, 1, 1, {}, 0};
+  run.rows = {{{{forward, 0, 0}, 0, 100, 0}, {{backward, 0, 0}, 600, 1000, 500}},
+              {{{forward, 1, 0}, 100, 300, 100}, {{backward, 1, 0}, 300, 600, 0}}};
+  CHECK(pp::draw(run, 10) ==
         "rank 0  0.....aaaa\n"
         "rank 1  .00aaa....\n");
+  run.ranks = 1, run.replicas = 2;
+  CHECK(pp::draw(run, 10) ==
+        "replica 0, rank 0  0.....aaaa\n"
+        "replica 1, rank 0  .00aaa....\n");
 }
 
 TEST_CASE("numbers of ranks are aligned") {

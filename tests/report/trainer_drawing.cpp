@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pipeline's plan and its last run, drawn.
+#include <string>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include <pipe/pipe.hpp>
+#include <pipe/report/html.hpp>
+#include <pipe/report/svg.hpp>
+#include <pipe/report/terminal.hpp>
+#include <pipe/report/trace.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 
 namespace {
@@ -64,6 +69,16 @@ TEST_CASE("a run is drawn as it was executed") {
     CHECK(d.at(t.from_rank, t.from).start < d.at(t.to_rank, t.to).start);
 }
 
+TEST_CASE("a stage that two ranks run has two rows") {
+  using Twice = pp::Pipeline<Small, pp::StageReplicas<1, 2, 1>, pp::MicroBatches<4>,
+                             pp::MicroBatchSize<2>, pp::OneFOneB, pp::SGD>;
+  Twice trainer({.seed = 1});
+  trainer.step({inputs, labels});
+  pp::drawing const d = pp::drawing_of_last_run(trainer);
+  CHECK(d.ranks.size() == 4);
+  check_same_work(pp::drawing_of_plan<Twice>(), d);
+}
+
 TEST_CASE("an evaluation keeps nothing") {
   Trainer trainer({.seed = 1});
   trainer.evaluate({inputs, labels});
@@ -96,4 +111,65 @@ TEST_CASE("kernels lie inside the actions that launched them") {
   }
   CHECK(details == std::size_t(launches));
   CHECK(d.ranks[0].details[0].name.find("matmul") == 0);
+}
+
+TEST_CASE("replicas are rows of their own, and the slowest one has the critical path") {
+  Trainer trainer({.seed = 1});
+  trainer.step({inputs, labels});
+  pp::executed_run run = pp::gather_executed(trainer);
+  CHECK(run.ranks == 3);
+  CHECK(run.rows.size() == 3);
+  pp::drawing const one = pp::drawing_of_run<Trainer>(run);
+  CHECK(pp::detail::summary_of(one).find("processes") == std::string::npos);
+
+  // A second replica a microsecond later, in processes of its own.
+  run.replicas = 2, run.processes = 4, run.clock_error = 1500;
+  for (int rank = 0; rank < 3; ++rank) {
+    run.rows.push_back(run.rows[std::size_t(rank)]);
+    for (pp::executed_action& a : run.rows.back()) a.start += 1000, a.end += 1000;
+  }
+  pp::drawing const two = pp::drawing_of_run<Trainer>(run);
+  CHECK(two.makespan == one.makespan + 1000);
+  CHECK(two.bubble_by_makespan > one.bubble_by_makespan);
+  CHECK(two.bubble_by_stage_local_span == Approx(one.bubble_by_stage_local_span));
+  REQUIRE(two.ranks.size() == 6);
+  CHECK(two.name_of(0) == "replica 0, rank 0");
+  CHECK(two.name_of(5) == "replica 1, rank 2");
+  std::string const said = pp::detail::summary_of(two);
+  INFO(said);
+  CHECK(said.find(", times of 4 processes within 1.50 µs") != said.npos);
+  for (int row = 0; row < 6; ++row)
+    for (std::size_t i = 0; i < two.ranks[std::size_t(row)].actions.size(); ++i) {
+      pp::detail::drawn_action const &a = two.at(row, int(i)), &b = one.at(row % 3, int(i));
+      CHECK(a.what == b.what);
+      CHECK(a.start - b.start == (row < 3 ? 0 : 1000));
+      CHECK(a.critical == (row < 3 ? false : b.critical));
+    }
+  REQUIRE(two.transfers.size() == 2 * one.transfers.size());
+  for (std::size_t i = 0; i < two.transfers.size(); ++i) {
+    pp::detail::drawn_transfer const &t = two.transfers[i],
+                                     &u = one.transfers[i % one.transfers.size()];
+    int const first = i < one.transfers.size() ? 0 : 3;
+    CHECK(t.from_rank == first + u.from_rank);
+    CHECK(t.to_rank == first + u.to_rank);
+    CHECK((t.from == u.from && t.to == u.to));
+  }
+  // Every format names the rows.
+  for (std::string const& text :
+       {pp::draw_text(two), pp::draw_svg(two), pp::draw_html(two), pp::draw_trace(two)}) {
+    CHECK(text.find("replica 1, rank 2") != text.npos);
+    CHECK(text.find("\"rank 0\"") == text.npos);
+  }
+}
+
+TEST_CASE("kernels of a replica are drawn in its own rows") {
+  Trainer trainer({.seed = 1});
+  pp::seen_kernels<Trainer> kernels;
+  trainer.watch({inputs, labels}, kernels.watcher());
+  pp::executed_run run = pp::gather_executed(trainer);
+  run.replicas = 2;
+  for (int rank = 0; rank < 3; ++rank) run.rows.push_back(run.rows[std::size_t(rank)]);
+  pp::drawing d = pp::drawing_of_run<Trainer>(run);
+  kernels.add_to(d);  // this process is in replica 0
+  for (int row = 0; row < 6; ++row) CHECK(d.ranks[std::size_t(row)].details.empty() == (row >= 3));
 }

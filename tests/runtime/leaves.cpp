@@ -3,7 +3,7 @@
 // The tree in which leaves are added: one by one, all at once, and in parts that replicas have.
 #include <catch2/catch.hpp>
 
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/shards.hpp>
 
 #include <string>
 #include <vector>
@@ -56,8 +56,11 @@ TEST_CASE("a replica has room for the levels of its own leaves") {
   CHECK(levels_of(8) == 3);
   rank_description rank;
   rank.level_bytes = 640;
-  rank.bytes = 10'000 + 3 * 640;
-  CHECK(arena_bytes(rank, 8, 1) == 10'000 + 3 * 640);
-  CHECK(arena_bytes(rank, 8, 8) == 10'000);
-  CHECK(arena_bytes(rank, 1, 5) == rank.bytes);
+  rank.fixed_bytes = 10'000;
+  auto const end = [&](int leaves, int replicas) {
+    return end_of_arena({nullptr, 0, leaves, 0, 4}, rank, 0, replicas, 0).end;
+  };
+  CHECK(end(8, 1) == 10'000 + 3 * 640);
+  CHECK(end(8, 8) == 10'000);
+  CHECK(end(1, 5) == 10'000);
 }

@@ -77,6 +77,35 @@ static_assert(shares_add_up<four>(0) && shares_add_up<four>(3) && shares_add_up<
 static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.memory_of(0)[0].bytes >=
               2 * 4 * (16 * 16 + 16));
 
+// What passes between ranks: 64 floats each way for each micro-batch.
+static_assert(four::plan.links.count == 6 && tiny::plan.links.count == 0);
+static_assert(four::plan.links[0].from == 0 && four::plan.links[0].to == 1 &&
+              four::plan.links[0].values == 4 * 64 && four::plan.links[0].gradients == 0);
+static_assert(four::plan.links[1].from == 1 && four::plan.links[1].to == 0 &&
+              four::plan.links[1].values == 0 && four::plan.links[1].gradients == 4 * 64);
+static_assert(four::plan.step_bytes_of(four::plan.links[5]) == 8 * 4 * 64);
+static_assert(Even1F1B<4, 8, SumIn<2>>::plan.step_bytes_of(four::plan.links[5]) == 2 * 8 * 4 * 64);
+// Per unit of the time of the slowest rank, which has a share of it all: bytes over time.
+static_assert([] {
+  long slowest = 0;
+  for (int s = 0; s < 4; ++s) {
+    chunk_cost const& c = four::compiled::times().cost(s);
+    long const time = c.forward + c.backward_input + c.backward_weight;
+    slowest = time > slowest ? time : slowest;
+  }
+  return four::plan.links[0].bandwidth == 256.0 / double(slowest);
+}());
+// Two chunks of a rank share its link, forth and back, and its time.
+using loop = Pipeline<Even, Stages<4>, MicroBatches<8>, ByCount, PortableHost, Interleaved<2>>;
+static_assert(loop::plan.rank_count == 2 && loop::plan.links.count == 2 &&
+              loop::plan.links[0].values == 2 * 256 && loop::plan.links[0].gradients == 256 &&
+              loop::plan.links[1].values == 256 && loop::plan.links[1].gradients == 2 * 256);
+// Replicas exchange gradients twice, and one loss each.
+static_assert(four::plan.exchange_bytes_of(0, 1) == 0);
+static_assert(four::plan.exchange_bytes_of(0, 4) == 3 * 2 * four::plan.stages[0].gradient_bytes);
+static_assert(four::plan.exchange_bytes_of(3, 4) ==
+              3 * (2 * four::plan.stages[3].gradient_bytes + 4 * 8));
+
 // However many blocks, the kernels are those of two: the first, and all others.
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
@@ -88,6 +117,22 @@ using compiled = compiled_pipeline<Gpt<N>, option_set<PortableHost, More...>>;
 static_assert(compiled<2>::groups == compiled<96>::groups);
 static_assert(compiled<4, Stages<2>>::groups == compiled<40, Stages<2>>::groups);
 static_assert(Gpt<96>::graph.size.units == 2 + 2 * 96 + 2);
+
+namespace replicas {
+// [replicas]
+struct Net : Model<Input<512>, Linear<512>, ReLU,
+                   Residual<LayerNorm, Linear<2048>, GELU, Linear<512>>,  // four fifths of the time
+                   Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
+using Three = Pipeline<Net, Stages<3>, MicroBatches<16>, AdamW>;
+using Six = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW>;  // on 6 ranks
+static_assert(Three::plan.imbalance > 2.3 && Six::plan.imbalance < 1.25);
+static_assert(Six::plan.stages[1].rank == 1 && Six::plan.stages[1].ranks == 4);
+// The numbers of ranks for which three stages on six ranks are fastest.
+static_assert(std::is_same_v<BalancedReplicas<Net, 3, 6>, StageReplicas<1, 4, 1>>);
+// [/replicas]
+static_assert(Six::plan.stages[1].first_layer == 2 && Six::plan.stages[1].end_layer == 3);
+static_assert(Six::plan.rank_bytes[2] < Six::plan.rank_bytes[1] / 10);
+}  // namespace replicas
 
 namespace threads {
 struct MLP : Model<Input<784>, Linear<2048>, ReLU, Linear<2048>, ReLU, Linear<10>, CrossEntropy> {};

@@ -185,7 +185,10 @@ constexpr memory_map<3, 2> three_chunks() {
   for (int s = 0; s < 3; ++s) {
     m.chunks[s].rank = s % 2;
     m.chunks[s].gradients = 64;
-    m.chunks[s].bytes = 128 * (s + 1);
+    m.chunks[s].first_holder = s;
+    m.chunks[s].weight_bytes = 64;
+    m.chunks[s].value_bytes = 128 * (s + 1) - 64;
+    m.holders[s] = chunk_holder{s, s % 2, 0};
   }
   for (int r = 0; r < 2; ++r)
     lay_out_rank(m, r, list<long, 3>{{100, 300, 200}}, /*threads=*/2, /*workspace_bytes=*/64);

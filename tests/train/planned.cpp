@@ -42,6 +42,14 @@ void plans_are_the_same() {
     CHECK(made.rank_bytes[r] == compiled.rank_bytes[r]);
     CHECK(made.staging_bytes[r] == compiled.staging_bytes[r]);
     CHECK(made.bookkeeping_bytes[r] == compiled.bookkeeping_bytes[r]);
+    CHECK(made.norm_bytes[r] == compiled.norm_bytes[r]);
+    CHECK(made.summed_bytes[r] == compiled.summed_bytes[r]);
+  }
+  REQUIRE(made.links.count == compiled.links.count);
+  for (int i = 0; i < made.links.count; ++i) {
+    link_plan const &a = made.links[i], &b = compiled.links[i];
+    CHECK((a.from == b.from && a.to == b.to && a.values == b.values && a.gradients == b.gradients &&
+           a.shared == b.shared && a.bandwidth == b.bandwidth));
   }
   CHECK(made.parameters == compiled.parameters);
   CHECK(made.kernels == compiled.kernels);

@@ -107,8 +107,8 @@ TEST_CASE("a transport that copies plans the slots of what is received", "[laws]
     if (c > 0) CHECK(chunk.received.stride == here.chunks[c - 1].boundary.stride);
     if (c > 0) CHECK(chunk.received.slots <= here.chunks[c - 1].boundary.slots);
     if (c < 3) CHECK(chunk.received_gradient.stride == here.chunks[c + 1].gradient.stride);
-    CHECK(chunk.bytes == there.chunks[c].bytes + detail::align_up(chunk.received.bytes()) +
-                             detail::align_up(chunk.received_gradient.bytes()));
+    CHECK(chunk.bytes() == there.chunks[c].bytes() + detail::align_up(chunk.received.bytes()) +
+                               detail::align_up(chunk.received_gradient.bytes()));
   }
   Four const trainer;
   for (int r = 0; r < 4; ++r) CHECK(trainer.allocated_bytes(r) == Four::plan().rank_bytes[r]);

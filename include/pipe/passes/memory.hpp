@@ -53,6 +53,7 @@ struct scratch_allocator {
 /// Bytes of the regions of a stage; of records, pending records and boundaries, bytes of each one.
 struct stage_bytes {
   long parameters = 0, trained = 0, transposed = 0;  // the trained parameters come first
+  long divided = 0, divided_transposed = 0;          // of these the ones that replicas may divide
   long buffers = 0, sums = 0;                        // the buffers that steps write come first
   long record = 0, pending = 0, scratch = 0, boundary = 0, gradient = 0;
 };
@@ -93,15 +94,20 @@ struct layout_scratch {
   bool const* in_evaluation = nullptr;
 };
 
+/// The elements of a parameter that replicas do not divide, as a message for each part would cost
+/// more than the memory is worth.
+inline constexpr long most_undivided_elements = 1L << 15;
+
 /// Lays out a stage's parameters. Those with equal training settings are contiguous, so that an
 /// update is a few runs over flat memory; those that are not trained come last, so gradients need
-/// only the length of the trained part. Buffers have a region of their own, the ones that steps
-/// write first.
+/// only the length of the trained part. If replicas divide parameters, those that are trained,
+/// large and not shared come first, in the order of the model. Buffers have a region of their own,
+/// the ones that steps write first.
 ///
 /// shape: turn[parameters of the stage]: working memory
 constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r, char* turn,
                                   layout_sinks& out, stage_bytes& bytes) {
-  constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5;
+  constexpr char not_trained = 2, committed = 3, constant_buffer = 4, placed = 5, divided = 6;
   int const count = r.parameters.size();
   parameter const* const p = m.parameters.items + r.parameters.begin;
   auto const trained_alike = [](parameter const& a, parameter const& b) {
@@ -116,26 +122,42 @@ constexpr void lay_out_parameters(compiled_model const& m, stage_range const& r,
   bool some[placed]{};
   for (int i = 0; i < count; ++i) some[int(turn[i])] = true;
   int n = 0;
+  auto const place = [&](int i, long& end) {
+    turn[i] = placed;
+    out.by_offset[n++] = i;
+    out.parameters[i] = end;
+    end += align_up(p[i].elements() * m.values.widths.element);
+  };
+  if (m.values.widths.divides) {
+    for (int i = 0; i < count; ++i)
+      if (turn[i] == 0 && p[i].elements() > most_undivided_elements) turn[i] = divided;
+    for (parameter const& other : m.parameters)
+      if (r.parameters.contains(other.tied_to))
+        if (char& owner = turn[other.tied_to - r.parameters.begin]; owner == divided) owner = 0;
+    for (int i = 0; i < count; ++i)
+      if (turn[i] == divided) place(i, bytes.parameters);
+  }
+  bytes.divided = bytes.parameters;
   for (char order = 0; order < placed; ++order) {
     for (int first = 0; first < count && some[int(order)]; ++first) {
       if (turn[first] != order) continue;
       for (int i = first; i < count; ++i) {
         if (turn[i] != order) continue;
         if (order == 0 && !trained_alike(p[i], p[first])) continue;
-        turn[i] = placed;
-        out.by_offset[n++] = i;
-        long& end = order < committed ? bytes.parameters : bytes.buffers;
-        out.parameters[i] = end;
-        end += align_up(p[i].elements() * m.values.widths.element);
+        place(i, order < committed ? bytes.parameters : bytes.buffers);
       }
     }
     if (order < not_trained) bytes.trained = bytes.parameters;
     if (order == committed) bytes.sums = bytes.buffers;
   }
-  for (int i = 0; i < count; ++i) {
-    bool const has_copy = m.transposed[r.parameters.begin + i];
-    out.transposed[i] = has_copy ? bytes.transposed : -1;
-    if (has_copy) bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
+  for (bool is_divided : {true, false}) {
+    for (int i = 0; i < count && (!is_divided || bytes.divided > 0); ++i) {
+      if ((!p[i].is_buffer && out.parameters[i] < bytes.divided) != is_divided) continue;
+      bool const has_copy = m.transposed[r.parameters.begin + i];
+      out.transposed[i] = has_copy ? bytes.transposed : -1;
+      if (has_copy) bytes.transposed += align_up(p[i].elements() * m.values.widths.value);
+    }
+    if (is_divided) bytes.divided_transposed = bytes.transposed;
   }
 }
 

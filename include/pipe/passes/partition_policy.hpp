@@ -5,13 +5,15 @@
 
 #include <pipe/base/list.hpp>
 #include <pipe/passes/partition.hpp>
+#include <pipe/passes/partition_replicas.hpp>
 #include <pipe/schedule/problem.hpp>
 
 namespace pp {
 
 namespace detail {
 
-/// A partition policy: `P::cut(costs, layers, stages, cuts)`.
+/// A partition policy: `P::cut(costs, layers, stages, cuts)`; with a fifth argument, the numbers of
+/// the stages' ranks, for StageReplicas.
 ///
 /// shape: costs[layers] >= 0 -> cuts[0 .. stages], cuts[0] = 0, cuts[stages] = layers, ascending
 template <class P>
@@ -25,6 +27,11 @@ struct ByCost {
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
     detail::partition_by_cost(costs, layers, stages, cuts);
+  }
+  template <class Costs, class Cuts, class Ranks>
+  static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts,
+                            Ranks const& ranks) {
+    detail::partition_for_ranks(costs, layers, stages, ranks, cuts);
   }
 };
 /// Equal numbers of layers.
@@ -70,6 +77,10 @@ struct ByProfile {
   template <class Costs, class Cuts>
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts) {
     detail::partition_by_cost(times{}, layers, stages, cuts);
+  }
+  template <class Costs, class Cuts, class Ranks>
+  static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts, Ranks const& ranks) {
+    detail::partition_for_ranks(times{}, layers, stages, ranks, cuts);
   }
   /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
   /// the time of recomputation, are in proportion to the estimates.

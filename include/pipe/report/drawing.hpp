@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <pipe/report/amounts.hpp>
+#include <pipe/report/row_name.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
@@ -27,7 +28,7 @@ namespace detail {
 struct drawn_action {
   action what{};
   long start = 0, end = 0;
-  int shade = 0;          ///< number of its chunk on the rank, from 0 (two replicas: direction)
+  int shade = 0;          ///< number of its chunk on the rank, from 0 (with replicas: theirs)
   bool critical = false;  ///< on the critical path
 };
 
@@ -81,8 +82,11 @@ struct drawing {
   bool complete = true;  ///< false: it ends in a deadlock
   long makespan = 0;
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
-  std::vector<detail::drawn_rank> ranks;
+  std::vector<detail::drawn_rank> ranks;  ///< of all replicas, those of the first one first
   std::vector<detail::drawn_transfer> transfers;
+  int replicas = 1;      ///< each has as many ranks
+  int processes = 1;     ///< in which it was measured
+  long clock_error = 0;  ///< most error of a time in one process to a time in another
 
   /// The action of a rank at a position. Throws pp::error if there is none.
   detail::drawn_action const& at(int rank, int position) const {
@@ -91,6 +95,10 @@ struct drawing {
       detail::throw_error<error>(
           {"the drawing of ", ranks.size(), " ranks has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
+  }
+  /// The name of a row: "rank 3", and of which replica if there are several.
+  std::string name_of(std::size_t row) const {
+    return detail::name_of_row(row, ranks.size(), replicas);
   }
   /// The largest peak of any rank.
   long peak_memory() const {
@@ -118,14 +126,17 @@ inline std::string readable_amount(long amount, std::string const& unit) {
   return readable_real(value, digits) + " " + (is_time ? times[power] : prefixes[power] + unit);
 }
 
-/// Makespan and bubbles in one line. Both definitions of bubble are named, because the literature
-/// uses either.
+/// Makespan, bubbles and the error of clocks in one line. Both definitions of bubble are named,
+/// because the literature uses either.
 inline std::string summary_of(drawing const& d) {
   return (d.complete ? "" : "deadlock at ") +
          ("makespan " + readable_amount(d.makespan, d.words.time_unit)) + ", bubble " +
          readable_percent(d.bubble_by_makespan) + " of the makespan, " +
          readable_percent(d.bubble_by_stage_local_span) + " of the stage-local span, peak memory " +
-         readable_amount(d.peak_memory(), d.words.memory_unit);
+         readable_amount(d.peak_memory(), d.words.memory_unit) +
+         (d.processes == 1 ? ""
+                           : ", times of " + std::to_string(d.processes) + " processes within " +
+                                 readable_amount(d.clock_error, d.words.time_unit));
 }
 
 /// An action in words: "F of micro-batch 3, chunk 1".
@@ -207,8 +218,8 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
       if (i >= count) return;
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
-      int const shade = replicas(table.where) > 1 ? detail::replica_of(table.where, a.micro_batch)
-                                                  : a.chunk / problem.ranks;
+      int const copies = replicas(table.where, a.chunk),
+                shade = copies > 1 ? a.micro_batch % copies : a.chunk / problem.ranks;
       detail::memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);

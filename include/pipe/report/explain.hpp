@@ -13,7 +13,9 @@
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
+#include <pipe/train/options/partition.hpp>
 #include <pipe/train/plan.hpp>
+#include <pipe/transport/transport.hpp>
 
 namespace pp {
 
@@ -72,6 +74,13 @@ std::string explain_layers() {
   return text;
 }
 
+/// The ranks of a stage: "2", or "2-4" for one with replicas.
+inline std::string ranks_of_stage(stage_plan const& s) {
+  std::string text = std::to_string(s.rank);
+  if (s.ranks > 1) text += "-" + std::to_string(s.rank + s.ranks - 1);
+  return text;
+}
+
 /// Table of the stages' work: layers counted from 0; FLOPs and launches of one micro-batch, forward
 /// + backward; fraction of time, estimated or measured; micro-batches in flight between forward and
 /// backward.
@@ -84,7 +93,7 @@ std::string explain_work() {
   for (int s = 0; s < plan.stage_count; ++s) {
     stage_plan const& p = plan.stages[s];
     bool const ids = s == 0 && Trainer::compiled::work::graph().inputs[0].is_ids;
-    table.add({std::to_string(s), std::to_string(p.rank),
+    table.add({std::to_string(s), ranks_of_stage(p),
                std::to_string(p.first_layer) + "-" + std::to_string(p.end_layer - 1),
                readable_shape(p.in) + (ids ? " ids" : "") + " -> " + readable_shape(p.out),
                readable_count(p.parameters),
@@ -145,7 +154,7 @@ std::string explain_ranks() {
   text_table table(names);
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
-    for (stage_plan const& s : plan.stages) stages += s.rank == r ? s.bytes : 0;
+    for (stage_plan const& s : plan.stages) stages += s.bytes_on(r);
     // The rest of the rank's allocation.
     long const scratch = plan.rank_bytes[r] - stages - plan.staging_bytes[r] -
                          plan.bookkeeping_bytes[r] - plan.gradient_sum_bytes[r];
@@ -156,7 +165,42 @@ std::string explain_ranks() {
     cells.push_back(readable_bytes(plan.rank_bytes[r]));
     table.add(cells);
   }
-  return table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  std::string text =
+      table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+  if (plan.zero == 0) return text;
+  text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of 2, 8, 64 replicas: " +
+          readable_bytes(plan.rank_bytes_of(0, 2)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 8)) + ", " +
+          readable_bytes(plan.rank_bytes_of(0, 64)) + "\n";
+  return text;
+}
+
+/// Table of the links between ranks: bytes of a micro-batch and of a step, and the bandwidth that
+/// hides them. Of replicas, what a rank exchanges with the others.
+template <class Trainer>
+std::string explain_links() {
+  auto const& plan = Trainer::compiled::plan();
+  using partition = typename Trainer::compiled::template option<option_family::partition>;
+  constexpr bool profiled = requires { typename partition::profile; };
+  std::string text;
+  if (plan.links.count > 0) {
+    text_table table({"link", "values", "gradients", "shared", "per step", "hidden by"}, {0});
+    for (link_plan const& link : plan.links)
+      table.add(
+          {"rank " + std::to_string(link.from) + " -> " + std::to_string(link.to),
+           readable_bytes(link.values), readable_bytes(link.gradients), readable_bytes(link.shared),
+           readable_bytes(plan.step_bytes_of(link)),
+           link.bandwidth == 0 ? "-" : readable_real(link.bandwidth * (profiled ? 1 : 1000), 3)});
+    text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +
+           (profiled ? "" : " for each TFLOP/s of the slowest rank") + "\n";
+  }
+  if (plan.leaves > 1 || replica_transport<typename Trainer::compiled::transport>) {
+    long most = 0;
+    for (long const bytes : plan.summed_bytes) most = bytes > most ? bytes : most;
+    text += "replicas: each of n sends 2 (n - 1) / n times the gradients of its ranks per step, " +
+            readable_bytes(most) + " at most\n";
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
@@ -177,14 +221,15 @@ template <class... What>
 struct only_a_pipeline_can_be_explained;
 }  // namespace wrong
 
-/// The whole plan as text: options, layers, work, memory, ranks and schedule.
+/// The whole plan as text: options, layers, work, memory, ranks, links and schedule.
 /// A type without a plan is refused at compile time.
 template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
     return detail::explain_options<Trainer>() + "\n" + detail::explain_layers<Trainer>() + "\n" +
            detail::explain_work<Trainer>() + "\n" + detail::explain_memory<Trainer>() + "\n" +
-           detail::explain_ranks<Trainer>() + "\n" + detail::explain_schedule<Trainer>();
+           detail::explain_ranks<Trainer>() + "\n" + detail::explain_links<Trainer>() +
+           detail::explain_schedule<Trainer>();
   } else {
     static_assert(detail::accepted<
                   std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);

@@ -58,6 +58,7 @@ inline std::string page_drawing(drawing const& d, double scale) {
     drawn_transfer const& t = d.transfers[i];
     return json_numbers({t.from_rank, t.from, t.to_rank, t.to});
   };
+  auto const one_name = [&](std::size_t rank) { return json_string(d.name_of(rank)); };
   auto const one_curve = [&](std::size_t rank) {
     return json_string(hex_of(colour_of_rank(rank, d.ranks.size())));
   };
@@ -68,6 +69,7 @@ inline std::string page_drawing(drawing const& d, double scale) {
                       {"makespan", std::to_string(d.makespan)},
                       {"scale", exact},
                       {"transfers", json_array(d.transfers.size(), one_transfer)},
+                      {"names", json_array(d.ranks.size(), one_name)},
                       {"curves", json_array(d.ranks.size(), one_curve)},
                       {"ranks", json_array(d.ranks.size(),
                                            [&](std::size_t i) { return page_rank(d.ranks[i]); })}});
@@ -126,8 +128,8 @@ std::string page_colours(One one) {
 }  // namespace detail
 
 /// An HTML page of several drawings, one below the other on a common axis, in the time of the last
-/// one. A drawing in another unit is scaled so that its total computing time equals that of the
-/// last drawing: the remaining differences are order and waiting.
+/// one. A drawing in another unit is scaled so that a replica computes as long as one of the last
+/// drawing: the remaining differences are order and waiting.
 ///
 /// throws: pp::error for an empty list
 inline std::string draw_html(std::vector<drawing const*> const& drawings) {
@@ -135,7 +137,7 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
     long sum = 0;
     for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
     // At least 1: the scale is a quotient of two of these.
-    return double(std::max(1L, sum));
+    return double(std::max(1L, sum)) / d.replicas;
   };
   if (drawings.empty())
     detail::throw_error<error>({"draw_html: expected at least 1 drawing, got none"});

@@ -23,7 +23,7 @@ function find(panel, event) {
 }
 function described(found) {
   const d = found.panel.d, r = d.ranks[found.rank], t = value => readable(value, d.time_unit);
-  const lines = [`${name(found)}, rank ${found.rank}`,
+  const lines = [`${name(found)}, ${d.names[found.rank]}`,
       `${t(found.start)} to ${t(found.end)}, takes ${t(found.end - found.start)}`,
     `memory ${readable(liveAt(r, found.start), d.memory_unit)}, ` +
     `then ${readable(liveAt(r, found.end), d.memory_unit)}`];

@@ -72,7 +72,9 @@ const liveAt = (r, t) => { const i = above(r.times, t); return i > 0 ? r.live[i 
 const end = Math.max(1, ...drawings.map(d => d.makespan * d.scale));
 const unit = drawings[drawings.length - 1].time_unit;
 const most = Math.max(1, ...drawings.map(d => d.ranks.length));
-const left = 72, right = 12, highest = 26, rowsHeight = 520 / drawings.length, memoryHeight = 96,
+const longest = Math.max(0, ...drawings.flatMap(d => d.names.map(name => name.length)));
+const left = Math.max(72, 14 + 6.4 * longest);   // room for the names of rows
+const right = 12, highest = 26, rowsHeight = 520 / drawings.length, memoryHeight = 96,
     axisHeight = 20;
 const fitting = Math.min(highest, rowsHeight / most);
 // the first time shown; how often it is magnified; the first row shown
@@ -127,7 +129,8 @@ function numbers(into, d) {
   d.ranks.forEach((r, rank) => {
     const busy = r.end.reduce((sum, e, i) => sum + e - r.start[i], 0), idle = d.makespan - busy,
         line = make("tr", body);
-    for (const cell of [rank, r.size, readable(busy, d.time_unit), readable(idle, d.time_unit),
+    for (const cell of [d.names[rank], r.size, readable(busy, d.time_unit),
+                        readable(idle, d.time_unit),
                         (100 * idle / Math.max(1, d.makespan)).toFixed(1) + " %",
                          readable(r.peak, d.memory_unit)])
       make("td", line, cell);
@@ -207,7 +210,7 @@ function drawRows({d, rows}) {
     c.fillStyle = "#4b5563";
     const middle = y(rank) + (h - gap) / 2;
     if (rank % every === 0 && (h < 12 || middle > 6))
-      c.fillText(`rank ${rank}`, left - 11, Math.min(Math.max(6, middle), height - 6));
+      c.fillText(d.names[rank], left - 11, Math.min(Math.max(6, middle), height - 6));
     if (gap > 0) {
       c.strokeStyle = "#d1d5db";
       c.lineWidth = 0.75;

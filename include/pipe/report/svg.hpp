@@ -51,7 +51,8 @@ class svg_picture {
         gap_(row_ >= 12  ? 4
              : row_ >= 6 ? 1
                          : 0),
-        plot_(std::max(400, options.width) - left - right),
+        left_(ranks_ == 0 ? 64 : std::max(64.0, 8 + width_of(d.name_of(ranks_ - 1)))),
+        plot_(std::max(400, options.width) - left_ - right),
         scale_(plot_ / double(std::max(1L, d.makespan))), rows_end_(top + double(ranks_) * row_) {}
 
   /// The picture: the parts are painted in this order, later ones over earlier ones.
@@ -59,15 +60,15 @@ class svg_picture {
   std::string str() {
     double const height =
         rows_end_ + axis_height + (o_.memory ? memory_gap + memory_height + 10 : 0);
-    std::string const size = number(plot_ + left + right) + " " + number(height);
+    std::string const size = number(plot_ + left_ + right) + " " + number(height);
     add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", size, "\" width=\"",
-        number(plot_ + left + right), "\" height=\"", number(height),
+        number(plot_ + left_ + right), "\" height=\"", number(height),
         "\" role=\"img\" aria-label=\"",
         xml_escaped(d_.words.title.empty() ? "A schedule" : d_.words.title), "\">\n");
     style();
     text_ += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-    text("title", left, 24, "start", d_.words.title);
-    text("note", left, 43, "start", summary_of(d_));
+    text("title", left_, 24, "start", d_.words.title);
+    text("note", left_, 43, "start", summary_of(d_));
     legend();
     rows();
     axis();
@@ -78,7 +79,7 @@ class svg_picture {
   }
 
  private:
-  static constexpr double left = 64, right = 24, top = 84, largest_rows = 768, smallest_row = 1,
+  static constexpr double right = 24, top = 84, largest_rows = 768, smallest_row = 1,
                           largest_row = 28;
   static constexpr double axis_height = 30, memory_gap = 28, memory_height = 96;
   // digit_width: upper bound for the 11 pixel font.
@@ -134,12 +135,12 @@ class svg_picture {
 
   /// The legend: kinds and shades that occur, with their colours.
   void legend() {
-    double x = left;
+    double x = left_;
     auto const entry = [&](std::string const& style, std::string const& meaning) {
       add("<rect class=\"", style, "\" x=\"", number(x),
           "\" y=\"56\" width=\"18\" height=\"13\"/>");
       text("note", x + 24, 66.5, "start", meaning);
-      x += 24 + digit_width * double(meaning.size()) + 14;
+      x += 24 + width_of(meaning) + 14;
     };
     for (int kind = 0; kind < action_kinds; ++kind)
       if (occurs(action_kind(kind)))
@@ -157,21 +158,20 @@ class svg_picture {
     std::size_t const every =
         std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
     double const edge = is_outlined() ? outline / 2 : 0;
-    if (gap_ == 0) add("<rect class=\"idle\"", frame(left, top, plot_, rows_end_ - top), "/>\n");
+    if (gap_ == 0) add("<rect class=\"idle\"", frame(left_, top, plot_, rows_end_ - top), "/>\n");
     for (std::size_t rank = 0; rank < ranks_; ++rank) {
       double const y = y_of(int(rank)), height = row_ - gap_;
       if (rank % every == 0)
-        text("note", left - 8, y + std::max(height, 10.0) / 2 + 4, "end",
-             "rank " + std::to_string(rank));
-      if (gap_ > 0) add("<rect class=\"idle\"", frame(left, y, plot_, height), "/>\n");
+        text("note", left_ - 8, y + std::max(height, 10.0) / 2 + 4, "end", d_.name_of(rank));
+      if (gap_ > 0) add("<rect class=\"idle\"", frame(left_, y, plot_, height), "/>\n");
       std::string outlines, marks;  // painted over the boxes, in this order
       text_ += "<g class=\"box\">\n";
       for (drawn_action const& a : d_.ranks[rank].actions) {
         bool const takes_time = a.end > a.start;
         double const width = takes_time ? double(a.end - a.start) * scale_ : mark_of_no_time;
         double const x =
-            std::min(takes_time ? x_of(a.start) : std::max(left, x_of(a.start) - width / 2),
-                     left + plot_ - width);
+            std::min(takes_time ? x_of(a.start) : std::max(left_, x_of(a.start) - width / 2),
+                     left_ + plot_ - width);
         std::string const meaning = name_of_action(a.what) + ": " +
                                     readable_amount(a.start, d_.words.time_unit) + " to " +
                                     readable_amount(a.end, d_.words.time_unit);
@@ -231,30 +231,32 @@ class svg_picture {
     auto const y_of_amount = [&](long live) {
       return floor - double(live) / double(peak) * memory_height;
     };
-    double x = left;
+    double x = left_;
+    double const step = ranks_ == 0 ? 90 : std::max(90.0, 38 + width_of(d_.name_of(ranks_ - 1)));
     auto const named = [&](std::size_t rank) {
       add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
           number(x), " ", number(ceiling - 16), "h18\"/>");
-      text("note", x + 24, ceiling - 12, "start", "rank " + std::to_string(rank));
-      x += 90;
+      text("note", x + 24, ceiling - 12, "start", d_.name_of(rank));
+      x += step;
     };
-    text("note", left - 8, ceiling - 12, "end", "memory");
-    std::size_t const every = (ranks_ + 7) / 8;
+    text("note", left_ - 8, ceiling - 12, "end", "memory");
+    std::size_t const most = std::size_t(std::clamp(plot_ / step, 1.0, 8.0)),
+                      every = (ranks_ + most - 1) / most;
     for (std::size_t rank = 0; rank < ranks_; rank += every) named(rank);
     for (long const live : {0L, peak}) {
-      text_ += "<path class=\"grid\" d=\"M" + number(left) + " " + number(y_of_amount(live)) + "h" +
-               number(plot_) + "\"/>";
-      text("axis", left - 8, y_of_amount(live) + 4, "end",
+      text_ += "<path class=\"grid\" d=\"M" + number(left_) + " " + number(y_of_amount(live)) +
+               "h" + number(plot_) + "\"/>";
+      text("axis", left_ - 8, y_of_amount(live) + 4, "end",
            readable_amount(live, d_.words.memory_unit));
     }
     text_ += "\n";
     // Backwards, so that the curve of rank 0 is on top.
     for (std::size_t rank = ranks_; rank-- > 0;) {
       add("<path class=\"curve\" stroke=\"", hex_of(colour_of_rank(rank, ranks_)), "\" d=\"M",
-          number(left), " ", number(floor));
+          number(left_), " ", number(floor));
       for (memory_point const& p : d_.ranks[rank].memory)
         add("H", number(x_of(p.time)), "V", number(y_of_amount(p.live)));
-      add("H", number(left + plot_), "\"/>\n");
+      add("H", number(left_ + plot_), "\"/>\n");
     }
   }
 
@@ -284,8 +286,10 @@ class svg_picture {
     return name;
   }
 
+  /// An upper bound of the width of words.
+  static double width_of(std::string const& words) { return digit_width * double(words.size()); }
   /// The abscissa of a time, and the upper edge of a rank's row.
-  double x_of(long time) const { return left + double(time) * scale_; }
+  double x_of(long time) const { return left_ + double(time) * scale_; }
   double y_of(int rank) const { return top + rank * row_; }
 
   /// The attributes of a rectangle.
@@ -314,7 +318,7 @@ class svg_picture {
   drawing const& d_;
   svg_options const& o_;
   std::size_t ranks_;
-  double row_, gap_, plot_, scale_, rows_end_;
+  double row_, gap_, left_, plot_, scale_, rows_end_;
   std::string text_;
 };
 

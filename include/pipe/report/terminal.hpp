@@ -51,7 +51,7 @@ struct text_options {
 ///
 /// throws: pp::error for a negative width
 inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
-  detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width);
+  detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width, d.replicas);
   unsigned kinds = 0;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
     for (detail::drawn_action const& a : d.ranks[rank].actions) {

@@ -10,9 +10,10 @@
 
 #include <pipe/base/checked_index.hpp>
 #include <pipe/report/palette.hpp>
-#include <pipe/runtime/job.hpp>
+#include <pipe/report/row_name.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/table.hpp>
+#include <pipe/train/executed_run.hpp>
 
 namespace pp {
 
@@ -54,8 +55,10 @@ inline std::string terminal_colours(colour text, colour background) {
 /// shows the rank's action at its middle.
 class timeline_drawing {
  public:
-  /// Throws pp::error for a negative number of ranks or characters.
-  timeline_drawing(int ranks, long end, int width) : end_(end > 0 ? end : 1), width_(width) {
+  /// `ranks`: of all replicas, which have as many each. Throws pp::error for a negative number of
+  /// ranks or characters.
+  timeline_drawing(int ranks, long end, int width, int replicas = 1)
+      : end_(end > 0 ? end : 1), width_(width), replicas_(replicas) {
     if (ranks < 0 || width < 0)
       throw_error<error>({"timeline_drawing: expected 0 or more ranks and characters, got ", ranks,
                           " ranks of ", width, " characters"});
@@ -77,15 +80,13 @@ class timeline_drawing {
     }
   }
 
-  /// The lines, each with the label `rank N`.
+  /// The lines, each with the label `rank N`: see name_of_row.
   ///
   /// law: without colours all lines have the same length
   std::string str(bool colours = false) const {
-    std::size_t const digits = std::to_string(lines_.size() - 1).size();
     std::string text;
     for (std::size_t rank = 0; rank < lines_.size(); ++rank) {
-      std::string const number = std::to_string(rank);
-      text += "rank " + std::string(digits - number.size(), ' ') + number + "  ";
+      text += name_of_row(rank, lines_.size(), replicas_, true) + "  ";
       colour now = white;
       for (cell const& c : lines_[rank]) {
         if (colours && c.fill != now)
@@ -113,6 +114,7 @@ class timeline_drawing {
   }
 
   long end_, width_;
+  int replicas_;
   std::vector<std::vector<cell>> lines_;
 };
 
@@ -131,19 +133,23 @@ std::string draw(Table const& table, timeline<Rows> const& when, int width = 88)
   return drawing.str();
 }
 
-/// The measured schedule of a trainer's last run as text.
+/// A measured run as text. Throws pp::error for a negative width.
+inline std::string draw(executed_run const& run, int width = 88) {
+  long end = 0;
+  for (auto const& row : run.rows)
+    for (executed_action const& e : row)
+      if (end < e.end) end = e.end;
+  detail::timeline_drawing drawing(int(run.rows.size()), end, width, run.replicas);
+  for (std::size_t row = 0; row < run.rows.size(); ++row)
+    for (executed_action const& e : run.rows[row]) drawing.add(int(row), e.what, e.start, e.end);
+  return drawing.str();
+}
+
+/// The measured schedule of a trainer's last run as text. Called in all processes: see
+/// gather_executed.
 template <class Trainer>
 std::string draw_last_run(Trainer const& trainer, int width = 88) {
-  constexpr int ranks = Trainer::compiled::ranks;
-  long end = 0;
-  for (int rank = 0; rank < ranks; ++rank)
-    for (executed_action const& e : trainer.executed(rank))
-      if (end < e.end) end = e.end;
-  detail::timeline_drawing drawing(ranks, end, width);
-  for (int rank = 0; rank < ranks; ++rank)
-    for (executed_action const& e : trainer.executed(rank))
-      drawing.add(rank, e.what, e.start, e.end);
-  return drawing.str();
+  return draw(gather_executed(trainer), width);
 }
 
 }  // namespace pp

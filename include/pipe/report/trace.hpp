@@ -36,7 +36,7 @@ class trace_writer {
     nanoseconds_ = d.words.time_unit == "ns" ? 1 : 1000;
     name("process_name", 0, d.words.title);
     for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
-      std::string const label = "rank " + std::to_string(rank);
+      std::string const label = d.name_of(rank);
       name("thread_name", rank, label);
       slices(d, rank);
       std::string const counter =
@@ -52,11 +52,14 @@ class trace_writer {
           json_string(from.what.kind == action_kind::forward ? "activation" : "gradient");
       // An arrow belongs to the slice at its time, and slices exclude their end. A measured action
       // may have published its result before its end.
-      long const read = d.at(t.to_rank, t.to).start;
+      drawn_action const& to = d.at(t.to_rank, t.to);
       long const sent =
-          std::max(from.start * nanoseconds_, std::min(from.end, read) * nanoseconds_ - 1);
+          std::max(from.start * nanoseconds_, std::min(from.end, to.start) * nanoseconds_ - 1);
+      // By clocks that disagree it may be read before it is sent.
+      long const read =
+          std::max(to.start * nanoseconds_, std::min(sent, to.end * nanoseconds_ - 1));
       event("s", std::size_t(t.from_rank), sent, what, id);
-      event("f", std::size_t(t.to_rank), read * nanoseconds_, what, id + ",\"bp\":\"e\"");
+      event("f", std::size_t(t.to_rank), read, what, id + ",\"bp\":\"e\"");
     }
   }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +19,8 @@
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/layer_list.hpp>
 #include <pipe/train/compiled/compiled_pipeline.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/train/executed_run.hpp>
 #include <pipe/train/options.hpp>
 #include <pipe/train/plan.hpp>
 
@@ -37,26 +38,83 @@ drawing drawing_of_plan(
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
-/// The measured last run of a trainer. On the critical path an action follows its predecessor on
-/// the rank or the producer of its operand, whichever ended later.
+namespace detail {
+
+/// The times of some ranks' actions.
+inline auto timeline_of(std::span<std::vector<executed_action> const> rows) {
+  auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(int(rows.size())), true, 0};
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    for (executed_action const& e : rows[rank]) {
+      when.spans.push(int(rank), {e.start, e.end});
+      when.makespan = std::max(when.makespan, e.end);
+    }
+  return when;
+}
+
+/// Adds the ranks and transfers of a replica to those of the others. Its critical path is kept if
+/// no replica of `makespan` took longer.
+inline void add_replica(drawing& all, drawing replica, long makespan) {
+  int const first = int(all.ranks.size());
+  for (drawn_rank& r : replica.ranks) {
+    if (replica.makespan < makespan)
+      for (drawn_action& a : r.actions) a.critical = false;
+    all.ranks.push_back(std::move(r));
+  }
+  for (drawn_transfer const& t : replica.transfers)
+    all.transfers.push_back({first + t.from_rank, t.from, first + t.to_rank, t.to});
+}
+
+}  // namespace detail
+
+/// A measured run of a trainer. On the critical path an action follows its predecessor on the rank
+/// or the producer of its operand, whichever ended later; of several replicas, the path is that of
+/// the one that took longest.
+///
+/// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
+/// throws: pp::error for a run of another trainer
 template <class Trainer>
-drawing drawing_of_last_run(
-    Trainer const& trainer,
+drawing drawing_of_run(
+    executed_run const& run,
     std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
-  auto table = dynamic_table(compiled::ranks, compiled::schedule::where, false);
-  auto when = timeline<dynamic_rows<time_span>>{dynamic_rows<time_span>(compiled::ranks), true, 0};
-  for (int rank = 0; rank < compiled::ranks; ++rank)
-    for (executed_action const& e : trainer.executed(rank)) {
-      table.push(rank, e.what);
-      table.trains = table.trains || e.what.kind != action_kind::forward;
-      when.spans.push(rank, {e.start, e.end});
-      when.makespan = std::max(when.makespan, e.end);
-    }
-  return drawing_of(question, table, when, {std::move(title), "ns", "B"});
+  drawing d;
+  d.words = {std::move(title), "ns", "B"};
+  d.replicas = run.replicas;
+  d.processes = run.processes;
+  d.clock_error = run.clock_error;
+  auto const all = detail::timeline_of(run.rows);
+  d.makespan = all.makespan;
+  d.bubble_by_makespan = all.bubble_by_makespan();
+  d.bubble_by_stage_local_span = all.bubble_by_stage_local_span();
+  for (int replica = 0; replica < run.replicas; ++replica) {
+    std::span const rows(run.rows.data() + long(replica) * run.ranks, std::size_t(run.ranks));
+    auto table = detail::dynamic_table_on(run.ranks, compiled::table().where, false);
+    for (int rank = 0; rank < run.ranks; ++rank)
+      for (executed_action const& e : rows[std::size_t(rank)]) {
+        table.push(rank, e.what);
+        table.trains = table.trains || e.what.kind != action_kind::forward;
+      }
+    detail::add_replica(d, drawing_of(question, table, detail::timeline_of(rows), d.words),
+                        d.makespan);
+  }
+  return d;
+}
+
+/// The measured last run of a trainer, on all ranks. Called in all processes that have some, of
+/// which one may write the page:
+///
+///     drawing const measured = drawing_of_last_run(trainer);
+///     if (Mpi::process() == 0) write_file("step.html", draw_html(drawing_of_plan<T>(), measured));
+///
+/// throws: as gather_executed
+template <class Trainer>
+drawing drawing_of_last_run(
+    Trainer const& trainer,
+    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
+  return drawing_of_run<Trainer>(gather_executed(trainer), std::move(title));
 }
 
 /// Watcher that records the kernels of a run and adds them to a drawing of it:
@@ -67,7 +125,7 @@ drawing drawing_of_last_run(
 ///     kernels.add_to(measured);
 ///
 /// Only durations of kernels are known, so within an action they are drawn consecutively from its
-/// start.
+/// start. Of several processes each has seen the kernels of its own ranks, and adds these.
 template <class Trainer>
 class seen_kernels {
  public:
@@ -84,15 +142,17 @@ class seen_kernels {
   /// needs: the drawing is of the watched run
   void add_to(drawing& d) const {
     auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
-    for (std::size_t rank = 0; rank < d.ranks.size(); ++rank) {
-      detail::drawn_rank& row = d.ranks[rank];
+    using compiled = typename Trainer::compiled;
+    int const replica = d.replicas == 1 ? 0 : compiled::transport::place(compiled::ranks).replica;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      detail::drawn_rank& row = d.ranks[std::size_t(replica) * ranks_.size() + rank];
       auto next = ranks_[rank].begin();
       for (detail::drawn_action const& a : row.actions)
         for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
           // A detail must be inside its action: see drawn_rank.
           long const end = std::min(time + next->nanoseconds, a.end);
           row.details.push_back(
-              {detail::group_text(Trainer::compiled::group_at(next->group), leaf), time, end});
+              {detail::group_text(compiled::group_at(next->group), leaf), time, end});
           time = end;
         }
     }

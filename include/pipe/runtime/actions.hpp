@@ -42,26 +42,29 @@ struct region_bases {
   void set(detail::region where, char* p) { region[int(where)] = p; }
 };
 
-/// The bases of all regions in ranks' arenas. `mine`: start of the arena of chunk c's rank;
-/// received(transfer): address at which a neighbour's values are read. The executor sets the rest:
-/// inputs, labels and random streams.
-template <class Received>
-region_bases arena_bases(pipeline_description const& d, int c, int mb, char* mine,
+/// The bases of all regions in ranks' arenas, for chunk c and its rank for a micro-batch.
+/// memory(rank): start of an arena; received(transfer): address at which a neighbour's values are
+/// read. The executor sets the rest: inputs, labels and random streams.
+template <class Memory, class Received>
+region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory const& memory,
                          Received const& received) {
   chunk_description const& chunk = d.chunk[c];
+  chunk_holder const& holder = d.holder[d.holder_of(c, mb)];
+  char *const weights = memory(chunk.rank), *const mine = memory(holder.rank),
+              *const values = mine + holder.values;
   region_bases b{};
-  b.set(region::parameters, mine + chunk.values);
-  b.set(region::parameter_gradients, mine + chunk.gradients);
-  b.set(region::buffers, mine + chunk.buffers);
-  b.set(region::buffer_sums, mine + chunk.sums);
-  b.set(region::copies, mine + chunk.copies);
-  b.set(region::transposed, mine + chunk.transposed);
-  b.set(region::record, mine + chunk.set_for(mb).records.at(mb));
-  b.set(region::pending, mine + chunk.pending.at(mb));
+  b.set(region::parameters, weights + chunk.values);
+  b.set(region::parameter_gradients, weights + chunk.gradients);
+  b.set(region::buffers, weights + chunk.buffers);
+  b.set(region::buffer_sums, weights + chunk.sums);
+  b.set(region::copies, weights + chunk.copies);
+  b.set(region::transposed, weights + chunk.transposed);
+  b.set(region::record, values + chunk.set_for(mb).records.at(mb));
+  b.set(region::pending, values + chunk.pending.at(mb));
   // Shared by the chunks of the rank, which executes one action at a time.
-  b.set(region::scratch, mine + d.rank[chunk.rank].scratch);
-  b.set(region::boundary_out, mine + chunk.boundary.at(mb));
-  b.set(region::gradient_out, mine + chunk.gradient.at(mb));
+  b.set(region::scratch, mine + d.rank[holder.rank].scratch);
+  b.set(region::boundary_out, values + chunk.boundary.at(mb));
+  b.set(region::gradient_out, values + chunk.gradient.at(mb));
   if (c > 0) b.set(region::boundary_in, received(values_into(d, c, mb)));
   if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, mb)));
   return b;
@@ -79,11 +82,11 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   bool const last = c == d.chunks - 1;
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
-    // Micro-batch mb takes the slot of micro-batch mb - slots, which must have been read.
-    if (!last) need(c + 1, milestone::release, mb - d.chunk[c].boundary.slots);
+    // What was in the slot before must have been read.
+    if (!last) need(c + 1, milestone::release, d.chunk[c].boundary.before(mb));
   } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);
-    if (c > 0) need(c - 1, milestone::release, mb - d.chunk[c].gradient.slots);
+    if (c > 0) need(c - 1, milestone::release, d.chunk[c].gradient.before(mb));
   }
 }
 

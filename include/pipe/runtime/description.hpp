@@ -18,14 +18,19 @@ namespace pp {
 
 namespace detail {
 
-/// Ring buffer in an arena: `slots` slots of `stride` bytes; micro-batch m uses slot m mod slots.
+/// Ring buffer of a chunk's holder, which runs every `step`-th micro-batch: `slots` slots of
+/// `stride` bytes. Its n-th micro-batch uses slot n mod slots.
 ///
-/// units: bytes; `offset` counts from the start of the rank's arena
+/// units: bytes; `offset` counts from the start of the holder's values
 /// needs: slots > 0
 struct ring {
   long offset = 0, stride = 0;
-  int slots = 1;
-  constexpr long at(int micro_batch) const { return offset + stride * (micro_batch % slots); }
+  int slots = 1, step = 1;
+  constexpr long at(int micro_batch) const {
+    return offset + stride * (micro_batch / step % slots);
+  }
+  /// The micro-batch that used the slot of another one before it; negative: none.
+  constexpr int before(int micro_batch) const { return micro_batch - slots * step; }
   constexpr long bytes() const { return stride * slots; }
 };
 
@@ -63,6 +68,7 @@ struct parameter_place {
   long transposed = -1;  ///< offset of the transposed copy, or -1: none
   bool is_buffer = false;
   commit_rule commit{};  ///< update rule of a buffer
+  int layer = 0;         ///< top-level
   constexpr long elements() const { return long(rows) * columns; }
   /// Whether it is a buffer that training steps update, which then has a sum.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
@@ -88,13 +94,14 @@ struct update_range {
   bool whole = false;       ///< exactly one parameter, for an optimizer of whole tensors
   tensor_shape shape{};     ///< of the parameter if `whole`, else a vector of all elements
   double rate_scale = 1, decay_scale = 1;  ///< factors of the learning rate and the weight decay
+  long state_size = 0;                     ///< of its optimizer state, padded
 };
 
 /// A block of a parameter's gradient and its squared norm, before and after clipping by value. For
 /// a block of a buffer's sum both are 0, or NaN if an element is not finite.
 struct gradient_block {
   /// A constant, so that sums over blocks have the same bits for any number of threads.
-  static constexpr long most_elements = 1L << 15;
+  static constexpr long most_elements = most_undivided_elements;
   chunk_description const* chunk = nullptr;
   parameter_place const* of = nullptr;
   long begin = 0;
@@ -108,11 +115,19 @@ constexpr long blocks_of(parameter_place const& p) {
   return changes ? (p.elements() + most - 1) / most : 0;
 }
 
-/// A stage: its programs, and the layout of its memory in its rank's arena.
+/// A holder of a chunk: a rank that runs it, for all micro-batches or for some.
+struct chunk_holder {
+  int chunk = 0, rank = 0;
+  long values = 0;  ///< offset in the rank's arena of the chunk's rings: records and boundaries
+};
+
+/// A stage: its programs, and the layout of its memory. Its first holder owns the weights.
 ///
-/// units: bytes; offsets count from the start of the arena, except in parameter_place
+/// units: bytes; offsets count from the start of the owner's arena, those of rings from the start
+/// of each holder's values; except in parameter_place
 struct chunk_description {
-  int rank = 0;
+  int rank = 0;                       ///< the owner's
+  int first_holder = 0, holders = 1;  ///< in pipeline_description::holder
   /// Programs that keep all values for backward, and programs that recompute some. A set that no
   /// micro-batch uses is empty.
   program_set keeping, dropping;
@@ -124,10 +139,10 @@ struct chunk_description {
   int parameter_count = 0;
   update_range const* updates = nullptr;
   int update_count = 0;
-  /// Offsets of the flat regions of parameters.
+  /// Offsets of the flat regions of parameters. With ZeRO the state is at the arena's end instead.
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
-  long buffer_bytes = 0;
+  long buffer_bytes = 0, state_bytes = 0;
   /// Size of what is added up over the leaves of a mini-batch: the range of gradients and sums.
   constexpr long summed_bytes() const { return state - gradients; }
   long in_level = 0;  ///< its place in each level of the rank's leaf sums
@@ -140,12 +155,18 @@ struct chunk_description {
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
   long transposed_bytes = 0;                    ///< size of `transposed`
+  /// Of the parameters that replicas divide, which come first in these regions. Their gradients, or
+  /// with ZeRO<3> also their values, are not there: the regions' offsets are those that they would
+  /// have.
+  long divided_bytes = 0, divided_transposed_bytes = 0;
   /// Values that B keeps for W; the chunk's output for the next chunk; the gradient of its input
   /// for the previous one.
   ring pending, boundary, gradient;
   copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
-  long bytes = 0;  ///< size of all of the above
+  long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
+  /// Size of all of it on the owner's rank.
+  constexpr long bytes() const { return weight_bytes + value_bytes; }
   /// Slots for values from the neighbours, where they are copied; otherwise empty.
   ring received, received_gradient;
   /// Squared norms of gradients, in the rank's bookkeeping: doubles [parameters, 2], before and
@@ -181,15 +202,15 @@ struct rank_description {
   /// If the transport copies: squared norms of other ranks' chunks. If it copies, or there are
   /// several devices: the gradient of a shared parameter's later place.
   long norms = 0, received_tie = 0;
-  /// If there may be replicas: room for what they send, in two halves.
+  /// If there may be replicas, without ZeRO: room for what they send, in two halves.
   long received_leaves = 0, received_leaf_bytes = 0;
   long executed = 0;                 ///< executed_action records of the last run
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on
-  /// Partial sums over the leaves of a mini-batch: the end of the arena, of which replicas need
-  /// less.
-  long leaf_sums = 0, level_bytes = 0;
+  /// Where the end of the arena begins, which depends on the number of replicas: see arena_end.
+  /// Size of a level of its partial sums.
+  long fixed_bytes = 0, level_bytes = 0;
   long bytes = 0;  ///< size of the arena, with one replica
 };
 
@@ -214,11 +235,13 @@ struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
   device_blocks devices{};       ///< where the ranks of a backend with its own memory are
   int leaves = 1;                ///< of a mini-batch: see SumIn
+  int zero = 0;                  ///< what replicas divide: see ZeRO
   int threads = 1;               ///< per rank
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread
   int loss_rows = 0;             ///< terms of the loss in a micro-batch
   chunk_description const* chunk = nullptr;
+  chunk_holder const* holder = nullptr;  ///< of all chunks, those of a chunk one after the other
   rank_description const* rank = nullptr;
   int parameter_count = 0;            ///< in the model
   rank_steps const* steps = nullptr;  ///< by rank, if the transport copies
@@ -234,6 +257,14 @@ struct pipeline_description {
   bool input_is_converted[max_inputs]{};
   dtype value_type = dtype::f32;
   bool scales_loss = false;  ///< backward computes gradients of the loss times a scale factor
+  /// Number of the holder that runs a chunk for a micro-batch.
+  constexpr int holder_of(int c, int micro_batch) const {
+    return chunk[c].first_holder + micro_batch % chunk[c].holders;
+  }
+  /// Number of all holders.
+  constexpr int holders() const {
+    return chunk[chunks - 1].first_holder + chunk[chunks - 1].holders;
+  }
   /// Bytes of an input per micro-batch; of the labels for input number `inputs`.
   constexpr long bytes_of(int input) const {
     return input < inputs ? input_bytes[input] : label_bytes;

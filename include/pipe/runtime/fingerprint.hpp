@@ -20,7 +20,7 @@ namespace pp::detail {
   };
   for (long n :
        {long(PIPE_VERSION), long(d.ranks), long(d.chunks), long(d.micro_batches), long(d.samples),
-        long(d.leaves), long(d.parameter_count), long(d.value_type), d.output_bytes})
+        long(d.leaves), long(d.zero), long(d.parameter_count), long(d.value_type), d.output_bytes})
     mix(n);
   for (int r = 0; r < d.ranks; ++r) {
     mix(d.rank[r].bytes), mix(d.rank[r].training_count);
@@ -31,7 +31,7 @@ namespace pp::detail {
   }
   for (int c = 0; c < d.chunks; ++c) {
     chunk_description const& chunk = d.chunk[c];
-    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.bytes);
+    mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.weight_bytes), mix(chunk.value_bytes);
     for (int i = 0; i < chunk.parameter_count; ++i)
       mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
   }

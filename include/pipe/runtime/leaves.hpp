@@ -68,17 +68,6 @@ constexpr long room_for_replicas(long summed) {
   long const bucket = align_up(summed < least ? least : summed);
   return 2 * (bucket < most_leaf_bucket ? bucket : most_leaf_bucket);
 }
-/// Bytes of a rank's arena: a replica keeps fewer partial sums than a process that runs all leaves,
-/// of whose `bytes` they are `sums`.
-///
-/// needs: as many replicas as divide the leaves
-constexpr long arena_bytes(long bytes, long sums, int leaves, int replicas) {
-  return leaves == 1 ? bytes : bytes - sums / levels_of(leaves) * levels_of(replicas);
-}
-constexpr long arena_bytes(rank_description const& rank, int leaves, int replicas) {
-  return arena_bytes(rank.bytes, levels_of(leaves) * rank.level_bytes, leaves, replicas);
-}
-
 /// Whether a job's mini-batch is a sum of several runs, here or in replicas.
 constexpr bool has_leaves(job const& j) { return j.leaves > 1 || j.replicas > 1; }
 /// Whether a job is the last run of its step.

@@ -15,17 +15,21 @@ namespace pp::detail {
 ///
 /// Where nothing is copied, `received` is empty and the `to` of a transfer is not read.
 inline transfer values_into(pipeline_description const& d, int c, int micro_batch) {
-  chunk_description const &maker = d.chunk[c - 1], &reader = d.chunk[c];
-  return {maker.rank, reader.rank, maker.boundary.at(micro_batch), reader.received.at(micro_batch),
-          maker.boundary.stride};
+  chunk_holder const &maker = d.holder[d.holder_of(c - 1, micro_batch)],
+                     &reader = d.holder[d.holder_of(c, micro_batch)];
+  ring const& made = d.chunk[c - 1].boundary;
+  return {maker.rank, reader.rank, maker.values + made.at(micro_batch),
+          reader.values + d.chunk[c].received.at(micro_batch), made.stride};
 }
 /// The gradient of chunk c's output for a micro-batch, from chunk c + 1.
 ///
 /// needs: c + 1 < d.chunks
 inline transfer gradients_into(pipeline_description const& d, int c, int micro_batch) {
-  chunk_description const &maker = d.chunk[c + 1], &reader = d.chunk[c];
-  return {maker.rank, reader.rank, maker.gradient.at(micro_batch),
-          reader.received_gradient.at(micro_batch), maker.gradient.stride};
+  chunk_holder const &maker = d.holder[d.holder_of(c + 1, micro_batch)],
+                     &reader = d.holder[d.holder_of(c, micro_batch)];
+  ring const& made = d.chunk[c + 1].gradient;
+  return {maker.rank, reader.rank, maker.values + made.at(micro_batch),
+          reader.values + d.chunk[c].received_gradient.at(micro_batch), made.stride};
 }
 /// The transfer of an action's result to the neighbouring chunk.
 ///

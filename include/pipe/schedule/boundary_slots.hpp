@@ -12,12 +12,12 @@ namespace pp {
 
 namespace detail {
 
-/// The length of a ring for values that are alive in [from[mb], until[mb]).
+/// The length of a ring for values that are alive in [from[mb], until[mb]): that of each of `step`
+/// writers in turn.
 ///
-/// needs: from[mb] < until[mb]; both ascend within a replica
-constexpr int ring_length(placement where, int micro_batches, scratch<long> const& from,
+/// needs: from[mb] < until[mb]; from ascends within a writer
+constexpr int ring_length(int step, int micro_batches, scratch<long> const& from,
                           scratch<long> const& until) {
-  int const step = replicas(where);
   int longest = 0;
   for (int first = 0; first < step && first < micro_batches; ++first)
     for (int mb = first, oldest = first; mb < micro_batches; mb += step) {
@@ -74,11 +74,13 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
     if (is_last_reader(a)) value_until.item[a.micro_batch] = gone(span);
   });
 
-  int const gradients =
-      table.trains ? detail::ring_length(table.where, micro_batches, gradient_from, gradient_until)
-                   : 0;
+  int const gradients = table.trains
+                            ? detail::ring_length(replicas(table.where, boundary + 1),
+                                                  micro_batches, gradient_from, gradient_until)
+                            : 0;
   return detail::slot_count{
-      detail::ring_length(table.where, micro_batches, value_from, value_until), gradients};
+      detail::ring_length(replicas(table.where, boundary), micro_batches, value_from, value_until),
+      gradients};
 }
 
 }  // namespace pp

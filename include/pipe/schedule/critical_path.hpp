@@ -31,13 +31,29 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
   return {};
 }
 
+/// Where several ranks add to one gradient: the action of the micro-batch before, behind which `a`
+/// adds.
+template <pipeline_problem Problem, action_table Table>
+constexpr action_place added_before(Problem const& problem, Table const& table, action const& a) {
+  if constexpr (adds_in_order<std::remove_cvref_t<decltype(table.where)>>) {
+    if (a.micro_batch == 0 || !makes_weight_gradient(a.kind)) return {};
+    int const rank = rank_of(table.where, problem.ranks, a.chunk, a.micro_batch - 1);
+    for (int i = 0; i < table.size(rank); ++i)
+      if (action const x = table.at(rank, i);
+          makes_weight_gradient(x.kind) && x.chunk == a.chunk && x.micro_batch == a.micro_batch - 1)
+        return {rank, i};
+  }
+  return {};
+}
+
 /// Calls use(rank, position) for the actions of a longest path, the last one first. source(action)
-/// is a faster equivalent of source_of. The predecessor of an action is the later of the rank's
-/// previous action and the arrival of its input, so the path is also defined for measured
-/// timelines.
+/// is a faster equivalent of source_of. The predecessor of an action is the latest of the rank's
+/// previous action, the arrival of its input, and added_before, so the path is also defined for
+/// measured timelines.
 ///
 /// law:    on a timeline of simulate(): the first action called ends at the makespan, the last one
-///         starts at 0, and only hops lie between consecutive actions
+///         starts at 0, and only hops lie between consecutive actions; but an action that adds
+///         behind another may begin with it
 /// needs:  channels on which no rank waits for a slot
 /// throws: pp::error if the timeline is of another table
 template <pipeline_problem Problem, action_table Table, class Rows, class Use, class Source>
@@ -58,6 +74,10 @@ constexpr void for_each_critical(Problem const& problem, Table const& table,
                                        : when.spans.at(made.rank, made.position).end +
                                              problem.hop_time(made.rank, at.rank, boundary);
     at = arrived > free ? made : own;
+    if (action_place const before = added_before(problem, table, a); before.rank >= 0)
+      if (long const begun = when.spans.at(before.rank, before.position).start;
+          begun > free && begun > arrived)
+        at = before;
   }
 }
 template <pipeline_problem Problem, action_table Table, class Rows, class Use>

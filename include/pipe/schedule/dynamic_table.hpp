@@ -50,14 +50,17 @@ struct dynamic_rows {
   }
 };
 
-/// A table of any size, for run time.
-struct dynamic_table : dynamic_rows<action> {
-  placement where = placement::straight;
+namespace detail {
+
+/// A table of any size, for run time, on a placement of type Where.
+template <class Where>
+struct dynamic_table_on : dynamic_rows<action> {
+  Where where{};
   bool trains = true;
   int mini_batch = 0;
   detail::unplaced_action unplaced{};
 
-  explicit dynamic_table(int count, placement placed = placement::straight, bool is_training = true)
+  explicit dynamic_table_on(int count, Where const& placed = {}, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}
 
   /// Appends an action to a rank's list. One of a rank that does not exist makes the table invalid:
@@ -70,26 +73,36 @@ struct dynamic_table : dynamic_rows<action> {
   }
 };
 
-/// The table of a policy for a problem known only at run time.
+}  // namespace detail
+
+/// A table of any size, for run time.
+using dynamic_table = detail::dynamic_table_on<placement>;
+
+/// The table of a policy for a problem known only at run time, on the policy's placement or, if its
+/// `fill` reads that of the table, on another.
 ///
 /// throws: pp::error if the table would have more than most_actions, the policy refuses the numbers
 ///         of ranks and micro-batches, or the problem's chunks and costs do not fit the policy
-template <schedule_policy Policy, pipeline_problem Problem>
-dynamic_table make_dynamic_table(Problem const& problem) {
+template <schedule_policy Policy, pipeline_problem Problem, detail::chunk_placement Where>
+auto make_dynamic_table(Problem const& problem, Where const& where) {
   long const expected = detail::actions_per_rank<Policy>(problem.micro_batches);
   if (problem.ranks > most_actions / (expected > 0 ? expected : 1))
     detail::throw_error<error>({"schedule ", Policy::name, ": a table of ", problem.ranks,
                                 " ranks with ", expected, " actions each exceeds the limit of ",
                                 most_actions, " actions"});
-  detail::require_chunks(problem, Policy::where, Policy::chunks_per_rank);
+  detail::require_chunks(problem, where, Policy::chunks_per_rank);
   if (char const* const why = why_refused<Policy>(problem.ranks, problem.micro_batches);
       why != nullptr)
     detail::throw_refused(Policy::name, why, problem);
-  auto table = dynamic_table(problem.ranks, Policy::where, Policy::trains);
+  auto table = detail::dynamic_table_on<Where>(problem.ranks, where, Policy::trains);
   for (int rank = 0; rank < problem.ranks; ++rank)
     table.row(rank).reserve(static_cast<std::size_t>(expected));
   Policy::fill(problem, table);
   return table;
+}
+template <schedule_policy Policy, pipeline_problem Problem>
+dynamic_table make_dynamic_table(Problem const& problem) {
+  return make_dynamic_table<Policy>(problem, Policy::where);
 }
 
 }  // namespace pp

@@ -26,11 +26,11 @@ struct EagerOneFOneB {
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
+  static constexpr bool replicates = true;
 
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    for (int rank = 0; rank < problem.ranks; ++rank)
-      detail::alternate(problem, table, rank, 2 * (problem.ranks - 1 - rank));
+    detail::alternate(problem, table, 2);
   }
 };
 

@@ -57,7 +57,8 @@ class execution {
         needs const need = needs_of(a, rank);
         missing = first_missing(need);
         if (missing != nothing) break;
-        long const start = latest(need, clock_.item[rank]), end = start + problem_.time(a);
+        long const time = problem_.time(a), start = latest(need, clock_.item[rank], time),
+                   end = start + time;
         clock_.item[rank] = end;
         done(rank, start - 1, end - 1);
         if (a.kind == action_kind::forward) record(result_of(a.chunk, a.micro_batch, output), end);
@@ -103,6 +104,12 @@ class execution {
     return 1 + which + results * (long(chunk) * problem_.micro_batches + micro_batch);
   }
 
+  /// Whether weight gradients of a chunk are added in one place by several ranks. They do so kernel
+  /// by kernel, one behind the other, so that an action ends no earlier than that of the
+  /// micro-batch before.
+  /// With equal times of a chunk's actions it then begins no earlier, either.
+  static constexpr bool ordered = adds_in_order<std::remove_cvref_t<decltype(Table::where)>>;
+
   /// The results that an action waits for, and the hop of the second.
   struct needs {
     long own;  ///< of its own chunk: B and R wait for F, W for B, U for W
@@ -111,6 +118,7 @@ class execution {
     long slot;  ///< of the last reader of the old value in the slot to be written
     int source_rank;
     long hop;
+    long before;  ///< the weight gradient that is added before this one
   };
 
   constexpr needs needs_of(action const& a, int rank) const {
@@ -135,26 +143,35 @@ class execution {
       if (writes) {
         slot_count const ring = slots_[static_cast<std::size_t>(is_forward ? chunk : reader)];
         long const length = is_forward ? ring.activation : ring.gradient;
-        long const before = mb - (length > 0 ? length : 0) * replicas(table_.where);
+        long const before = mb - (length > 0 ? length : 0) * replicas(table_.where, chunk);
         if (before >= 0)
           slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
       }
-    return needs{own, handed_over, slot, source_rank,
-                 problem_.hop_time(source_rank, rank, is_forward ? source : chunk)};
+    return needs{own,
+                 handed_over,
+                 slot,
+                 source_rank,
+                 problem_.hop_time(source_rank, rank, is_forward ? source : chunk),
+                 ordered && mb > 0 && makes_weight_gradient(a.kind)
+                     ? result_of(chunk, mb - 1, weight_gradient)
+                     : nothing};
   }
 
   constexpr long first_missing(needs const& need) const {
-    return end_.item[need.own] == 0           ? need.own
-           : end_.item[need.handed_over] == 0 ? need.handed_over
-           : end_.item[need.slot] == 0        ? need.slot
-                                              : nothing;
+    return end_.item[need.own] == 0                 ? need.own
+           : end_.item[need.handed_over] == 0       ? need.handed_over
+           : end_.item[need.slot] == 0              ? need.slot
+           : ordered && end_.item[need.before] == 0 ? need.before
+                                                    : nothing;
   }
 
-  constexpr long latest(needs const& need, long free) const {
+  constexpr long latest(needs const& need, long free, [[maybe_unused]] long time) const {
     long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
-    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over;
+    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over,
+               behind = ordered ? end_.item[need.before] - time : free,
+               from = behind > free ? behind : free;
     long const ready = slot > input ? slot : input;
-    return ready > free ? ready : free;
+    return ready > from ? ready : from;
   }
 
   Problem const& problem_;

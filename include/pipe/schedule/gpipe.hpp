@@ -29,13 +29,15 @@ struct GPipe {
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
+  static constexpr bool replicates = true;
 
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     using enum action_kind;
-    for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int chunk = 0; chunk < problem.chunks; ++chunk)
       for (action_kind kind : {forward, backward})
-        for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, mb});
+        for (int mb = 0; mb < problem.micro_batches; ++mb)
+          table.push(rank_of(table.where, problem.ranks, chunk, mb), {kind, chunk, mb});
   }
 };
 

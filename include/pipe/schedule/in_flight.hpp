@@ -39,6 +39,18 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = detail::a
 
 namespace detail {
 
+/// The maximum number of micro-batches in flight at once in a chunk on one of its ranks.
+template <action_table Table>
+constexpr int peak_in_chunk(Table const& table, int chunk) {
+  int most = 0;
+  for (int replica = 0; replica < replicas(table.where, chunk); ++replica) {
+    int const peak =
+        peak_in_flight(table, rank_of(table.where, table.ranks(), chunk, replica), chunk);
+    if (peak > most) most = peak;
+  }
+  return most;
+}
+
 /// The maximum number of micro-batches of a chunk between their B and their W at once.
 template <action_table Table>
 constexpr int peak_pending(Table const& table, int chunk) {
@@ -63,6 +75,14 @@ constexpr bool is_backward_next(Table const& table, int rank, int chunk) {
         next.micro_batch != a.micro_batch)
       return false;
   }
+  return true;
+}
+/// The same of all ranks that hold the chunk.
+template <action_table Table>
+constexpr bool is_backward_next(Table const& table, int chunk) {
+  for (int replica = 0; replica < replicas(table.where, chunk); ++replica)
+    if (!is_backward_next(table, rank_of(table.where, table.ranks(), chunk, replica), chunk))
+      return false;
   return true;
 }
 

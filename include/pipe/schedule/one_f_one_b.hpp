@@ -11,16 +11,27 @@ namespace pp {
 
 namespace detail {
 
-/// The actions of one rank: `ahead` forwards, then forward and backward in turn while there are
-/// forwards, then the remaining backwards.
+/// The actions of every rank: forwards ahead, as many as there are later ranks per rank of the
+/// stage, `times` over; then forward and backward in turn while there are forwards, then the
+/// remaining backwards.
+///
+/// source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR, for stages with replicas
 template <pipeline_problem Problem, action_table Table>
-constexpr void alternate(Problem const& problem, Table& table, int rank, int ahead) {
+constexpr void alternate(Problem const& problem, Table& table, int times) {
   using enum action_kind;
-  int next = 0;
-  while (next < problem.micro_batches && next < ahead) table.push(rank, {forward, rank, next++});
-  for (int mb = 0; mb < problem.micro_batches; ++mb) {
-    if (next < problem.micro_batches) table.push(rank, {forward, rank, next++});
-    table.push(rank, {backward, rank, mb});
+  int const m = problem.micro_batches;
+  for (int chunk = 0; chunk < problem.chunks; ++chunk) {
+    int const first = rank_of(table.where, problem.ranks, chunk, 0),
+              step = replicas(table.where, chunk), ahead = (problem.ranks - 1 - first) / step;
+    for (int rank = first; rank < first + step; ++rank) {
+      int next = rank - first;
+      for (int i = 0; next < m && i < times * ahead; ++i, next += step)
+        table.push(rank, {forward, chunk, next});
+      for (int mb = rank - first; mb < m; mb += step) {
+        if (next < m) table.push(rank, {forward, chunk, next}), next += step;
+        table.push(rank, {backward, chunk, mb});
+      }
+    }
   }
 }
 
@@ -43,11 +54,11 @@ struct OneFOneB {
   static constexpr int chunks_per_rank = 1;
   static constexpr bool splits_backward = false;
   static constexpr bool trains = true;
+  static constexpr bool replicates = true;
 
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    for (int rank = 0; rank < problem.ranks; ++rank)
-      detail::alternate(problem, table, rank, problem.ranks - 1 - rank);
+    detail::alternate(problem, table, 1);
   }
 };
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The placement of chunks on ranks. All other code of this folder calls these few functions, so a
-// new placement is one more case in each. The rank of a chunk may depend on the micro-batch: with
-// two replicas of the weights, even micro-batches flow down the ranks and odd ones flow up.
+// new placement is one more case in each, or a type with functions of its own (stage_ranks.hpp).
+// The rank of a chunk may depend on the micro-batch: with two replicas of the weights, even
+// micro-batches flow down the ranks and odd ones flow up. A rank with a chunk is a holder of it.
 #pragma once
+
+#include <concepts>
 
 namespace pp {
 
@@ -21,6 +24,8 @@ enum class placement : unsigned char {
 
 /// The number of copies of each chunk's weights.
 constexpr int replicas(placement where) { return where == placement::bidirectional ? 2 : 1; }
+/// The number of ranks that hold one chunk: the n-th runs micro-batches n, n + replicas, ...
+constexpr int replicas(placement where, int) { return where == placement::bidirectional ? 2 : 1; }
 
 namespace detail {
 
@@ -28,6 +33,27 @@ namespace detail {
 constexpr int replica_of(placement where, int micro_batch) {
   return where == placement::bidirectional ? micro_batch % 2 : 0;
 }
+
+/// The holders of all chunks, and the number of the one that runs a chunk for a micro-batch; those
+/// of a chunk are consecutive.
+constexpr int holders(placement where, int chunks) { return chunks * replicas(where); }
+constexpr int holder_of(placement where, int chunk, int micro_batch) {
+  return where == placement::bidirectional ? 2 * chunk + micro_batch % 2 : chunk;
+}
+
+/// Whether a placement holds these numbers of ranks and chunks, and those that it does, in words.
+constexpr bool fits(placement where, int ranks, int chunks) {
+  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
+  return one_chunk ? chunks == ranks : chunks % ranks == 0;
+}
+constexpr char const* what_fits(placement where) {
+  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
+  return one_chunk ? "as many chunks as ranks" : "a multiple of the ranks as chunks";
+}
+
+/// Whether the holders of a chunk add to one gradient, in the order of the micro-batches.
+template <class Where>
+inline constexpr bool adds_in_order = false;
 
 }  // namespace detail
 
@@ -47,6 +73,22 @@ constexpr int rank_of(placement where, int ranks, int chunk, int micro_batch = 0
          : chunk / ranks % 2 == 0            ? chunk % ranks
                                              : ranks - 1 - chunk % ranks;
 }
+
+namespace detail {
+
+/// A placement: `placement`, or a type with the same functions.
+template <class W>
+concept chunk_placement = requires(W const& where, int i) {
+  { rank_of(where, i, i, i) } -> std::same_as<int>;
+  { replicas(where, i) } -> std::same_as<int>;
+  { holders(where, i) } -> std::same_as<int>;
+  { holder_of(where, i, i) } -> std::same_as<int>;
+  { fits(where, i, i) } -> std::same_as<bool>;
+  { what_fits(where) } -> std::same_as<char const*>;
+};
+static_assert(chunk_placement<placement>);
+
+}  // namespace detail
 
 /// The index-th chunk of a rank, in model order (bidirectional: in the order of the replicas).
 constexpr int chunk_on(placement where, int ranks, int rank, int index) {

@@ -17,8 +17,9 @@
 //     };
 //
 // Optional members: `static constexpr char const* refuses(int ranks, int micro_batches)` (see
-// why_refused), `static constexpr bool updates = true` (see is_unflushed), and `static constexpr
-// bool fits_a_constant(int ranks, int micro_batches)`.
+// why_refused), `static constexpr bool updates = true` (see is_unflushed), `static constexpr bool
+// replicates = true` (see has_stage_replicas), and `static constexpr bool fits_a_constant(int
+// ranks, int micro_batches)`.
 #pragma once
 
 #include <concepts>
@@ -102,6 +103,15 @@ constexpr bool is_unflushed() {
     return false;
 }
 
+/// Whether the family's `fill` reads the placement of its table, which may be stage_ranks.
+template <schedule_policy Policy>
+constexpr bool has_stage_replicas() {
+  if constexpr (requires { Policy::replicates; })
+    return Policy::replicates;
+  else
+    return false;
+}
+
 /// The maximum length of a rank's list: F, and BW or B and W, of every chunk and micro-batch of the
 /// rank, and an update after each where there is no flush.
 template <schedule_policy Policy>
@@ -141,19 +151,24 @@ struct ForMicroBatches;
 ///
 /// law:   problem.ranks == Ranks and problem.micro_batches == MicroBatches
 /// needs: the policy does not refuse these numbers: otherwise a one-line compile error
-template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
-constexpr auto make_table(Problem const& problem) {
+template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem,
+          detail::chunk_placement Where>
+constexpr auto make_table(Problem const& problem, Where const& where) {
   constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
   using diagnosis =
       std::conditional_t<exists, detail::nothing_wrong,
                          wrong::schedule_refuses_these_numbers<
                              Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
   static_assert(detail::accepted<std::type_identity<diagnosis>>::value);
-  auto table = static_table<Ranks, int(detail::actions_per_rank<Policy>(MicroBatches))>{};
-  table.where = Policy::where;
+  auto table = static_table<Ranks, int(detail::actions_per_rank<Policy>(MicroBatches)), Where>{};
+  table.where = where;
   table.trains = Policy::trains;
   Policy::fill(problem, table);
   return table;
+}
+template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem>
+constexpr auto make_table(Problem const& problem) {
+  return make_table<Policy, Ranks, MicroBatches>(problem, Policy::where);
 }
 
 /// The same for chunks that all cost one unit per action, for properties that do not depend on

@@ -29,30 +29,27 @@ constexpr bool has_items(Items const& items, long count) {
 }
 
 /// Whether a problem has a number of chunks that its placement can hold, and a cost for each.
-template <pipeline_problem Problem>
-constexpr bool fits_placement(Problem const& problem, placement where) {
-  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
+template <pipeline_problem Problem, chunk_placement Where>
+constexpr bool fits_placement(Problem const& problem, Where const& where) {
   if (problem.ranks < 1 || problem.chunks < 1 || problem.micro_batches < 1) return false;
   if constexpr (requires { problem.costs; })
     if (!has_items(problem.costs, problem.chunks)) return false;
-  return one_chunk ? problem.chunks == problem.ranks : problem.chunks % problem.ranks == 0;
+  return fits(where, problem.ranks, problem.chunks);
 }
 
 /// throws: pp::error unless fits_placement
-template <pipeline_problem Problem>
-constexpr void require_placement(Problem const& problem, placement where) {
+template <pipeline_problem Problem, chunk_placement Where>
+constexpr void require_placement(Problem const& problem, Where const& where) {
   if (fits_placement(problem, where)) return;
-  bool const one_chunk = where == placement::straight || where == placement::bidirectional;
-  throw_error<error>({"the schedule's problem: expected ",
-                      one_chunk ? "as many chunks as ranks" : "a multiple of the ranks as chunks",
+  throw_error<error>({"the schedule's problem: expected ", what_fits(where),
                       ", a cost for each, and at least 1 micro-batch; got ", problem.ranks,
                       " ranks, ", problem.chunks, " chunks and ", problem.micro_batches,
                       " micro-batches"});
 }
 
 /// The same, and that the problem has `chunks_per_rank` chunks per rank; 0 accepts any number.
-template <pipeline_problem Problem>
-constexpr void require_chunks(Problem const& problem, placement where, int chunks_per_rank) {
+template <pipeline_problem Problem, chunk_placement Where>
+constexpr void require_chunks(Problem const& problem, Where const& where, int chunks_per_rank) {
   require_placement(problem, where);
   int const expected = chunks_for(where, problem.ranks, chunks_per_rank);
   if (chunks_per_rank > 0 && problem.chunks != expected)

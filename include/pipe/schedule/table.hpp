@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include <pipe/schedule/action.hpp>
 #include <pipe/schedule/placement.hpp>
@@ -50,9 +51,11 @@ struct unplaced_action {
 }  // namespace detail
 
 /// A table of compile-time capacity.
-template <int Ranks, int Capacity>
+///
+/// Where: `placement`, or another chunk_placement, such as stage_ranks
+template <int Ranks, int Capacity, class Where = placement>
 struct static_table : detail::static_rows<action, Ranks, Capacity> {
-  placement where = placement::straight;
+  Where where{};
   bool trains = true;  ///< false: forward only, for inference and evaluation
   /// Micro-batches from one update to the next; 0: one update after the table, not part of it.
   int mini_batch = 0;
@@ -80,7 +83,7 @@ concept action_table = requires(T& table, T const& fixed, int i, action a) {
   { fixed.ranks() } -> std::same_as<int>;
   { fixed.size(i) } -> std::same_as<int>;
   { fixed.at(i, i) } -> std::convertible_to<action>;
-  { fixed.where } -> std::convertible_to<placement>;
+  requires chunk_placement<std::remove_cvref_t<decltype(fixed.where)>>;
   { fixed.trains } -> std::convertible_to<bool>;
   { fixed.mini_batch } -> std::convertible_to<int>;
   table.push(i, a);
@@ -99,7 +102,7 @@ constexpr long count_actions(Table const& table) {
 /// order.
 template <action_table Table, class Use>
 constexpr void for_each_of_chunk(Table const& table, int chunk, Use use) {
-  for (int replica = 0; replica < replicas(table.where); ++replica) {
+  for (int replica = 0; replica < replicas(table.where, chunk); ++replica) {
     int const rank = rank_of(table.where, table.ranks(), chunk, replica);
     for (int i = 0; i < table.size(rank); ++i)
       if (table.at(rank, i).chunk == chunk) use(rank, i, table.at(rank, i));

@@ -93,9 +93,9 @@ constexpr verdict check_shape(Problem const& problem, Table const& table) {
 /// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or the
 /// step.
 template <action_table Table>
-constexpr bool may_update(Table const& table, int micro_batch, int micro_batches) {
-  return table.mini_batch > 0 ? (micro_batch + 1) % table.mini_batch == 0
-                              : micro_batch + replicas(table.where) >= micro_batches;
+constexpr bool may_update(Table const& table, action const& a, int micro_batches) {
+  return table.mini_batch > 0 ? (a.micro_batch + 1) % table.mini_batch == 0
+                              : a.micro_batch + replicas(table.where, a.chunk) >= micro_batches;
 }
 
 /// Whether every F, and BW or both B and W, of every chunk and micro-batch runs exactly once, on
@@ -140,7 +140,7 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
       if (a.kind == recompute && (cell & any_input_gradient))
         return wrong(fault::recompute_too_late);
-      if (a.kind == update && !may_update(table, a.micro_batch, micro_batches))
+      if (a.kind == update && !may_update(table, a, micro_batches))
         return wrong(fault::update_too_early);
       cell |= bit(a.kind);
     }
@@ -176,7 +176,7 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_order(Problem const& problem, Table const& table) {
-  int const streams = problem.chunks * replicas(table.where);
+  int const streams = holders(table.where, problem.chunks);
   auto outputs = scratch<int>(streams, -1);
   auto input_gradients = scratch<int>(streams, -1);
   auto weight_gradients = scratch<int>(streams, -1);
@@ -184,7 +184,7 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < table.size(rank); ++i) {
       action const a = table.at(rank, i);
-      int const stream = a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch);
+      int const stream = holder_of(table.where, a.chunk, a.micro_batch);
       bool const output = a.kind == action_kind::forward;
       bool const input_gradient = makes_input_gradient(a.kind),
                  weight_gradient = makes_weight_gradient(a.kind);
@@ -206,15 +206,14 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
 constexpr verdict check_resources(Problem const& problem, Table const& table) {
-  auto updates = scratch<int>(problem.chunks * replicas(table.where));
+  auto updates = scratch<int>(holders(table.where, problem.chunks));
   auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
   for (int rank = 0; rank < problem.ranks; ++rank)
     for_each_memory(problem, table, rank, [&](int i, long live) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
-      int& now =
-          updates.item[a.chunk * replicas(table.where) + replica_of(table.where, a.micro_batch)];
+      int& now = updates.item[holder_of(table.where, a.chunk, a.micro_batch)];
       int& by_forward = read.item[long(a.chunk) * problem.micro_batches + a.micro_batch];
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)

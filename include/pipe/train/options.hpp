@@ -29,6 +29,7 @@
 #include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/threads.hpp>
 #include <pipe/train/options/transport.hpp>
+#include <pipe/train/options/zero.hpp>
 
 namespace pp {
 
@@ -38,12 +39,12 @@ namespace detail {
 /// a header.
 using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
-           option_family::sum, option_family::schedule, option_family::partition,
-           option_family::recompute, option_family::precision, option_family::optimizer,
-           option_family::averaging, option_family::prefetching, option_family::threads,
-           option_family::products, option_family::sorts, option_family::attentions,
-           option_family::graphs, option_family::backend, option_family::transport,
-           option_family::devices, option_family::memory_limit>;
+           option_family::sum, option_family::zero, option_family::schedule,
+           option_family::partition, option_family::recompute, option_family::precision,
+           option_family::optimizer, option_family::averaging, option_family::prefetching,
+           option_family::threads, option_family::products, option_family::sorts,
+           option_family::attentions, option_family::graphs, option_family::backend,
+           option_family::transport, option_family::devices, option_family::memory_limit>;
 
 }  // namespace detail
 

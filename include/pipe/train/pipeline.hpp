@@ -242,8 +242,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
-  /// What this process and the others have, while the object lives: for weights and decoders.
-  auto processes() {
+  /// What this process and the others have, while the object lives: for weights, decoders, reports.
+  auto processes() const {
     using access = typename detail::exclusive<engine>::access;
     return detail::trainer_processes<access, engine>{engine_.enter(), parameter_places()};
   }
@@ -287,7 +287,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return engine_->bytes(detail::checked_index<data_error>("rank", rank, compiled::ranks));
   }
   /// The actions that a rank executed in the last run, in order, with their times; none of another
-  /// process's. Throws data_error for a rank out of range.
+  /// process's: see gather_executed. Throws data_error for a rank out of range.
   std::span<executed_action const> executed(int rank) const {
     auto const access = engine_.enter();
     int const r = detail::checked_index<data_error>("rank", rank, compiled::ranks);
@@ -311,7 +311,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
 
   /// The chunks with their memory in the engine.
-  detail::parameter_memory<engine> parameter_places() {
+  detail::parameter_memory<engine> parameter_places() const {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 

@@ -8,7 +8,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
-#include <pipe/runtime/leaves.hpp>
+#include <pipe/base/view.hpp>
+#include <pipe/runtime/shards.hpp>
+#include <pipe/train/model_states.hpp>
 
 namespace pp {
 
@@ -17,7 +19,8 @@ namespace pp {
 /// units: FLOPs of one micro-batch; memory in bytes
 /// law:   the fields of memory add up to `bytes`
 struct stage_plan {
-  int rank = 0;
+  int rank = 0;                        ///< the first that runs it, which owns its weights
+  int ranks = 1;                       ///< that run it: see StageReplicas
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
   shape in{}, out{};                   ///< shapes of one sample
   long parameters = 0;                 ///< elements of all parameters
@@ -31,11 +34,39 @@ struct stage_plan {
 
   long parameter_bytes = 0;  ///< parameters, and their 16-bit copies if there are any
   long gradient_bytes = 0, transposed_bytes = 0;
-  long optimizer_bytes = 0;  ///< optimizer state, and averages of parameters
+  long optimizer_bytes = 0;  ///< optimizer state, of all replicas, and averages of parameters
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
-  long bytes = 0;
+  long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
+
+  /// Whether a rank runs the stage.
+  constexpr bool is_on(int r) const { return r >= rank && r < rank + ranks; }
+  /// Its bytes on a rank.
+  constexpr long bytes_on(int r) const {
+    return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes : 0;
+  }
+};
+
+/// The traffic from one rank to another, one way. It is the same whether the ranks are in one
+/// process, which moves no bytes for it, or in two.
+///
+/// units: bytes
+struct link_plan {
+  int from = 0, to = 0;
+  int first = 0, every = 1;        ///< it is used by micro-batches first, first + every, ...
+  long values = 0, gradients = 0;  ///< of a micro-batch: outputs of stages, gradients of outputs
+  /// Of a step: parameters of several stages, of which gradients go to the first and values back.
+  long shared = 0;
+  /// The bandwidth that hides the transfers: a micro-batch's take no longer than the slowest rank
+  /// computes for it. (values + gradients) / max over ranks of (F + B + W of its stages), in bytes
+  /// per unit of the plan's time: per nanosecond with ByProfile (1 is 1 GB/s), else per FLOP (at
+  /// 1 TFLOP/s, 0.001 is 1 GB/s). A schedule that waits for each value needs more to be as fast as
+  /// planned: simulate it with problem::bandwidth.
+  double bandwidth = 0;
+
+  /// Of a micro-batch.
+  constexpr long bytes() const { return values + gradients; }
 };
 
 /// Uses of a rank's memory.
@@ -70,7 +101,17 @@ struct plan_of {
   list<long, Ranks> rank_bytes;
   /// Parts of rank_bytes: see memory_use.
   list<long, Ranks> staging_bytes, bookkeeping_bytes, gradient_sum_bytes;
+  /// The memory map, which lives until the end of the program.
+  arena_facts arenas;
+  rank_description const* rank_memory = nullptr;
+  /// The links that stages use, in the order of the model.
+  view<link_plan> links;
+  /// What a rank sends to each other one at the end of a step: norms, the last stage's the loss.
+  list<long, Ranks> norm_bytes;
+  /// Gradients of a rank that replicas add up, and sums of buffers: see exchange_bytes_of.
+  list<long, Ranks> summed_bytes;
   int leaves = 1;                               ///< of a mini-batch: see SumIn
+  int zero = 0;                                 ///< see ZeRO
   int micro_batches = 0, micro_batch_size = 0;  ///< of a leaf; samples of a micro-batch
   int threads = 1;                              ///< per rank
   char const* schedule = "";
@@ -79,7 +120,7 @@ struct plan_of {
   long parameters = 0, trained = 0, buffers = 0;
   long step_flops = 0;            ///< forward and backward of one mini-batch
   int kernels = 0;                ///< distinct kernel groups, each compiled once
-  double imbalance = 0;           ///< time of the slowest stage over the mean
+  double imbalance = 0;           ///< time of the slowest stage per rank over the mean
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
   int peak_in_flight = 0;
@@ -90,13 +131,30 @@ struct plan_of {
   /// Returns the plan, so that `Trainer::plan()` works for a constant and for a function.
   constexpr plan_of const& operator()() const { return *this; }
 
-  /// A rank's arena in one of several replicas, which keeps fewer partial sums.
+  /// A rank's arena in replica number `replica` of several, which keeps fewer partial sums, and
+  /// with ZeRO a part of the optimizer's state: its own.
   ///
   /// needs:  replicas divide the leaves, or the leaves are one
-  /// throws: data_error for a rank out of range
-  constexpr long rank_bytes_of(int rank, int replicas) const {
+  /// throws: data_error for a rank or a replica out of range
+  constexpr long rank_bytes_of(int rank, int replicas, int replica = 0) const {
     checked_index<data_error>("rank", rank, Ranks);
-    return arena_bytes(rank_bytes[rank], gradient_sum_bytes[rank], leaves, replicas);
+    checked_index<data_error>("replica", replica, replicas);
+    return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).end;
+  }
+  /// What a link carries in a step of one replica that runs all leaves, without norm_bytes.
+  constexpr long step_bytes_of(link_plan const& link) const {
+    int const times = (micro_batches - link.first + link.every - 1) / link.every;
+    return link.bytes() * times * leaves + link.shared;
+  }
+  /// What rank `rank` of all replicas together sends to the other replicas in a step: each about
+  /// 2 (n - 1) / n times summed_bytes, as in a ring. With ZeRO a part of that is parameters, and
+  /// level 3 sends half as much again.
+  ///
+  /// throws: data_error for a rank out of range
+  constexpr long exchange_bytes_of(int rank, int replicas) const {
+    checked_index<data_error>("rank", rank, Ranks);
+    long const loss = stages[Stages - 1].rank == rank ? replicas * long(sizeof(double)) : 0;
+    return (replicas - 1) * (2 * summed_bytes[rank] + loss);
   }
   /// The uses of a rank's memory, the largest first.
   ///
@@ -113,11 +171,13 @@ struct plan_of {
     scratch =
         rank_bytes[rank] - gradient_sum_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
-      if (s.rank != rank) continue;
+      if (!s.is_on(rank)) continue;
+      long const owns = s.rank == rank;
       // In the order of memory_use. What no stage accounts for is scratch.
-      long const of_stage[] = {s.parameter_bytes,  s.gradient_bytes, s.optimizer_bytes,
-                               s.transposed_bytes, s.saved_bytes,    s.boundary_bytes,
-                               s.buffer_bytes};
+      long const of_stage[] = {
+          owns * s.parameter_bytes,  owns * s.gradient_bytes, owns * s.optimizer_bytes,
+          owns * s.transposed_bytes, s.saved_bytes,           s.boundary_bytes,
+          owns * s.buffer_bytes};
       for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

@@ -23,6 +23,7 @@
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
+#include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
@@ -55,16 +56,20 @@ struct planned_pipeline {
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   static constexpr int devices = option<option_family::devices>::count;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
 
   static constexpr int stages = option<option_family::stages>::value,
-                       ranks = stages / schedule::chunks_per_rank,
+                       ranks = ranks_of<option<option_family::stages>, schedule>(),
                        micro_batches = option<option_family::micro_batches>::value,
                        samples = option<option_family::micro_batch_size>::value,
                        threads = option<option_family::threads>::host_threads;
+  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
+  static constexpr int holder_count = holders(where, stages);
+  using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
   /// As in pipeline_schedule: earlier micro-batches recompute, those from this one on keep all
   /// values.
   static constexpr int first_kept =
@@ -77,9 +82,10 @@ struct planned_pipeline {
   static view<unit_cost> costs() { return all().compilation.costs(); }
   static int group_count() { return all().compilation.model().numbers.count; }
   static run_time_problem const& times() { return all().problem; }
-  static dynamic_table const& table() { return all().table; }
+  static table_type const& table() { return all().table; }
   static auto const& timeline() { return all().simulated; }
   static auto const& memory() { return all().map; }
+  static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   static plan_of<stages, ranks> const& plan() {
     static plan_of<stages, ranks> const made =
         make_plan<planned_pipeline>(work::graph(), work::times(), memory());
@@ -105,20 +111,23 @@ struct planned_pipeline {
     heap_compilation compilation;
     std::vector<stage> stage_of;
     run_time_problem problem;
-    dynamic_table table;
+    table_type table;
     decltype(simulate(problem, table)) simulated;
-    memory_map<stages, ranks> map;
+    memory_map<stages, ranks, holder_count> map;
+    heap_array<link_plan> links;
+    int link_count = 0;
 
     everything()
         : graph(checked_graph()),
           compilation(*graph,
                       {stages,
                        samples,
-                       {int(sizeof(element)), int(sizeof(value))},
+                       {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
                        schedule::splits_backward,
                        rule_of<recompute>()},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
-                        partition::cut(layer_times, units, count, cuts);
+                        partition_of<partition, option<option_family::stages>>::cut(
+                            layer_times, units, count, cuts);
                       }),
           stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
           table(proved(problem)), simulated(simulate(problem, table)) {}
@@ -182,8 +191,8 @@ struct planned_pipeline {
     return p;
   }
   /// The schedule's table. Throws pp::error if it is not valid.
-  static dynamic_table proved(run_time_problem const& problem) {
-    dynamic_table table = make_dynamic_table<schedule>(problem);
+  static table_type proved(run_time_problem const& problem) {
+    table_type table = make_dynamic_table<schedule>(problem, where);
     verdict v = validate(problem, table);
     if (v.ok()) v = detail::check_runs(table);
     if (!v.ok())
@@ -202,7 +211,7 @@ struct planned_pipeline {
       slots.push_back(
           detail::spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
     slots.push_back(detail::slot_count{});
-    auto const rank = [](int s) { return rank_of(schedule::where, ranks, s); };
+    auto const rank = [](int s) { return rank_of(where, ranks, s); };
     list<long, stages> scratch;
     long of_updates = 0;
     list<parameter_place const*, stages> places;
@@ -210,6 +219,7 @@ struct planned_pipeline {
       stage const& one = e.stage_of[std::size_t(s)];
       chunk_description& c = e.map.chunks[s];
       c.rank = rank(s);
+      c.first_holder = holder_of(where, s, 0);
       c.parameters = places[s] = one.places.begin();
       c.parameter_count = int(one.places.size());
       c.updates = one.updates.begin();
@@ -220,7 +230,8 @@ struct planned_pipeline {
       if (one.dropping) f.dropping = one.dropping->totals();
       f.keeping_micro_batches = micro_batches - first_kept;
       f.dropping_micro_batches = first_kept;
-      f.in_flight = peak_in_flight(e.table, c.rank, s);
+      f.holders = replicas(where, s);
+      f.in_flight = peak_in_chunk(e.table, s);
       f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
@@ -233,6 +244,7 @@ struct planned_pipeline {
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
+      f.zero = zero::level;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);
@@ -251,15 +263,22 @@ struct planned_pipeline {
     heap_array<tie> ties(tie_count);
     find_ties(g, places.items, m.stage_of_unit, ties.begin());
     list<unsigned, ranks> read;
-    for (int s = 0; s < stages; ++s)
-      read[rank(s)] |= step::inputs_read(e.stage_of[std::size_t(s)].any().totals(), g);
+    e.map.place(where);
+    for (chunk_holder const& h : e.map.holders.items)
+      read[h.rank] |= step::inputs_read(e.stage_of[std::size_t(h.chunk)].any().totals(), g);
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
-      of.evaluation_count = micro_batches * schedule::chunks_per_rank;
+      for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
-      step::take(of, r, read[r], g, streams, e.map.chunks.items, ties.begin(), tie_count);
+      step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
+                 tie_count);
     }
+    e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
+    sink<link_plan> found{e.links.begin()};
+    find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
+               sizeof(element), slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
+    e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.
   static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {

@@ -16,15 +16,16 @@ namespace pp {
 
 namespace detail {
 
-/// Shared-memory transport: one progress counter for each chunk and milestone, on cache lines of
-/// their own, and a barrier.
+/// Shared-memory transport: one progress counter for each holder of a chunk and milestone, on cache
+/// lines of their own, and a barrier.
 class in_process {
  public:
   static constexpr bool copies = false;
 
   /// limits: of waits for milestones and of barriers
-  in_process(int ranks, int chunks, patience const& limits)
-      : memory_(ranks), board_(3L * chunks), limits_(limits), barrier_(ranks, limits) {}
+  in_process(int ranks, int holders, patience const& limits)
+      : memory_(ranks), board_(long(milestone_count) * holders), limits_(limits),
+        barrier_(ranks, limits) {}
 
   static constexpr process_place place(int ranks) { return {0, ranks}; }
   void set_memory(int rank, char* arena) { memory_[rank] = arena; }
@@ -43,16 +44,16 @@ class in_process {
   /// The release half of a milestone: what this thread has written is visible to those that await
   /// it.
   ///
-  /// needs: for each chunk and milestone, ascending micro-batches and one thread: the counter only
+  /// needs: for each holder and milestone, ascending micro-batches and one thread: the counter only
   ///        grows
-  void publish(int chunk, milestone m, int micro_batch) {
+  void publish(int holder, milestone m, int micro_batch) {
     // Plus 1: a counter of 0 means that no micro-batch has passed.
-    progress_of(chunk, m).publish(micro_batch + 1);
+    progress_of(holder, m).publish(progress::after(micro_batch));
   }
-  /// Waits until `chunk` has passed `m` with `micro_batch`. Returns at once for a negative
+  /// Waits until `holder` has passed `m` with `micro_batch`. Returns at once for a negative
   /// micro-batch: the first uses of a slot have no predecessor.
-  waited wait(int chunk, milestone m, int micro_batch, failure_flag const& failed) {
-    return progress_of(chunk, m).wait(micro_batch + 1, limits_, failed);
+  waited wait(int holder, milestone m, int micro_batch, failure_flag const& failed) {
+    return progress_of(holder, m).wait(progress::after(micro_batch), limits_, failed);
   }
 
   /// No operation: the reader reads the producer's memory.
@@ -66,11 +67,13 @@ class in_process {
   bool cancel_barrier(int number) { return barrier_.cancel(number); }
 
  private:
-  /// The counter of a chunk and a milestone, of which there are three.
-  progress& progress_of(int chunk, milestone m) { return board_[3L * chunk + int(m)]; }
+  /// The counter of a holder and a milestone.
+  progress& progress_of(int holder, milestone m) {
+    return board_[long(milestone_count) * holder + int(m)];
+  }
 
   heap_array<char*> memory_;  // by rank
-  /// By chunk, then milestone.
+  /// By holder, then milestone.
   heap_array<progress> board_;
   patience limits_;
   barrier barrier_;

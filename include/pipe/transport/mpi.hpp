@@ -42,7 +42,7 @@ namespace pp::detail {
 class mpi {
  public:
   static constexpr bool copies = true;
-  static constexpr int lanes = 4;
+  static constexpr int lanes = 6;
 
   /// See process_place::of.
   ///
@@ -267,6 +267,7 @@ class mpi {
   // ---- between runs ----
 
   int process() const { return world_.process(); }
+  int processes() const { return world_.processes(); }
   /// The process of a rank, of the first replica.
   int process_of(int rank) const { return process_of(rank, 0); }
   /// From a process to all others: its bytes at `data`. For calls between runs.

@@ -20,16 +20,27 @@
 
 namespace pp {
 
-/// Events in the life of a chunk's micro-batch. A chunk passes each milestone in the order of its
-/// micro-batches.
+/// Events in the life of a chunk's micro-batch. A holder of a chunk, a rank that runs it, passes
+/// each milestone in the order of its micro-batches.
 ///
 /// The next chunk waits for `forward`, the previous one for `input_gradient`; `release` frees a
-/// slot of either neighbour: the previous chunk's for a value, the next one's for a gradient.
+/// slot of either neighbour: the previous chunk's for a value, the next one's for a gradient. The
+/// holders of one chunk wait for each other: for the first one's `weights`, once in a run, and for
+/// the sums, whose kernels are counted: see sum_order.
 enum class milestone : unsigned char {
   forward,         ///< its output is complete
   input_gradient,  ///< the gradient of its input is complete
-  release          ///< its input and its output's gradient are not read any more
+  release,         ///< its input and its output's gradient are not read any more
+  forward_sum,     ///< a kernel of its forward has added to the sums of buffers
+  gradient_sum,    ///< a kernel of its backward has added to the gradients of parameters
+  weights          ///< its weights and their copies are as this run reads them
 };
+
+namespace detail {
+
+inline constexpr int milestone_count = int(milestone::weights) + 1;
+
+}  // namespace detail
 
 /// A range of one rank's arena that another rank reads: `from` in the producer's arena and, for a
 /// transport that copies, `to` in the reader's.
@@ -75,7 +86,7 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
                                   int number, char* arena, patience const& limits) {
   { T::copies } -> std::convertible_to<bool>;
   typename detail::constants<detail::is_read(T::copies)>;
-  T(rank, rank, limits);                                 // ranks, chunks
+  T(rank, rank, limits);                                 // ranks, holders of chunks
   { T::place(rank) } -> std::same_as<process_place>;     // of this process; given: ranks
   t.set_memory(rank, arena);                             // once, before the first run
   t.reset();                                             // before each run, while no rank is in one
@@ -94,7 +105,7 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
 template <class T>
 concept transport = rank_transport<T> &&
                     (T::copies || requires(T& t, milestone m, int n, failure_flag const& failed) {
-                      t.publish(n, m, n);  // chunk, milestone, micro-batch
+                      t.publish(n, m, n);  // holder, milestone, micro-batch
                       { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
 
@@ -119,6 +130,7 @@ struct boundary_stream {
 /// law: between expect() and receive() the reader's slot belongs to the transport, between send()
 ///      and sent() the producer's
 /// law: neither expect() nor send() waits for another rank
+/// law: least() returns in no process before all have called it
 /// law: a failure that is announced in one process ends every wait in the others, where announced()
 ///      is its text; it is empty where there was none
 template <class T>
@@ -140,6 +152,7 @@ concept stream_transport =
       // of them. Processes have numbers; of a rank: of the first replica.
       t.broadcast(n, static_cast<char*>(nullptr), 1L);
       { t.process() } -> std::same_as<int>;
+      { t.processes() } -> std::same_as<int>;
       { t.process_of(n) } -> std::same_as<int>;
       { t.least(1L) } -> std::same_as<long>;
     };

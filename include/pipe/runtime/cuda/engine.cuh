@@ -173,6 +173,7 @@ class cuda_engine {
  private:
   /// Runs a job. Uploads the mirror first if the caller has written to it.
   step_result complete(job const& j) {
+    auto const shown = executor_.ranges().of(j.what);
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
@@ -183,13 +184,13 @@ class cuda_engine {
     if (j.what == job::kind::infer) {
       executor_.deliver();
       processes_.share_output(j);
-      result.seconds = executor_.seconds();
+      result.seconds = executor_.times().seconds();
       return result;
     }
     cuda::step_outcome const outcome = parameters_.outcome();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
-    result.seconds = executor_.seconds();
+    result.seconds = executor_.times().seconds();
     result.loss = outcome.loss;
     if (j.what == job::kind::train) {
       result.gradient_norm = outcome.norm;

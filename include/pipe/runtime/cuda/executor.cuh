@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstring>
-#include <mutex>  // has the clocks of <chrono> without its calendar
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include <pipe/runtime/cuda/device_part.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/profiler_ranges.cuh>
 #include <pipe/runtime/cuda/rank_copies.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
@@ -75,7 +75,6 @@ class cuda_executor {
   /// been written to coefficients_to_send().
   void begin(job const& j) {
     job_ = j;
-    begin_ = std::chrono::steady_clock::now();
     times_.begin(j.watch != nullptr);
     streams_.begin();
     upload();
@@ -107,6 +106,7 @@ class cuda_executor {
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
   cuda::rank_copies& copies() { return copies_; }
+  cuda::profiler_ranges const& ranges() const { return ranges_; }
   /// Whether this process has a chunk.
   bool is_local(int chunk) const { return streams_.local().has(d_.chunk[chunk].rank); }
   /// The first rank of this process.
@@ -200,10 +200,6 @@ class cuda_executor {
 
   // ---- after a run ----
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
   /// When what was executed in the last run.
   cuda::run_times& times() { return times_; }
 
@@ -268,6 +264,7 @@ class cuda_executor {
                   "clearing of the losses");
   }
   void execute(int r, action const& a) {
+    auto const shown = ranges_.of(a);
     for_each_need(d_, a, [&](int chunk, milestone m, int mb) { need(r, a, chunk, m, mb); });
     if (!times_.is_on()) return run_action(r, a);
     times_.record(r, a, [&] { run_action(r, a); });
@@ -357,10 +354,12 @@ class cuda_executor {
   }
 
   region_bases bases_for(int c, int mb) const {
-    region_bases b = arena_bases(d_, c, mb, memory(c), [this](transfer const& x) {
-      return d_.devices.share(x.from_rank, x.to_rank) ? memory_of(x.from_rank) + x.from
-                                                      : memory_of(x.to_rank) + x.to;
-    });
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return memory_of(rank); },
+        [this](transfer const& x) {
+          return d_.devices.share(x.from_rank, x.to_rank) ? memory_of(x.from_rank) + x.from
+                                                          : memory_of(x.to_rank) + x.to;
+        });
     b.set(region::random, reinterpret_cast<char*>(part_of(d_.chunk[c].rank).streams_of_bits));
     rank_description const& rank = d_.rank[d_.chunk[c].rank];
     for (int i = 0; i <= d_.inputs; ++i)
@@ -443,8 +442,8 @@ class cuda_executor {
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
   heap_array<int> position_{d_.ranks};
   cuda::run_times times_;
+  cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;
-  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace pp::detail

@@ -43,6 +43,7 @@ class run_times {
 
   /// Forgets the run before.
   void begin(bool is_watched) {
+    begin_ = std::chrono::steady_clock::now();
     is_on_ = wants_ || is_watched;
     is_read_ = true;
     for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
@@ -83,6 +84,10 @@ class run_times {
 
   // ---- after the run ----
 
+  /// Since begin(), by the host's clock.
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
   /// The actions that a rank executed; none of a rank of another process.
   ///
   /// throws: error if the run recorded no times
@@ -147,7 +152,8 @@ class run_times {
   bool wants_;
   detail::heap_array<rank_timeline> timelines_;  // by rank
   std::vector<device_start> starts_;             // by device
-  bool is_on_ = true, is_read_ = true;           // of the last run
+  std::chrono::steady_clock::time_point begin_;
+  bool is_on_ = true, is_read_ = true;  // of the last run
 };
 
 }  // namespace pp::cuda

@@ -44,6 +44,7 @@ class activity {
   }
   /// The next layer of the running action: progress, though the kind of activity stays.
   void run_layer(int layer) {
+    set(kind_, int(kind::runs));
     set(of_, layer);
     moved();
   }

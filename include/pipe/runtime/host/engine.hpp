@@ -5,13 +5,17 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/value_mirror.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
 namespace pp::detail {
+
+struct nothing_mirrored {};
 
 /// Executes compiled pipeline P on the host. The interface of every engine: see runtime_of.
 template <class P>
@@ -24,21 +28,39 @@ class host_engine {
       : optimizer_(o), kernels_(P::backend::template kernels<P>()),
         executor_(description(), calls(), settings) {}
 
-  step_result run(job const& j) { return executor_.run(j); }
+  step_result run(job const& j) {
+    if constexpr (is_mirrored) {
+      if (mirror_is_newer_) mirror_.write_back(executor_.description(), executor_);
+      mirror_is_newer_ = false;
+      if (j.what == job::kind::train) mirror_.forget();
+    }
+    return executor_.run(j);
+  }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 
   /// Start of the arena that holds a chunk. Parameters, gradients and averages in it may be read
-  /// and written between runs.
-  char* memory(int chunk) { return executor_.memory(chunk); }
+  /// and written between runs. If replicas divide parameters, it is a copy, valid until the next
+  /// training run, which all of them ask for.
+  char* memory(int chunk) {
+    if constexpr (is_mirrored)
+      return mirror_.of(executor_.description(), chunk, executor_);
+    else
+      return executor_.memory(chunk);
+  }
   /// Must be called after parameters were written through memory().
-  void parameters_changed() { executor_.parameters_changed(); }
+  void parameters_changed() {
+    executor_.parameters_changed();
+    if constexpr (is_mirrored) mirror_is_newer_ = true;
+  }
   /// Size of a rank's arena.
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const { return executor_.executed(rank); }
   int executed_count(int rank) const { return executor_.executed_count(rank); }
+  /// When that run began here.
+  std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
   /// The instruction set of the kernels.
   host::isa runs_on() const { return kernels_.runs_on; }
@@ -59,11 +81,16 @@ class host_engine {
   {
     executor_.transport().broadcast(process, data, bytes);
   }
-  /// This process, and that of a chunk in the first replica.
+  /// This process, how many there are, and that of a chunk in the first replica.
   int process()
     requires stream_transport<typename P::transport>
   {
     return executor_.transport().process();
+  }
+  int processes()
+    requires stream_transport<typename P::transport>
+  {
+    return executor_.transport().processes();
   }
   int process_of(int chunk)
     requires stream_transport<typename P::transport>
@@ -101,6 +128,9 @@ class host_engine {
         range.whole, r.own);
   }
 
+  static constexpr bool is_mirrored = P::zero::level > 2;
+  [[no_unique_address]] std::conditional_t<is_mirrored, value_mirror, nothing_mirrored> mirror_;
+  bool mirror_is_newer_ = false;
   /// Declared before executor_, which is destroyed first: its threads use both.
   optimizer const optimizer_;
   host::kernels<P> kernels_;

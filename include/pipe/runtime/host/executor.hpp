@@ -9,13 +9,13 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/activity.hpp>
@@ -45,7 +45,7 @@ class executor {
                          executor_settings const& settings)
       : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
         settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
-        transport_(d.ranks, d.chunks,
+        transport_(d.ranks, d.holders(),
                    {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     try {
@@ -97,14 +97,19 @@ class executor {
   void parameters_changed() { stale_ = true; }
 
   Transport& transport() { return transport_; }
+  pipeline_description const& description() const { return d_; }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }
+  /// Divided parameters of a chunk: see value_windows.
+  auto& windows(int chunk) { return ranks_[d_.chunk[chunk].rank].leaves.windows(); }
 
   /// The actions that rank r executed in the last run, in order.
   executed_action const* executed(int rank) const {
     return planned<executed_action>(rank, d_.rank[rank].executed);
   }
   int executed_count(int rank) const { return ranks_[rank].count; }
+  /// The start of that run.
+  std::chrono::steady_clock::time_point began() const { return begin_; }
 
  private:
   static constexpr bool streams = stream_transport<Transport>;
@@ -182,8 +187,6 @@ class executor {
     return o;
   }
 
-  // ---- the thread of a rank ----
-
   [[gnu::cold]] void run_rank(int r) {
     attempt(r, &executor::allocate);
     for (int seen = 0;;) {
@@ -202,23 +205,22 @@ class executor {
     ranks_[r].doing.change(activity::kind::nothing, 0, now());
     finished_.add();
   }
-  /// Processes on the same cores take consecutive ones.
-  int first_core_of(int rank) const {
-    return (place_.neighbour * place_.ranks + rank - place_.first_rank) * d_.threads;
-  }
   /// Creates the rank's team and arena, on the rank's thread.
   [[gnu::cold]] void allocate(int r, worker& me) {
+    // Processes on the same cores take consecutive ones.
+    int const core = (place_.neighbour * place_.ranks + r - place_.first_rank) * d_.threads;
+    arena_end const end = end_of_arena(d_, sizeof(T), r, place_.replicas, place_.replica);
     try {
-      me.threads.assemble(d_.threads, settings_.waiting.spin,
-                          settings_.pin ? first_core_of(r) : -1);
-      me.memory = arena(arena_bytes(d_.rank[r], d_.leaves, place_.replicas));
-      parameters_.set_memory(r, me.memory.data());
-      me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data());
+      me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? core : -1);
+      me.memory = arena(end.end);
+      parameters_.set_memory(r, me.memory.data(), place_, end);
+      me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data(), end,
+                         parameters_.shards(r), job_, me.threads, failure_.flag());
     } catch (std::system_error const& e) {
       throw_error<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
-    } catch (...) {
-      throw_error<error>({"rank ", r, ": no memory for an arena of ", d_.rank[r].bytes,
-                          " bytes, of ", d_.bytes(), " that the plan needs in all"});
+    } catch (std::bad_alloc const&) {
+      throw_error<error>({"rank ", r, ": no memory for an arena of ", end.end, " bytes, of ",
+                          d_.bytes(), " that the plan needs in all"});
     }
   }
   [[gnu::cold]] void fail(std::exception_ptr const& e) {
@@ -229,9 +231,9 @@ class executor {
   }
 
   void run_batch(int r, worker& me) {
-    me.count = 0;
-    me.waited = 0;
+    me.count = 0, me.waited = 0;
     if (stale_ || updated_) renew_copies(r, me);
+    require(r, link(r).share_weights());
     batch_of(r).stage_partial();
     execute_actions(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
@@ -250,17 +252,17 @@ class executor {
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
-    me.leaves.begin(job_);
+    me.leaves.begin();
     if constexpr (Transport::copies) {
       rank_steps const& mine = d_.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;
       int const count = trains ? mine.training_count : mine.evaluation_count;
       link(r).begin();
       for (int i = 0; i < count; ++i) {
-        if (samples_in(d_, job_, steps[i].of.micro_batch) == 0) continue;
+        bool const runs = samples_in(d_, job_, steps[i].of.micro_batch) > 0;
         if (steps[i].kind == detail::step_kind::compute)
-          execute(r, me, steps[i].of);
-        else
+          runs ? execute(r, me, steps[i].of) : require(r, me.leaves.skip(steps[i].of));
+        else if (runs)
           run_transfer(r, me, steps[i]);
       }
       require(r, link(r).end());
@@ -278,14 +280,17 @@ class executor {
     run_lines(step_end, facts_of(d_, job_), [&](step_op op, unsigned facts) {
       switch (op) {
         case step_op::add_leaves:
+          me.doing.change(activity::kind::meets, 0, now());
+          require(r, link(r).await_holders());
           me.doing.change(activity::kind::adds, 0, now());
-          require(r, me.leaves.finish(job_, me.threads, failure_.flag()));
-          if (r == last_rank())
-            require(r, parameters_.add_up_losses(job_, me.leaves, failure_.flag()));
+          require(r, me.leaves.finish());
+          if (r == last_rank()) require(r, parameters_.add_up_losses(job_, me.leaves));
           break;
         case step_op::barrier: pass_barrier(r, me, ++barriers); break;
         case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
-        case step_op::measure: parameters_.measure(r, me.threads, job_); break;
+        case step_op::measure:
+          require(r, parameters_.measure(r, me.threads, job_, me.leaves));
+          break;
         case step_op::gather:
           parameters_.gather(job_, sharing(r));
           if (facts & run_fact::trains) pass_barrier(r, me, ++barriers);
@@ -293,13 +298,13 @@ class executor {
         case step_op::judge:
           if (!(facts & run_fact::updates)) break;  // collect_result() reports the rest
           outcome = parameters_.judge(r, job_);
-          if (libm::isfinite(outcome.norm) && libm::isfinite(parameters_.loss(r, job_)))
-            facts |= run_fact::is_sound;
+          if (parameters_.is_sound(r, job_, outcome)) facts |= run_fact::is_sound;
           break;
         case step_op::update:
           me.doing.change(activity::kind::updates, 0, now());
           updating([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
           break;
+        case step_op::share: updating([&] { require(r, parameters_.share(r, me.leaves)); }); break;
         case step_op::commit: updating([&] { parameters_.commit(r, job_); }); break;
         case step_op::average: updating([&] { parameters_.average(r, me.threads, job_); }); break;
         case step_op::transpose: updating([&] { parameters_.transpose(r, me.threads); }); break;
@@ -325,9 +330,7 @@ class executor {
   }
 
   long now() const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
-                                                                begin_)
-        .count();
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count();
   }
 
   void execute(int r, worker& me, action const& a) {
@@ -338,7 +341,7 @@ class executor {
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run_action(r, me, a);
-    me.leaves.after(job_, me.threads, a);
+    me.leaves.after(a);
     long const end = now();
     me.waited += start - arrived;
     planned<executed_action>(r, d_.rank[r].executed)[me.count++] =
@@ -366,10 +369,9 @@ class executor {
 
   void run_action(int r, worker& me, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
-    region_bases const at = bases_for(c, mb);
+    region_bases const at = bases_for(r, c, mb);
     pp::detail::run_action(
-        d_, job_, a,
-        [&](program_set const& set, program p) { run_program(d_.chunk[c], set, p, at, r, me, mb); },
+        d_, job_, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
@@ -381,11 +383,12 @@ class executor {
         [&](milestone m) { link(r).publish(c, m, mb); });
   }
 
-  region_bases bases_for(int c, int mb) const {
-    region_bases b =
-        arena_bases(d_, c, mb, memory(c), [this](transfer const& x) { return transport_.at(x); });
+  region_bases bases_for(int r, int c, int mb) const {
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
+        [this](transfer const& x) { return transport_.at(x); });
     b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    batch_of(d_.chunk[c].rank).set(b, mb);
+    batch_of(r).set(b, mb);
     return b;
   }
 
@@ -393,35 +396,32 @@ class executor {
     return {d_, job_, d_.rank[rank], ranks_[rank].memory.data()};
   }
 
-  void run_program(chunk_description const& chunk, program_set const& set, program p,
-                   region_bases const& at, int r, worker& me, int mb) {
+  void run_program(action const& of, program_set const& set, program p, region_bases const& at,
+                   int r, worker& me) {
+    int const c = of.chunk, mb = of.micro_batch;
     program_view const& view = set.programs[int(p)];
     auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
-    if (r == last_rank()) a.loss = planned<double>(r, d_.rank[r].row_losses);  // has the loss
-    int const c = int(&chunk - d_.chunk);
-    bool const is_last = c == d_.chunks - 1;
+    if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
+    auto const order = link(r).order_of(of, set, p);
     // The loss is the last launch; inference leaves it out.
-    int const count = view.count - (job_.what == job::kind::infer && is_last ? 1 : 0);
+    bool const has_loss = c == d_.chunks - 1 && job_.what != job::kind::infer;
+    int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      placed_operand const* const from = view.operands + l.first;
-      for (int k = 0; k < l.count; ++k) a.slot[k] = at.at(from[k].at);
+      require(r, me.leaves.place(c, view, i, at, a.slot));
+      require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        watch(l, a, me.threads, {r, c, job_.first_micro_batch + mb, p, i, 0, &l, from});
-      me.leaves.after_launch(job_, me.threads, c, set, view, i);
+        host::run_watched(
+            d_, calls_, job_, a, me.threads,
+            {r, c, job_.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
+      order.publish(i);
+      me.leaves.after_launch(c, set, view, i);
     }
-    if (p == program::forward && is_last && job_.what != job::kind::infer)
-      parameters_.set_loss(mb, a.loss);
-  }
-  [[gnu::cold]] void watch(launch const& l, host::arguments<T> const& a, team& threads,
-                           launch_seen seen) {
-    long const start = now();
-    host::run_launch(d_, calls_, l, a, threads);
-    seen.nanoseconds = now() - start;
-    host::show(a, seen, job_);
+    order.end();
+    if (p == program::forward && has_loss) parameters_.set_loss(mb, a.loss);
   }
 
   void pass_barrier(int r, worker& me, int number) {

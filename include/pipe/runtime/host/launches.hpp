@@ -68,5 +68,18 @@ template <class T>
   run.watch(run.watcher, seen);
 }
 
+/// Runs a launch and passes it to the job's watcher.
+template <class T>
+[[gnu::cold]] void run_watched(detail::pipeline_description const& d,
+                               detail::backend_calls<T> const& calls, detail::job const& run,
+                               arguments<T> const& a, detail::team& threads, launch_seen seen) {
+  using clock = std::chrono::steady_clock;
+  clock::time_point const start = clock::now();
+  run_launch(d, calls, *seen.what, a, threads);
+  seen.nanoseconds =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count();
+  show(a, seen, run);
+}
+
 }  // namespace pp::host
 PIPE_OPTIMIZED_END

@@ -10,9 +10,13 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/parameter_ring.hpp>
+#include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/host/replica_sum.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/value_windows.hpp>
 #include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -22,13 +26,21 @@ namespace pp::detail {
 template <class T, class Transport>
 struct no_replica_sum {
   void assemble(Transport&, process_place const&, int, char*, long, int) {}
+  void describe(int, long) {}
+  template <class SliceOf>
+  void describe(int, bool, T*, SliceOf const&) {}
   void begin() {}
-  void give(T*, long) {}
+  void give(T*) {}
+  long done() const { return 0; }
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
-  waited finish(team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
+  waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
     return waited::done;
   }
   waited add_up(double&, failure_flag const&) { return waited::done; }
+  template <class RunOf>
+  waited gather(RunOf const&, failure_flag const&) {
+    return waited::done;
+  }
 };
 template <class T, class Transport>
 struct replica_sum_of {
@@ -39,36 +51,51 @@ struct replica_sum_of<T, Transport> {
   using type = replica_sum<T, Transport>;
 };
 
-/// A part of a chunk's gradients and sums that is joined at once: a bucket of what replicas
-/// exchange.
+/// No parameters that come for a launch: for a transport without replicas.
+struct no_value_windows {};
+template <class T, class Transport>
+struct value_windows_of {
+  using type = no_value_windows;
+};
+template <class T, replica_transport Transport>
+struct value_windows_of<T, Transport> {
+  using type = value_windows<T, Transport>;
+};
+
+/// A part of a chunk's gradients and sums that is joined at once: a bucket of shard_cuts, which
+/// replicas exchange.
 ///
 /// units: bytes from the start of the chunk's gradients
 struct leaf_piece {
-  int chunk = 0;
+  int chunk = 0, bucket = 0;
   long begin = 0, end = 0;
+  /// Whether every replica needs its sum: all are, unless ZeRO divides the updates.
+  bool is_for_all = true;
+  /// Of a divided parameter: the one, whose gradient is in a ring.
+  parameter_place const* of = nullptr;
   /// The last launch that writes to it, by set of programs: `keeping`, `dropping`.
   int launch[2]{-1, -1};
 };
 
 /// The pieces of a rank's chunks, in the order in which backward completes them: the last chunk
-/// first, and each from its end. The order does not depend on a run, as all replicas exchange
-/// pieces in the same one.
-[[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, int rank) {
-  auto const count_in = [](chunk_description const& c) {
-    return (c.summed_bytes() + most_leaf_bucket - 1) / most_leaf_bucket;
-  };
+/// first, and each by launches. The order does not depend on a run, as all replicas exchange pieces
+/// in the same one.
+[[gnu::cold]] inline heap_array<leaf_piece> pieces_of(pipeline_description const& d, long width,
+                                                      int rank) {
+  auto const cuts_of = [&](int c) { return shard_cuts{d.chunk[c], width, 1}; };
   long count = 0;
   for (int c = 0; c < d.chunks; ++c)
-    if (d.chunk[c].rank == rank) count += count_in(d.chunk[c]);
+    if (d.chunk[c].rank == rank) count += cuts_of(c).buckets();
   heap_array<leaf_piece> pieces(count);
   leaf_piece* next = pieces.begin();
   for (int c = d.chunks - 1; c >= 0; --c) {
     chunk_description const& chunk = d.chunk[c];
     if (chunk.rank != rank) continue;
     leaf_piece* const first = next;
-    for (long k = count_in(chunk) - 1; k >= 0; --k, ++next) {
-      long const end = (k + 1) * most_leaf_bucket;
-      *next = {c, k * most_leaf_bucket, end < chunk.summed_bytes() ? end : chunk.summed_bytes()};
+    shard_cuts const cuts = cuts_of(c);
+    for (int b = 0; b < cuts.buckets(); ++b, ++next) {
+      long const begin = cuts.begin_of(b), end = cuts.begin_of(b + 1);
+      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b), divided_at(chunk, begin)};
     }
     for (program_set const* set : {&chunk.keeping, &chunk.dropping}) {
       program_view const& view = set->weight_program();
@@ -78,12 +105,19 @@ struct leaf_piece {
           bool const is_sum = o.at.where == region::buffer_sums;
           if (o.elements == 0 || (!is_sum && o.at.where != region::parameter_gradients)) continue;
           long const begin = o.at.offset + (is_sum ? chunk.sums - chunk.gradients : 0);
-          // An element has at most eight bytes.
           for (leaf_piece* p = first; p < next; ++p)
-            if (begin < p->end && begin + 8 * o.elements > p->begin)
+            if (begin < p->end && begin + width * o.elements > p->begin)
               p->launch[set == &chunk.dropping] = l;
         }
     }
+    // Insertion sort. The last micro-batch keeps values, if any does.
+    int const which = chunk.keeping.weight_program().count == 0;
+    for (leaf_piece* last = first; last < next; ++last)
+      for (leaf_piece* p = last; p > first && p->launch[which] < p[-1].launch[which]; --p) {
+        leaf_piece const later = p[-1];
+        p[-1] = *p;
+        *p = later;
+      }
   }
   return pieces;
 }
@@ -91,28 +125,41 @@ struct leaf_piece {
 /// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
 /// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
 ///
-/// needs: assemble() once; begin() before each run
+/// needs: assemble() once; the job, the team and the flag that it is given live as long; begin()
+///        before each run
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
 class leaf_work {
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
-                              char* memory) {
-    d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory;
-    if (d.leaves == 1 && place.replicas == 1) return;
-    rank_description const& mine = d.rank[rank];
+                              char* memory, arena_end const& end, rank_shards<T> const& shards,
+                              job const& of_run, team& all, failure_flag const& failed) {
+    d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
+    job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
+    if constexpr (may_divide)
+      windows_.assemble(d, calls, transport, place, rank, memory, end, shards, all, failed);
+    if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
     left_ = heap_array<int>(d.chunks);
-    pieces_ = pieces_of(d, rank);
-    replicas_.assemble(transport, place, rank, memory + mine.received_leaves,
-                       mine.received_leaf_bytes, int(pieces_.size()));
+    pieces_ = pieces_of(d, sizeof(T), rank);
+    ring_.assemble(memory + end.gradient_ring, end.gradient_ring_bytes, pieces_.size());
+    if (place.replicas == 1) return;
+    rank_description const& mine = d.rank[rank];
+    char* const room = memory + (d.zero > 0 ? end.room : mine.received_leaves);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
+    replicas_.assemble(transport, place, rank, room, room_bytes, int(pieces_.size()));
+    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
-  void begin(job const& j) {
-    is_on_ = j.what == job::kind::train && has_leaves(j);
+  void begin() {
+    job const& j = *job_;
+    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
+    if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
-    for (int& n : left_) n = 0;
+    ring_.clear();
+    // Other holders add to a chunk until the end.
+    for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
     rank_description const& mine = d_->rank[rank_];
     for (action const* a = mine.training; a < mine.training + mine.training_count; ++a)
       if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
@@ -120,65 +167,178 @@ class leaf_work {
     next_ = 0;
     replicas_.begin();
   }
+  /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
+  /// where their gradients are until they are added up.
+  waited place(int chunk, program_view const& view, int i, region_bases const& at, void** slot) {
+    launch const& l = view.launches[i];
+    placed_operand const* const from = view.operands + l.first;
+    for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
+    if constexpr (may_divide)
+      if (d_->zero > 1) return place_divided(chunk, view, i, slot);
+    return waited::done;
+  }
+  /// Takes part in what other replicas do in an action for which this one has no samples.
+  waited skip([[maybe_unused]] action const& a) {
+    waited w = waited::done;
+    if constexpr (may_divide) {
+      auto const nothing = [](auto const&...) {};
+      auto const bring = [&](program_set const& set, program p) {
+        program_view const& view = set.programs[int(p)];
+        for (int i = 0; i < view.count && w == waited::done; ++i)
+          w = windows_.bring(a.chunk, view, i);
+      };
+      if (d_->zero > 2) run_action(*d_, *job_, a, bring, nothing, nothing, nothing);
+    }
+    return w;
+  }
+  typename value_windows_of<T, Transport>::type& windows() { return windows_; }
   /// Goes on after a launch of a program that completes gradients, or after another one.
-  void after_launch(job const& j, team& all, int chunk, program_set const& set,
-                    program_view const& view, int launch) {
+  void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     if (!is_on_ || left_[chunk] != 1 || &view != &set.weight_program()) return;
     int const which = &set == &d_->chunk[chunk].dropping;
-    join_while(j, all,
-               [&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
-    go_on(j, all);
+    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    go_on();
   }
   /// Goes on after an action.
-  void after(job const& j, team& all, action const& a) {
+  void after(action const& a) {
     if (!is_on_) return;
     if (makes_weight_gradient(a.kind)) --left_[a.chunk];
-    join_complete(j, all);
-    go_on(j, all);
+    join_complete();
+    go_on();
   }
   /// Ends the run's actions: in the last run of a step, gradients are the sums over all leaves.
-  waited finish(job const& j, team& all, failure_flag const& failed) {
+  ///
+  /// needs: all holders of the rank's chunks are done
+  waited finish() {
     if (!is_on_) return waited::done;
-    join_complete(j, all);
-    return replicas_.finish(all, calls_->add, failed);
+    for (int& n : left_) n = 0;
+    join_complete();
+    return until_done(pieces_.size());
   }
   /// The sum of the losses of this run's micro-batches, `sum`, becomes that of the mini-batch, in
   /// the last run of a step.
   ///
   /// needs: partial: room for the levels' sums
-  waited add_up_losses(job const& j, double& sum, double* partial, failure_flag const& failed) {
+  waited add_up_losses(double& sum, double* partial) {
     join_leaf(
-        j.leaf, j.leaves, [&](int level) { sum += partial[level]; },
+        job_->leaf, job_->leaves, [&](int level) { sum += partial[level]; },
         [&](int level) { partial[level] = sum; });
-    return exchanges(j) ? replicas_.add_up(sum, failed) : waited::done;
+    return exchanges() ? replicas_.add_up(sum, *failed_) : waited::done;
+  }
+  /// Gives all replicas what each has: see replica_sum::gather.
+  ///
+  /// needs: finish()
+  template <class RunOf>
+  waited gather(RunOf const& run_of) {
+    return exchanges() ? replicas_.gather(run_of, *failed_) : waited::done;
   }
 
  private:
-  static bool exchanges(job const& j) { return j.replicas > 1 && is_last_leaf(j); }
-  void go_on(job const& j, team& all) {
-    if (exchanges(j)) replicas_.advance(all, calls_->add);
+  static constexpr bool may_divide = replica_transport<Transport>;
+
+  bool exchanges() const { return job_->replicas > 1 && is_last_leaf(*job_); }
+  void go_on() {
+    if (exchanges()) replicas_.advance(*all_, calls_->add);
   }
+  /// Waits until a number of pieces are done: what they were joined from may be overwritten.
+  waited until_done(long number) {
+    return exchanges() ? replicas_.until_done(number, *all_, calls_->add, *failed_) : waited::done;
+  }
+  long done() const { return exchanges() ? replicas_.done() : next_; }
   /// Joins the next pieces, as long as they are complete.
   template <class Complete>
-  void join_while(job const& j, team& all, Complete const& is_complete) {
-    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_)
-      join(j, all, pieces_[next_]);
+  void join_while(Complete const& is_complete) {
+    for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
   }
-  void join_complete(job const& j, team& all) {
-    join_while(j, all, [&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+  void join_complete() {
+    join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
+  }
+  /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
+  /// no launch has written them.
+  T* data_of(leaf_piece const& p) {
+    chunk_description const& c = d_->chunk[p.chunk];
+    if (!may_divide || p.of == nullptr)
+      return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    char* const begin = take(*p.of, {c, sizeof(T), 1});
+    return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
+  }
+  /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
+  /// until earlier ones are done. Null if the run has failed meanwhile.
+  char* take(parameter_place const& p, shard_cuts const& cuts) {
+    char* at = ring_.find(p);
+    while (at == nullptr && (at = ring_.take(p, cuts.bytes_of(p))) == nullptr) {
+      long const last = last_piece_of(ring_.first());
+      if (last >= next_)
+        throw_error<error>({"ZeRO<", d_->zero, ">: layer ", p.layer,
+                            "'s gradients are computed before those of layer ", ring_.first().layer,
+                            " are complete"});
+      if (until_done(last + 1) != waited::done) return nullptr;
+      ring_.drop_first();
+    }
+    return at;
+  }
+  /// The number of the last piece of a divided parameter.
+  long last_piece_of(parameter_place const& p) const {
+    long last = 0;
+    for (long i = 0; i < pieces_.size(); ++i)
+      if (pieces_[i].of == &p) last = i;
+    return last;
+  }
+  /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
+  /// and until there is room for gradients.
+  ///
+  /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
+  waited place_divided(int chunk, program_view const& view, int i, void** slot)
+    requires may_divide
+  {
+    chunk_description const& c = d_->chunk[chunk];
+    launch const& l = view.launches[i];
+    if (d_->zero > 2)
+      if (waited const w = windows_.bring(chunk, view, i); w != waited::done) return w;
+    for (int k = 0; k < l.count; ++k) {
+      address const& a = view.operands[l.first + k].at;
+      if (d_->zero > 2)
+        if (char* const at = windows_.find(chunk, a)) slot[k] = at;
+      parameter_place const* const p =
+          a.where == region::parameter_gradients ? divided_at(c, a.offset) : nullptr;
+      if (p == nullptr) continue;
+      char* const begin = take(*p, {c, sizeof(T), 1});
+      if (begin == nullptr) return waited::failed;
+      slot[k] = begin + a.offset - p->offset;
+    }
+    return waited::done;
+  }
+  /// Where a divided parameter's sum is kept that no other replica has a part of.
+  T* kept(leaf_piece const& p) const { return shards_->own_gradients(p.chunk, p.begin); }
+  /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
+  [[gnu::cold]] void describe(process_place const& place, int number) {
+    leaf_piece const& p = pieces_[number];
+    constexpr long width = sizeof(T);
+    if (d_->zero == 0) return replicas_.describe(number, (p.end - p.begin) / width);
+    shard_cuts const cuts{d_->chunk[p.chunk], width, place.replicas};
+    auto const slice_of = [&](int replica) {
+      auto const at = [&](int s) { return (cuts.begin_of(p.bucket, s) - p.begin) / width; };
+      int const s = cuts.slice_of(p.bucket, replica);
+      return host::share{at(s), at(s + 1)};
+    };
+    T* const keep = p.of == nullptr ? nullptr
+                                    : shards_->own_gradients(
+                                          p.chunk, p.begin + slice_of(place.replica).begin * width);
+    replicas_.describe(number, p.is_for_all, keep, slice_of);
   }
   /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
   /// replicas if this is the last.
-  void join(job const& j, team& all, leaf_piece const& p) {
+  void join(leaf_piece const& p) {
+    job const& j = *job_;
     chunk_description const& c = d_->chunk[p.chunk];
     rank_description const& mine = d_->rank[rank_];
-    T* const own = reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    T* const own = data_of(p);
+    if (own == nullptr) return;  // the run has failed
     long const n = (p.end - p.begin) / long(sizeof(T));
-    all.run([&](int part) {
-      host::share const s = host::share_of(n, host::columns_step<T>, part, all.size());
+    all_->run([&](int part) {
+      host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
       auto const level = [&](int k) {
-        return reinterpret_cast<T*>(memory_ + mine.leaf_sums + k * mine.level_bytes + c.in_level +
-                                    p.begin) +
+        return reinterpret_cast<T*>(memory_ + sums_ + k * mine.level_bytes + c.in_level + p.begin) +
                s.begin;
       };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
@@ -187,17 +347,26 @@ class leaf_work {
           j.leaf, j.leaves, [&](int k) { calls_->add(s.size(), own + s.begin, level(k)); },
           [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
     });
-    if (exchanges(j)) replicas_.give(own, n);
+    if (exchanges()) return replicas_.give(own);
+    if (T* const keep = p.of != nullptr && is_last_leaf(j) ? kept(p) : nullptr)
+      std::memcpy(keep, own, std::size_t(p.end - p.begin));
   }
 
   pipeline_description const* d_ = nullptr;
   backend_calls<T> const* calls_ = nullptr;
+  job const* job_ = nullptr;
+  team* all_ = nullptr;
+  failure_flag const* failed_ = nullptr;
   int rank_ = 0;
   char* memory_ = nullptr;
+  rank_shards<T> const* shards_ = nullptr;
   heap_array<leaf_piece> pieces_;
+  parameter_ring ring_;   // gradients of divided parameters
   heap_array<int> left_;  // by chunk: actions of this run that still add to its gradients
   long next_ = 0;         // the piece to be joined next
+  long sums_ = 0;         // offset of the partial sums
   bool is_on_ = false;
+  typename value_windows_of<T, Transport>::type windows_;
   typename replica_sum_of<T, Transport>::type replicas_;
 };
 

@@ -9,10 +9,12 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/leaf_work.hpp>
+#include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -30,10 +32,11 @@ class parameter_work {
  public:
   [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
                                Transport& transport)
-      : d_(d), calls_(calls), transport_(transport), memory_(d.ranks) {}
+      : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks) {}
 
-  /// Registers a rank's arena and lists the blocks of its gradients in it.
-  [[gnu::cold]] void set_memory(int rank, char* memory) {
+  /// Registers a rank's arena, lists the blocks of its gradients in it, and what it updates.
+  [[gnu::cold]] void set_memory(int rank, char* memory, process_place const& place,
+                                arena_end const& end) {
     memory_[rank] = memory;
     transport_.set_memory(rank, memory);
     // As many as rank_description::block_count, which counts the same blocks.
@@ -43,6 +46,8 @@ class parameter_work {
         for (long k = 0; k < blocks_of(c.parameters[i]); ++k)
           *to++ = gradient_block{&c, &c.parameters[i], k * gradient_block::most_elements};
     });
+    shards_[rank].assemble(d_, rank, memory, place, end, blocks_of_rank(rank),
+                           int(d_.rank[rank].block_count));
   }
 
   /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the last chunk's
@@ -55,11 +60,11 @@ class parameter_work {
   /// Makes the first of the losses that of the mini-batch, on the last chunk's rank.
   ///
   /// law: the sum is in micro-batch order, so every partition gives the same bits
-  waited add_up_losses(job const& j, leaf_work<T, Transport>& leaves, failure_flag const& failed) {
+  waited add_up_losses(job const& j, leaf_work<T, Transport>& leaves) {
     double sum = 0;
     for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += losses()[mb];
     losses()[0] = sum;
-    return leaves.add_up_losses(j, losses()[0], losses() + d_.micro_batches, failed);
+    return leaves.add_up_losses(losses()[0], losses() + d_.micro_batches);
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -82,6 +87,10 @@ class parameter_work {
     return detail::outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
                               j.clip_norm);
   }
+  /// Whether norm and loss are finite.
+  bool is_sound(int reader, job const& j, gradient_outcome const& o) const {
+    return libm::isfinite(o.norm) && libm::isfinite(loss(reader, j));
+  }
   /// The loss of the mini-batch, from the copy of rank `reader`.
   double loss(int reader, job const& j) const {
     return *reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))) / j.loss_terms;
@@ -90,22 +99,23 @@ class parameter_work {
   /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
   /// it.
   /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
-  void measure(int r, team& all, job const& j) {
+  waited measure(int r, team& all, job const& j, leaf_work<T, Transport>& leaves) {
+    rank_shards<T>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
     bool const clips = j.updates && j.clip_value > 0;
     all.run([&](int part) {
       host::share const own = host::share_of(count, 1, part, all.size());
       for (long i = own.begin; i < own.end; ++i) {
+        if (!shards.measures(i)) continue;
         gradient_block& b = blocks[i];
         long const left = b.of->elements() - b.begin;
         long const n = left < gradient_block::most_elements ? left : gradient_block::most_elements;
+        T* const g = shards.gradient_of(i);
         if (b.of->is_buffer) {  // no part of the norm, but NaN and infinity must reject the step
-          T const* const sum = at(*b.chunk, b.chunk->sums, *b.of) + b.begin;
-          b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, sum);
+          b.square = b.clamped_square = 0 * calls_.sum_of_squares(n, g);
           continue;
         }
-        T* const g = at(*b.chunk, b.chunk->gradients, *b.of) + b.begin;
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
         // Stored gradients are not scaled yet, so the bound is divided by the scale.
@@ -113,6 +123,10 @@ class parameter_work {
         b.clamped_square = calls_.sum_of_squares(n, g);
       }
     });
+    shards.pack(blocks);
+    waited const w =
+        leaves.gather([&](int replica, long i) { return shards.squares_of(replica, i); });
+    shards.unpack(blocks);
     for (gradient_block const* b = blocks; b < blocks + count; ++b) {
       // One thread adds the sums of blocks, in order: the bits do not depend on the number of
       // threads.
@@ -121,9 +135,11 @@ class parameter_work {
       square[unclamped] += b->square;
       if (clips) square[clamped] += b->clamped_square;
     }
+    return w;
   }
 
-  /// Optimizer step on the parameters of rank r. `gradient_scale`: gradient_outcome::factor.
+  /// Optimizer step on the parameters of rank r that are updated here. `gradient_scale`:
+  /// gradient_outcome::factor.
   ///
   /// needs: all ranks have measured
   void update(int r, team& all, job const& j, double gradient_scale) {
@@ -132,6 +148,10 @@ class parameter_work {
         update_part(r, c, j, gradient_scale, part, all.size());
       });
     });
+  }
+  /// Gives the other replicas what this one has updated of rank r, with ZeRO.
+  waited share(int r, leaf_work<T, Transport>& leaves) {
+    return leaves.gather([&](int replica, long i) { return shards_[r].values_of(replica, i); });
   }
   /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
   /// mini-batches accumulated before it.
@@ -209,6 +229,8 @@ class parameter_work {
     });
   }
 
+  rank_shards<T> const& shards(int r) const { return shards_[r]; }
+
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
   static constexpr long line = host::columns_step<T>;
@@ -273,15 +295,14 @@ class parameter_work {
     T* const workspace =
         reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
     int turn = 0;
-    for (int i = 0; i < c.update_count; ++i) {
-      update_range const& u = c.updates[i];
+    for (owned_update<T> const& u : shards_[r].updates_of(int(&c - d_.chunk))) {
       // Round-robin over the threads: one thread updates all of a whole parameter.
-      if (u.whole && turn++ % parts != part) continue;
-      calls_.update(calls_.optimizer,
-                    update_request<T>{
-                        u, at(c, c.values, u.begin), at(c, c.gradients, u.begin),
-                        at(c, c.state, u.state), workspace, j.step, j.learning_rate, scale,
-                        u.whole ? host::everything : elements_of(u.shape.elements(), part, parts)});
+      if (u.of.whole && turn++ % parts != part) continue;
+      calls_.update(
+          calls_.optimizer,
+          update_request<T>{
+              u.of, u.values, u.gradients, u.state, workspace, j.step, j.learning_rate, scale,
+              u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)});
     }
   }
 
@@ -299,7 +320,7 @@ class parameter_work {
 
   /// Renews some rows of a parameter's transposed copy, if it has one.
   void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
-    if (p.transposed < 0) return;
+    if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
     calls_.transpose(at(c, c.values, p) + rows.begin * p.columns, rows.size(), p.columns, p.columns,
                      at(c, c.transposed + p.transposed, rows.begin), p.rows);
   }
@@ -309,6 +330,7 @@ class parameter_work {
   Transport& transport_;
   /// Start of the arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
+  heap_array<rank_shards<T>> shards_;
 };
 
 }  // namespace pp::detail

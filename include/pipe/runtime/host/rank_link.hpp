@@ -8,6 +8,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/fingerprint.hpp>
+#include <pipe/runtime/host/sum_order.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/schedule/rank_step.hpp>
@@ -64,7 +65,7 @@ class rank_link {
     if constexpr (!Transport::copies)
       for_each_need(d_, a, [&](int chunk, milestone m, int mb) {
         see(chunk);
-        if (all == waited::done) all = transport_.wait(chunk, m, mb, failed_);
+        if (all == waited::done && mb >= 0) all = wait(chunk, m, mb);
       });
     if constexpr (streams) {
       chunk_description const& c = d_.chunk[a.chunk];
@@ -96,7 +97,8 @@ class rank_link {
   /// `release`, send the next ones to its slots.
   void publish([[maybe_unused]] int chunk, [[maybe_unused]] milestone m,
                [[maybe_unused]] int micro_batch) const {
-    if constexpr (!Transport::copies) transport_.publish(chunk, m, micro_batch);
+    if constexpr (!Transport::copies)
+      transport_.publish(d_.holder_of(chunk, micro_batch), m, micro_batch);
     if constexpr (streams) {
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
@@ -105,12 +107,42 @@ class rank_link {
         expect(gradients_stream(chunk), micro_batch + c.received_gradient.slots);
     }
   }
+  /// Begins the run with chunks that several ranks hold: their owners have renewed the weights.
+  waited share_weights() const {
+    waited all = waited::done;
+    if constexpr (!Transport::copies) {
+      for (int c = 0; c < d_.chunks; ++c)
+        if (chunk_description const& chunk = d_.chunk[c]; chunk.holders > 1 && chunk.rank == rank_)
+          transport_.publish(chunk.first_holder, milestone::weights, 0);
+      for (int n = 0; n < d_.holders() && all == waited::done; ++n)
+        if (int const first = d_.chunk[d_.holder[n].chunk].first_holder;
+            n > first && d_.holder[n].rank == rank_)
+          all = transport_.wait(first, milestone::weights, 0, failed_);
+    }
+    return all;
+  }
+  /// Waits until the other ranks that hold chunks of this one are done with them.
+  waited await_holders() const {
+    waited all = waited::done;
+    if constexpr (!Transport::copies)
+      for (int c = 0; c < d_.chunks; ++c) {
+        chunk_description const& chunk = d_.chunk[c];
+        if (chunk.rank != rank_ || chunk.holders == 1) continue;
+        int const last = last_run();
+        for (int mb = last; mb >= 0 && mb > last - chunk.holders && all == waited::done; --mb)
+          all = wait(c, milestone::release, mb);
+      }
+    return all;
+  }
+  /// The order in which the kernels of an action's program add to what the chunk's holders share.
+  sum_order<Transport> order_of(action const& a, program_set const& set, program p) const {
+    return {d_, j_, transport_, failed_, a, set, p};
+  }
   /// Waits until all that was sent is there.
   waited end() const {
     waited all = waited::done;
     if constexpr (streams) {
-      int last = d_.micro_batches - 1;
-      while (last >= 0 && !runs(last)) --last;
+      int const last = last_run();
       for_each_stream_of_run([&](int number, boundary_stream const& s) {
         if (s.first.from_rank == rank_ && all == waited::done) all = sent(number, last);
       });
@@ -122,6 +154,15 @@ class rank_link {
   bool trains() const { return j_.what == job::kind::train; }
   bool runs(int micro_batch) const {
     return micro_batch < d_.micro_batches && samples_in(d_, j_, micro_batch) > 0;
+  }
+  /// The last micro-batch that runs; -1: none.
+  int last_run() const {
+    int last = d_.micro_batches - 1;
+    while (last >= 0 && !runs(last)) --last;
+    return last;
+  }
+  waited wait(int chunk, milestone m, int micro_batch) const {
+    return transport_.wait(d_.holder_of(chunk, micro_batch), m, micro_batch, failed_);
   }
   /// Whether there is a chunk of this number on another rank.
   bool crosses(int chunk) const {

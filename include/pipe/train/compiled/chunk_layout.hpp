@@ -20,7 +20,7 @@ constexpr void place_parameters(compiled_model const& m, stage_range const& r, l
     int const index = r.parameters.begin + i;
     parameter const& p = m.parameters.items[index];
     places[i] = parameter_place{index,      p.trained,     p.tied_to >= 0, p.rows(), p.columns(),
-                                offsets[i], transposed[i], p.is_buffer,    p.commit};
+                                offsets[i], transposed[i], p.is_buffer,    p.commit, p.unit};
   }
 }
 
@@ -29,6 +29,7 @@ struct chunk_facts {
   /// Sizes for programs that keep what backward reads, and for those that recompute it.
   layout_totals keeping{}, dropping{};
   int keeping_micro_batches = 0, dropping_micro_batches = 0;
+  int holders = 1;                             ///< ranks that run it, each with values of its own
   int in_flight = 1;                           ///< most micro-batches between F and end of backward
   int pending_slots = 0;                       ///< most micro-batches between B and W
   detail::slot_count entered, left;            ///< slots of the boundaries before and after
@@ -37,36 +38,45 @@ struct chunk_facts {
   long received_bytes = 0, received_gradient_bytes = 0;
   number_widths widths{};
   long state_bytes = 0;   ///< optimizer state
+  int zero = 0;           ///< what replicas divide, and is not in the chunk: see ZeRO
   bool averages = false;  ///< averages of trained parameters are kept
 };
 
-/// Sets a chunk's offsets, from its start, and its size.
+/// Sets a chunk's offsets, those of rings from the start of a holder's values, and its sizes.
 ///
 /// law: regions do not overlap, and gaps are for alignment only
 constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   stage_bytes const b = (f.keeping_micro_batches > 0 ? f.keeping : f.dropping).bytes;
   c.parameter_bytes = b.parameters;
   c.trained_bytes = b.trained;
+  long* end = &c.weight_bytes;
   auto const take = [&](long bytes) {
-    long const at = c.bytes;
-    c.bytes += align_up(bytes);
+    long const at = *end;
+    *end += align_up(bytes);
     return at;
   };
   // A ring without slots takes no bytes but counts as one slot, since a slot is found modulo it.
   auto const take_ring = [&](long stride, int slots) {
-    return ring{take(stride * slots), stride, slots < 1 ? 1 : slots};
+    return ring{take(stride * slots), stride, slots < 1 ? 1 : slots, f.holders};
   };
   c.buffer_bytes = b.buffers;
-  c.values = take(b.parameters);
+  // All of a region but its first bytes, which are elsewhere.
+  auto const take_after = [&](long first, long bytes) { return take(bytes - first) - first; };
+  c.divided_bytes = b.divided;
+  c.divided_transposed_bytes = b.divided_transposed;
+  c.values = take_after(f.zero > 2 ? b.divided : 0, b.parameters);
   c.buffers = take(b.buffers);
-  c.gradients = take(b.trained);
+  c.gradients = take_after(f.zero > 1 ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
-  c.state = take(f.state_bytes);
+  c.state_bytes = align_up(f.state_bytes);
+  c.state = take(f.zero > 0 ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);
-  c.transposed = take(b.transposed);
+  c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
   c.transposed_bytes = b.transposed;
+  end = &c.value_bytes;
+  c.holders = f.holders;
   long pending = 0;
   bool rereads_result = false, rereads_gradient = false;
   // Records of both sets of programs have rings of their own; pending records share one ring, whose

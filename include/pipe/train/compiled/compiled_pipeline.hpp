@@ -17,6 +17,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/train/compiled/compiled_stage.hpp>
+#include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/step_memory.hpp>
@@ -45,6 +46,7 @@ struct compiled_pipeline {
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   using device_count = option<option_family::devices>;
   static constexpr int devices = device_count::count;
   static constexpr product_policy products = option<option_family::products>::products;
@@ -60,6 +62,7 @@ struct compiled_pipeline {
   static constexpr int stages = work::stages, ranks = work::ranks,
                        micro_batches = work::micro_batches, samples = work::samples,
                        threads = option<option_family::threads>::host_threads;
+  static constexpr int holder_count = holders(work::where, stages);
   using passes = typename work::passes;
   static constexpr int first_kept = work::first_kept;
   static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
@@ -132,11 +135,14 @@ struct compiled_pipeline {
     /// bookkeeping after them.
     template <int... S>
     static constexpr auto lay_out(std::integer_sequence<int, S...>) {
-      memory_map<stages, ranks> m{{{stage<S>::describe()...}}, {}};
+      memory_map<stages, ranks, holder_count> m{{{stage<S>::describe()...}}, {}, {}};
+      m.place(work::where);
       constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
       graph_view const g = passes::outline;
       list<unsigned, ranks> read;
-      ((read[stage<S>::rank] |= step::inputs_read(stage<S>::any_programs::totals(), g)), ...);
+      constexpr list<unsigned, stages> reads{
+          {step::inputs_read(stage<S>::any_programs::totals(), passes::outline)...}};
+      for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
       for (int r = 0; r < ranks; ++r) {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
@@ -144,8 +150,8 @@ struct compiled_pipeline {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, ties.items,
-                   tie_count);
+        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, m.holders.items,
+                   ties.items, tie_count);
       }
       return m;
     }
@@ -178,11 +184,13 @@ struct compiled_pipeline {
     d.micro_batches = micro_batches;
     d.samples = samples;
     d.leaves = sum::leaves;
+    d.zero = zero::level;
     d.threads = threads;
     d.parts = parts.items;
     d.workspace_bytes = workspace;
     d.loss_rows = int(step::loss_rows(g));
     d.chunk = map->chunks.items;
+    d.holder = map->holders.items;
     d.rank = map->rank.items;
     d.parameter_count = g.parameters.count;
     d.streams = passes::streams.items;
@@ -245,6 +253,22 @@ struct compiled_pipeline {
   static auto const& steps() { return once<false, make_steps>::get(); }
 
   // ---- the plan ----
+
+  struct make_links {
+    static constexpr auto make() {
+      link_list<most_links(work::where, stages, tie_count)> all;
+      sink<link_plan> found{all.items};
+      find_links(work::where, ranks, memory().chunks.items, stages,
+                 view<tie>{ties.items, tie_count}, sizeof(element),
+                 slowest_rank<stages, ranks>(times(), memory().chunks), found);
+      all.count = found.count;
+      return all;
+    }
+  };
+  static constexpr view<link_plan> links() {
+    auto const& all = once<by_compiler, make_links>::get();
+    return view<link_plan>{all.items, all.count};
+  }
 
   struct planner {
     static constexpr auto make() {

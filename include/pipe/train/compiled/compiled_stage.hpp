@@ -31,12 +31,12 @@ struct compiled_stage {
   /// Either set of programs, for facts that both share, such as places of parameters.
   using any_programs = programs<!Work::some_keep>;
 
-  /// The rank that holds the stage.
-  static constexpr int rank = rank_of(schedule::where, Work::ranks, S);
+  /// The rank that owns the stage's weights: the first that holds it.
+  static constexpr int rank = rank_of(Work::where, Work::ranks, S);
 
   /// Whether values from another stage arrive in a slot of this stage: see is_copied.
   static constexpr bool copies_from(int other) {
-    return is_copied<Work>(rank_of(schedule::where, Work::ranks, other), rank);
+    return is_copied<Work>(rank_of(Work::where, Work::ranks, other), rank);
   }
 
   /// Parameters of the stage, with buffers and tied ones.
@@ -123,10 +123,12 @@ struct compiled_stage {
     if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
     f.keeping_micro_batches = Work::micro_batches - Work::first_kept;
     f.dropping_micro_batches = Work::first_kept;
-    f.in_flight = peak_in_flight(Work::table(), rank, S);
+    f.in_flight = peak_in_chunk(Work::table(), S);
+    f.holders = replicas(Work::where, S);
     f.pending_slots = Work::pending_slots(S);
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
+    f.zero = Work::zero::level;
     f.averages = Work::averaging::averages;
     if constexpr (S > 0) {
       f.has_entered = true;
@@ -153,6 +155,7 @@ struct compiled_stage {
   static constexpr chunk_description describe() {
     chunk_description c;
     c.rank = rank;
+    c.first_holder = holder_of(Work::where, S, 0);
     c.parameters = places.items;
     c.parameter_count = places.size();
     c.updates = update_ranges.items;

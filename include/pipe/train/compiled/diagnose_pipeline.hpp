@@ -146,7 +146,9 @@ constexpr auto diagnose_device_data() {
 template <class Made>
 constexpr auto diagnose_accumulation() {
   if constexpr (Made::fine)
-    return diagnose_accumulation_of<typename Made::compiled::sum>();
+    return diagnose_accumulation_of<
+        typename Made::compiled::sum,
+        typename Made::compiled::template option<option_family::zero>>();
   else
     return std::type_identity<nothing_wrong>{};
 }

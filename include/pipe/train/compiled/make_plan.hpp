@@ -13,6 +13,26 @@
 
 namespace pp::detail {
 
+/// Time that a chunk is computed for, per micro-batch.
+constexpr long time_of(chunk_cost const& c) {
+  return c.forward + c.backward_input + c.backward_weight;
+}
+/// The most that any rank computes for a micro-batch; for one of r micro-batches if there are r in
+/// its stage.
+///
+/// chunks: with their ranks
+template <int Stages, int Ranks, class Problem>
+constexpr long slowest_rank(Problem const& problem, list<chunk_description, Stages> const& chunks) {
+  list<long, Ranks> time;
+  long slowest = 0;
+  for (int s = 0; s < Stages; ++s) {
+    long& all = time[chunks[s].rank];
+    all += time_of(problem.cost(s)) / chunks[s].holders;
+    if (all > slowest) slowest = all;
+  }
+  return slowest;
+}
+
 /// The plan of P, a compiled_pipeline or a planned_pipeline.
 ///
 /// g: the model, with or without ops and values. problem, map: P::work::times(), P::memory()
@@ -24,6 +44,9 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   int const* const cuts = P::work::cuts();
   plan_of<stages, ranks> p;
   p.leaves = P::sum::leaves;
+  p.zero = P::zero::level;
+  p.arenas = {map.chunks.items, stages, p.leaves, p.zero, long(sizeof(typename P::element))};
+  p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
@@ -33,14 +56,15 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
-  long total = 0, slowest = 0;
+  p.links = P::links();
+  long total = 0;
+  double slowest = 0;
   for (int s = 0; s < stages; ++s) {
-    long const time =
-        problem.cost(s).forward + problem.cost(s).backward_input + problem.cost(s).backward_weight;
+    long const time = time_of(problem.cost(s));
     total += time;
-    if (time > slowest) slowest = time;
+    if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
   }
-  p.imbalance = double(slowest) * stages / double(total);
+  p.imbalance = slowest * map.holders.size() / double(total);
   for (int s = 0; s < stages; ++s) {
     chunk_description const& c = map.chunks[s];
     stage_plan& q = p.stages[s];
@@ -66,22 +90,28 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
                                      layer[op_list::weight_gradients].flops);
       if (P::some_drop) q.recompute_flops += samples * layer[op_list::recompute].flops;
     }
-    q.share = double(problem.cost(s).forward + problem.cost(s).backward_input +
-                     problem.cost(s).backward_weight) /
-              double(total);
-    q.in_flight = peak_in_flight(P::table(), c.rank, s);
+    q.share = double(time_of(problem.cost(s))) / double(total);
+    // As norms_of() and loss_of() have them.
+    p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
+    q.ranks = c.holders;
+    q.in_flight = peak_in_chunk(P::table(), s);
     program_set const& set = P::some_drop ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
     q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
     q.gradient_bytes = c.trained_bytes;
-    q.optimizer_bytes = c.copies - c.state;
-    q.transposed_bytes = align_up(c.transposed_bytes);
+    // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
+    // end.
+    long const apart = (p.zero > 0 ? c.state_bytes : 0) + (p.zero > 1 ? c.divided_bytes : 0) +
+                       (p.zero > 2 ? c.divided_bytes : 0);
+    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes : 0);
+    q.transposed_bytes =
+        align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
     q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
-    q.bytes = c.bytes;
+    q.bytes = c.bytes() + apart;
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;
@@ -92,6 +122,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.rank_bytes[r] = map.rank[r].bytes;
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
+    p.summed_bytes[r] = map.rank[r].level_bytes;
     p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
     p.bytes += map.rank[r].bytes;
   }

@@ -13,37 +13,52 @@
 namespace pp::detail {
 
 /// Layout of all arenas.
-template <int Stages, int Ranks>
+template <int Stages, int Ranks, int Holders = Stages>
 struct memory_map {
   list<chunk_description, Stages> chunks;
   list<rank_description, Ranks> rank;
+  list<chunk_holder, Holders> holders;
+
+  /// Sets chunk and rank of every holder, whose values lay_out_rank then places.
+  ///
+  /// needs: the chunks' holders are numbered
+  template <class Where>
+  constexpr void place(Where const& where) {
+    for (int s = 0; s < Stages; ++s)
+      for (int n = 0; n < chunks[s].holders; ++n)
+        holders[chunks[s].first_holder + n] = chunk_holder{s, rank_of(where, Ranks, s, n), 0};
+  }
 };
 
 /// Rebases a chunk's offsets from the start of the chunk to the start of its rank's arena.
 constexpr void shift(chunk_description& c, long bytes) {
-  for (long* offset :
-       {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed, &c.buffers,
-        &c.sums, &c.keeping.records.offset, &c.dropping.records.offset, &c.pending.offset,
-        &c.boundary.offset, &c.gradient.offset, &c.received.offset, &c.received_gradient.offset})
+  for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed,
+                       &c.buffers, &c.sums})
     *offset += bytes;
 }
 
-/// Lays out the arena of rank r: its chunks, then scratch, which they share, then one workspace per
-/// thread.
+/// Lays out the arena of rank r: the weights of chunks that it owns and the values of those that it
+/// holds, then scratch, which they share, then one workspace per thread.
 ///
 /// law: regions do not overlap, and gaps are for alignment only
-template <int Stages, int Ranks>
-constexpr void lay_out_rank(memory_map<Stages, Ranks>& m, int r,
+template <int Stages, int Ranks, int Holders>
+constexpr void lay_out_rank(memory_map<Stages, Ranks, Holders>& m, int r,
                             list<long, Stages> const& scratch_bytes, int threads,
                             long workspace_bytes) {
   rank_description& rank = m.rank[r];
   long scratch = 0;
   for (int s = 0; s < Stages; ++s) {
     chunk_description& c = m.chunks[s];
-    if (c.rank != r) continue;
-    shift(c, rank.bytes);
-    rank.bytes += c.bytes;
-    if (scratch_bytes[s] > scratch) scratch = scratch_bytes[s];
+    if (c.rank == r) {
+      shift(c, rank.bytes);
+      rank.bytes += c.weight_bytes;
+    }
+    for (int n = c.first_holder; n < c.first_holder + c.holders; ++n) {
+      if (m.holders[n].rank != r) continue;
+      m.holders[n].values = rank.bytes;
+      rank.bytes += c.value_bytes;
+      if (scratch_bytes[s] > scratch) scratch = scratch_bytes[s];
+    }
   }
   rank.scratch = rank.bytes;
   rank.workspace = rank.scratch + align_up(scratch);

@@ -48,18 +48,23 @@ struct pipeline_schedule {
   using prefetching = option<option_family::prefetching>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
   static constexpr int devices = option<option_family::devices>::count;
   using model = M;
 
   static constexpr int stages = option<option_family::stages>::value;
-  static constexpr int ranks = stages / schedule::chunks_per_rank;
+  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
+  static constexpr int ranks = ranks_of<option<option_family::stages>, schedule>();
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
   using passes =
-      compilation<M, stages, option<option_family::partition>, samples,
-                  number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes},
+      compilation<M, stages,
+                  partition_of<option<option_family::partition>, option<option_family::stages>>,
+                  samples,
+                  number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes,
+                                (zero::level > 1)},
                   schedule::splits_backward, option<option_family::recompute>>;
   using recompute = typename passes::recompute;
   static constexpr graph_view graph() { return passes::outline; }
@@ -89,8 +94,10 @@ struct pipeline_schedule {
     else if constexpr (why_refused<schedule>(ranks, micro_batches) != nullptr)
       return false;
     else
-      return is_backward_next(make_table<schedule, ranks, micro_batches>(),
-                              rank_of(schedule::where, ranks, stages - 1), stages - 1);
+      return is_backward_next(
+          make_table<schedule, ranks, micro_batches>(
+              pp::problem<>{ranks, stages, micro_batches, 0, same_cost{}}, where),
+          stages - 1);
   }
   /// The programs of stage S. Drops: backward recomputes the values that forward drops.
   template <int S, bool Drops>
@@ -135,9 +142,9 @@ struct pipeline_schedule {
   struct make_schedule {
     static constexpr auto make() {
       if constexpr (by_compiler)
-        return make_table<schedule, ranks, micro_batches>(problem);
+        return make_table<schedule, ranks, micro_batches>(problem, where);
       else
-        return make_dynamic_table<schedule>(problem);
+        return make_dynamic_table<schedule>(problem, where);
     }
   };
   /// The table as the policy fills it, not yet proved.
@@ -237,12 +244,13 @@ struct pipeline_schedule {
   /// chunks in turn. A group has as many micro-batches as the smallest boundary has slots, so no
   /// action of a group waits for a slot: ranks with several chunks overlap and cannot deadlock.
   struct make_evaluation {
-    /// Micro-batches of a group: the fewest activation slots of a boundary, or all for one stage.
+    /// Micro-batches of a group: the fewest activation slots of a boundary, those of all ranks that
+    /// write to it, or all for one stage.
     template <int... S>
     static constexpr int together(std::integer_sequence<int, S...>) {
       int least = micro_batches;
-      for (detail::slot_count const& n : {detail::slot_count{least, 0}, slots<S>()...})
-        if (least > n.activation) least = n.activation;
+      for (int const n : {least, slots<S>().activation * replicas(where, S)...})
+        if (least > n) least = n;
       return least;
     }
     /// Empty rows: of compile-time capacity if by_compiler, otherwise on the heap.
@@ -258,7 +266,7 @@ struct pipeline_schedule {
       for (int first = 0; first < micro_batches; first += group)
         for (int c = 0; c < stages; ++c)
           for (int mb = first; mb < micro_batches && mb < first + group; ++mb)
-            rows.push(rank_of(schedule::where, ranks, c), action{action_kind::forward, c, mb});
+            rows.push(rank_of(where, ranks, c, mb), action{action_kind::forward, c, mb});
       return rows;
     }
   };

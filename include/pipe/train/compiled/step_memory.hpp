@@ -12,6 +12,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -70,7 +71,7 @@ struct step_memory {
   /// `inputs_read`. streams: of random bits
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
                              graph_view const& g, int streams, chunk_description* chunks,
-                             tie const* ties, int tie_count) {
+                             chunk_holder const* holders, tie const* ties, int tie_count) {
     // Staging comes first, so that staging_bytes and bookkeeping_bytes are two adjacent ranges.
     constexpr int stages = Work::stages;
     long from = rank.bytes;
@@ -88,8 +89,10 @@ struct step_memory {
       }
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
-    bool const is_last = chunks[stages - 1].rank == r;
-    if (is_last) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+    chunk_description const& last = chunks[stages - 1];
+    bool const is_last = last.rank == r;
+    for (int n = last.first_holder; n < last.first_holder + last.holders; ++n)
+      if (holders[n].rank == r) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
     // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
     constexpr int levels = levels_of(Work::sum::leaves);
@@ -135,14 +138,16 @@ struct step_memory {
       level += c.summed_bytes();
       if (c.summed_bytes() > summed) summed = c.summed_bytes();
     }
-    if constexpr (replica_transport<typename Work::transport>) {
+    constexpr int zero = Work::zero::level;
+    if constexpr (replica_transport<typename Work::transport> && zero == 0) {
       rank.received_leaf_bytes = room_for_replicas(summed);
       rank.received_leaves = take(rank.received_leaf_bytes);
     }
     rank.bookkeeping_bytes = rank.bytes - from;
-    rank.leaf_sums = rank.bytes;
+    rank.fixed_bytes = rank.bytes;
     rank.level_bytes = level;
-    rank.bytes += levels * level;
+    arena_facts const facts{chunks, stages, Work::sum::leaves, zero, long(sizeof(element))};
+    rank.bytes = end_of_arena(facts, rank, r, 1, 0).end;
   }
 };
 

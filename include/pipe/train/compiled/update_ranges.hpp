@@ -44,9 +44,10 @@ constexpr long find_update_ranges(view<parameter> parameters, int const* by_offs
   // Each range has its own part of the state, padded to the alignment of parameters.
   long state = 0;
   for (int i = 0; i < ranges.count; ++i) {
-    ranges.items[i].state = state;
-    state +=
-        padded<Element>(state_elements<Optimizer>(ranges.items[i].whole, ranges.items[i].shape));
+    update_range& u = ranges.items[i];
+    u.state = state;
+    u.state_size = padded<Element>(state_elements<Optimizer>(u.whole, u.shape));
+    state += u.state_size;
   }
   return state;
 }

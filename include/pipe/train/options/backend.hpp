@@ -43,9 +43,13 @@ struct backend : detail::any_family {
     using option = typename Options::template get<backend>;
     using beside = chosen<Options>;
     using update = typename beside::optimizer;
+    using cut = typename Options::template get<stages>;
     using found = decltype(option::template diagnose<beside>());
     if constexpr (!detail::is_accepted<typename found::type>)
       return found{};
+    else if constexpr (detail::has_ranks_of_stages<cut> && option::has_own_memory)
+      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, cut,
+                                  option>();
     else if constexpr (!detail::is_constant<detail::workspace_call<
                            update, option, typename beside::precision::element>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, update,

@@ -58,23 +58,29 @@ constexpr bool can_cut([[maybe_unused]] int layers, [[maybe_unused]] int stages)
     return true;
 }
 
+/// Estimated times of the top-level layers of model M, forward and backward, without recomputation.
+template <class M>
+constexpr auto training_times() {
+  constexpr int layers = M::graph.size.units;
+  auto const gradients = differentiate<count_gradients(M::graph)>(M::graph);
+  gradient_view const backward = gradients;
+  graph_view const forward = M::graph;
+  list<unit_cost, layers> costs;
+  add_costs(op_list::forward, forward.ops, costs.items);
+  add_costs(op_list::input_gradients, backward.input_ops, costs.items);
+  add_costs(op_list::weight_gradients, backward.weight_ops, costs.items);
+  list<long, layers> times;
+  for (int u = 0; u < layers; ++u) times[u] = training_time(costs[u]);
+  return times;
+}
+
 /// Policy P's cuts of model M as a call, to test whether it is a constant expression.
 template <class M, class P, int Stages>
 struct cut_call {
   static constexpr auto call() {
-    constexpr int layers = M::graph.size.units;
-    auto const gradients = differentiate<count_gradients(M::graph)>(M::graph);
-    gradient_view const backward = gradients;
-    graph_view const forward = M::graph;
-    // Costs of forward, B and W by top-level layer, without recomputation.
-    list<unit_cost, layers> costs;
-    add_costs(op_list::forward, forward.ops, costs.items);
-    add_costs(op_list::input_gradients, backward.input_ops, costs.items);
-    add_costs(op_list::weight_gradients, backward.weight_ops, costs.items);
-    list<long, layers> times;
-    for (int u = 0; u < layers; ++u) times[u] = training_time(costs[u]);
+    auto const times = training_times<M>();
     list<int, Stages + 1> cuts;
-    P::cut(times, layers, Stages, cuts);
+    P::cut(times, M::graph.size.units, Stages, cuts);
     return cuts;
   }
 };

@@ -26,6 +26,9 @@ struct stages_are_no_multiple_of_the_chunks_per_rank;
 /// A schedule with replicas of chunks, or with updates before the end of a step.
 template <class... What>
 struct pipeline_keeps_one_copy_of_each_weight;
+/// StageReplicas with a schedule that does not distribute micro-batches over the ranks of a stage.
+template <class... What>
+struct schedule_has_no_stage_replicas;
 }  // namespace wrong
 
 namespace detail {
@@ -101,7 +104,7 @@ struct schedule : detail::any_family {
     using option = typename Options::template get<schedule>;
     using cut = typename Options::template get<stages>;
     using parts = typename Options::template get<micro_batches>;
-    constexpr int chunks = option::chunks_per_rank;
+    constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
     else if constexpr (!detail::reads_one_copy<option>())
@@ -111,18 +114,18 @@ struct schedule : detail::any_family {
                                   wrong::Because<fault::wrong_shape>>();
     else if constexpr (!option::trains)
       return detail::diagnosis_of<wrong::schedule_does_not_train, option>();
+    else if constexpr (detail::has_ranks_of_stages<cut> && !detail::has_stage_replicas<option>())
+      return detail::diagnosis_of<wrong::schedule_has_no_stage_replicas, option, cut>();
     else if constexpr (cut::value % chunks != 0)
       return detail::diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut,
                                   option>();
-    else if constexpr (!detail::is_constant<
-                           detail::refusal_call<option, cut::value / chunks, parts::value>>)
+    else if constexpr (!detail::is_constant<detail::refusal_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
                                   wrong::Function<member::refuses>>();
-    else if constexpr (!detail::is_constant<
-                           detail::fit_call<option, cut::value / chunks, parts::value>>)
+    else if constexpr (!detail::is_constant<detail::fit_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
                                   wrong::Function<member::fits_a_constant>>();
-    else if constexpr (why_refused<option>(cut::value / chunks, parts::value) != nullptr)
+    else if constexpr (why_refused<option>(ranks, parts::value) != nullptr)
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
       return std::type_identity<detail::nothing_wrong>{};

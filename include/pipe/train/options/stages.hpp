@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The number of stages.
+// The number of stages, and of the ranks that run each.
 #pragma once
 
+#include <type_traits>
+
+#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/stage_ranks.hpp>
 #include <pipe/train/options/family.hpp>
 
 namespace pp {
@@ -19,6 +23,69 @@ struct Stages {
   static constexpr int value = N;
 };
 
+/// As many stages as there are numbers, each on that many ranks: for stages that one rank cannot
+/// keep up with. Rank n of a stage runs its micro-batches n, n + replicas, ...; the bits are those
+/// of one rank, which owns the stage's weights, gradients and optimizer state.
+///
+/// needs: a schedule of one stage per rank (OneFOneB, EagerOneFOneB, GPipe); ranks that are threads
+///        of one process
+template <int First, int... Others>
+struct StageReplicas {
+  using family = option_family::stages;
+  static constexpr int value = 1 + sizeof...(Others);
+  static constexpr stage_ranks<value> where{{First, Others...}};
+};
+
+namespace detail {
+
+/// Whether an option says how many ranks each stage has.
+template <class Stages>
+concept has_ranks_of_stages = requires { Stages::where; };
+
+/// The placement of a pipeline: its schedule's, or that of StageReplicas.
+template <class Stages, class Schedule>
+constexpr auto placement_of() {
+  if constexpr (has_ranks_of_stages<Stages>)
+    return Stages::where;
+  else
+    return placement(Schedule::where);
+}
+/// The ranks of a pipeline.
+template <class Stages, class Schedule>
+constexpr int ranks_of() {
+  if constexpr (has_ranks_of_stages<Stages>)
+    return Stages::where.first[Stages::value];
+  else
+    return Stages::value / (Schedule::chunks_per_rank > 0 ? Schedule::chunks_per_rank : 1);
+}
+
+/// The partition policy of a pipeline: P, which is told the numbers of ranks if it takes them.
+template <class P, class Stages>
+struct cut_for_ranks {
+  template <class Costs, class Cuts>
+  static constexpr void cut(Costs const& costs, int layers, int stages, Cuts& cuts) {
+    int ranks[Stages::value]{};
+    for (int s = 0; s < Stages::value; ++s) ranks[s] = replicas(Stages::where, s);
+    if constexpr (requires { P::cut(costs, layers, stages, cuts, ranks); })
+      P::cut(costs, layers, stages, cuts, ranks);
+    else
+      P::cut(costs, layers, stages, cuts);
+  }
+};
+template <class P, class Stages>
+using partition_of = std::conditional_t<has_ranks_of_stages<Stages>, cut_for_ranks<P, Stages>, P>;
+
+/// Whether every stage has a rank.
+template <class Stages>
+constexpr bool all_have_ranks() {
+  if constexpr (has_ranks_of_stages<Stages>)
+    for (int s = 0; s < Stages::value; ++s)
+      if (replicas(Stages::where, s) < 1) return false;
+  return true;
+}
+
+}  // namespace detail
+
 namespace wrong {
 /// A stage would have no top-level layer.
 template <class... What>
@@ -32,7 +99,7 @@ struct option_family::stages : detail::any_family {
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<stages>;
-    if constexpr (option::value < 1)
+    if constexpr (option::value < 1 || !detail::all_have_ranks<option>())
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};

@@ -55,13 +55,4 @@ struct option_family::sum : detail::any_family {
   }
 };
 
-/// The diagnosis of a call that accumulates mini-batches in a pipeline with this option.
-template <class Sum>
-constexpr auto diagnose_accumulation_of() {
-  if constexpr (Sum::leaves == 1)
-    return std::type_identity<detail::nothing_wrong>{};
-  else
-    return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
-}
-
 }  // namespace pp

@@ -25,7 +25,7 @@ inline std::vector<long> file_shape(parameter const& p, bool transposed) {
 
 /// Views of all parameters of model M except constant tables. `region`: the flat region to view
 /// (values or averages); a parameter that is not trained is viewed where it is, and the spans of
-/// one of another process are empty.
+/// one of another process are empty, as is that of a gradient of which replicas have parts.
 template <class M, class T, class Engine>
 std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
                                                long chunk_description::* region) {
@@ -38,6 +38,7 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
         auto const at = [&](long offset) {
           return memory != nullptr ? reinterpret_cast<T*>(memory + offset) : nullptr;
         };
+        bool const has_gradient = p.trained && p.offset >= chunk.divided_bytes;
         parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
         all.push_back({p.index,
                        of.unit,
@@ -47,7 +48,7 @@ std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& p
                        p.rows,
                        p.columns,
                        {at(p.trained ? chunk.*region + p.offset : chunk.values_of(p)), n},
-                       {at(chunk.gradients + p.offset), p.trained ? n : 0}});
+                       {at(chunk.gradients + p.offset), has_gradient ? n : 0}});
       });
   return all;
 }

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The division of a chunk's gradients among replicas: into buckets, which are exchanged one by one,
+// and of each bucket into one slice for every replica. With ZeRO a replica updates what its slices
+// cover, and only it has the optimizer state of that.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/leaves.hpp>
+
+namespace pp::detail {
+
+/// Whether a parameter of a chunk is divided among replicas: see ZeRO.
+constexpr bool is_divided(chunk_description const& c, parameter_place const& p) {
+  return p.trained && !p.is_buffer && p.offset < c.divided_bytes;
+}
+
+/// The cuts of chunk c, whose elements have `width` bytes, for a number of replicas. Positions are
+/// in the range of gradients and sums: bytes from the start of the chunk's gradients.
+///
+/// law: a cut is at the start of a gradient_block, so that one replica measures all of a block
+/// law: buckets, and the slices of a bucket, are consecutive and cover all; some may be empty
+struct shard_cuts {
+  chunk_description const& c;
+  long width = 4;
+  int replicas = 1;
+
+  constexpr int buckets() const { return divided_buckets() + count_in(rest()); }
+  /// Those of divided parameters, which come first: each has buckets of its own.
+  constexpr int divided_buckets() const {
+    int count = 0;
+    for_each_divided([&](parameter_place const& p) { count += count_in(bytes_of(p)); });
+    return count;
+  }
+  /// The start of a bucket; of the number after the last one: the end.
+  constexpr long begin_of(int bucket) const {
+    long begin = -1;
+    for_each_divided([&](parameter_place const& p) {
+      if (begin >= 0) return;
+      if (int const n = count_in(bytes_of(p)); bucket >= n)
+        bucket -= n;
+      else
+        begin = p.offset + bucket * most_leaf_bucket;
+    });
+    return begin >= 0 ? begin : block_before(c.divided_bytes + bucket * most_leaf_bucket);
+  }
+  /// The start of slice s of a bucket; of the number after the last one: the end.
+  constexpr long begin_of(int bucket, int s) const {
+    long const begin = begin_of(bucket), end = begin_of(bucket + 1);
+    if (s == 0 || s == replicas) return s == 0 ? begin : end;
+    long const at = block_before(begin + (end - begin) / replicas * s);
+    return at < begin ? begin : at;
+  }
+  /// The slice of a replica. Buckets begin with different ones, as some slices are smaller.
+  constexpr int slice_of(int bucket, int replica) const {
+    return int((replica + long(replicas - 1) * bucket) % replicas);
+  }
+  constexpr int replica_of(int bucket, int slice) const { return (slice + bucket) % replicas; }
+  /// The bucket that has this byte.
+  ///
+  /// needs: at < c.summed_bytes()
+  constexpr int bucket_of(long at) const {
+    if (at >= c.divided_bytes) {
+      int const bucket = divided_buckets() + int((at - c.divided_bytes) / most_leaf_bucket);
+      return bucket + (at >= begin_of(bucket + 1));
+    }
+    int bucket = 0;
+    for_each_divided([&](parameter_place const& p) {
+      if (at >= p.offset + bytes_of(p))
+        bucket += count_in(bytes_of(p));
+      else if (at >= p.offset)
+        bucket += int((at - p.offset) / most_leaf_bucket);
+    });
+    return bucket;
+  }
+  /// The replica whose slice has this byte.
+  ///
+  /// needs: at < c.summed_bytes()
+  constexpr int owner_of(long at) const {
+    int const bucket = bucket_of(at);
+    int s = 0;
+    while (at >= begin_of(bucket, s + 1)) ++s;
+    return replica_of(bucket, s);
+  }
+  /// Size of the largest slice.
+  constexpr long largest() const {
+    long most = 0;
+    for (int b = 0; b < buckets(); ++b)
+      for (int s = 0; s < replicas; ++s)
+        if (long const n = begin_of(b, s + 1) - begin_of(b, s); n > most) most = n;
+    return most;
+  }
+  /// Where the gradient or the sum of a parameter lies, or -1: it has none.
+  constexpr long place_of(parameter_place const& p) const {
+    if (p.is_buffer) return p.is_committed() ? c.sums - c.gradients + p.offset : -1;
+    return p.trained ? p.offset : -1;
+  }
+  constexpr long block_bytes() const { return gradient_block::most_elements * width; }
+  /// Bytes of a parameter, padded.
+  constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
+  /// use(place) for the parameters of which a replica has only its part of the gradient, in the
+  /// order of their offsets.
+  template <class Use>
+  constexpr void for_each_divided(Use const& use) const {
+    if (c.divided_bytes == 0) return;
+    for (int i = 0; i < c.parameter_count; ++i)
+      if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
+  }
+  /// use(bucket, begin, end) for a replica's slices of divided parameters.
+  template <class Use>
+  constexpr void for_each_divided_slice(int replica, Use const& use) const {
+    for (int b = 0, n = divided_buckets(); b < n; ++b) {
+      int const s = slice_of(b, replica);
+      use(b, begin_of(b, s), begin_of(b, s + 1));
+    }
+  }
+
+ private:
+  constexpr long rest() const { return c.summed_bytes() - c.divided_bytes; }
+  static constexpr int count_in(long bytes) {
+    return int((bytes + most_leaf_bucket - 1) / most_leaf_bucket);
+  }
+  /// The start of the last block that begins at or before a position; at the end: the end.
+  constexpr long block_before(long at) const {
+    if (at >= c.summed_bytes()) return c.summed_bytes();
+    long last = 0;
+    for (int i = 0; i < c.parameter_count; ++i) {
+      long const begin = place_of(c.parameters[i]);
+      if (begin < 0 || begin > at) continue;
+      long const size = c.parameters[i].elements() * width,
+                 within = at - begin < size ? at - begin : size - 1;
+      long const start = begin + (within < 0 ? 0 : within / block_bytes() * block_bytes());
+      if (start > last) last = start;
+    }
+    return last;
+  }
+};
+
+/// The divided parameter that has this byte of the regions of parameters and gradients, or null.
+constexpr parameter_place const* divided_at(chunk_description const& c, long at) {
+  if (at >= c.divided_bytes) return nullptr;
+  parameter_place const* found = nullptr;
+  shard_cuts{c}.for_each_divided([&](parameter_place const& p) {
+    if (p.offset <= at) found = &p;
+  });
+  return found;
+}
+
+/// Whether all replicas need the sum of a bucket of a chunk, though each updates only what it owns:
+/// there are sums of buffers in it, gradients that are added to those of another place, or those of
+/// a tensor that is updated as a whole.
+constexpr bool is_for_all(pipeline_description const& d, shard_cuts const& cuts, int bucket) {
+  chunk_description const& c = cuts.c;
+  long const begin = cuts.begin_of(bucket), end = cuts.begin_of(bucket + 1);
+  auto const meets = [&](long first, long bytes) { return first < end && begin < first + bytes; };
+  if (meets(c.sums - c.gradients, c.state - c.sums)) return true;
+  for (int i = 0; i < c.update_count; ++i) {
+    update_range const& u = c.updates[i];
+    if (u.whole && meets(u.begin * cuts.width, (u.end - u.begin) * cuts.width)) return true;
+  }
+  for (int i = 0; i < d.tie_count; ++i) {
+    tie const& t = d.ties[i];
+    auto const is_here = [&](int chunk, parameter_place const& p) {
+      return d.chunk + chunk == &c && p.trained && meets(p.offset, p.elements() * cuts.width);
+    };
+    if (is_here(t.chunk, t.place) || is_here(t.owner_chunk, t.owner)) return true;
+  }
+  return false;
+}
+
+/// use(range) for the parts of a chunk's update ranges that a replica updates. A range that is one
+/// whole tensor is updated by the owner of its first byte. The state of a part follows that of the
+/// part before it; returns the elements of state after the last one, which begins at `state`.
+///
+/// law: the parts of all replicas are disjoint and cover the ranges; a single replica has each
+/// range
+///      as one part, or two: divided parameters, and the others
+template <class Use>
+constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, Use const& use) {
+  for (int i = 0; i < cuts.c.update_count; ++i) {
+    update_range part = cuts.c.updates[i];
+    long const begin = part.begin, end = part.end, each = part.state_size / (end - begin);
+    auto const take = [&](long size) {
+      part.state = state;
+      state += part.state_size = size;
+      use(part);
+    };
+    if (part.whole) {
+      if (cuts.owner_of(begin * cuts.width) == replica) take(part.state_size);
+      continue;
+    }
+    // Slices that meet are one part, unless only the first is of a divided parameter.
+    long const border = cuts.c.divided_bytes / cuts.width;
+    auto const end_part = [&] {
+      if (part.begin == part.end) return;
+      part.shape.columns = part.end - part.begin;
+      take(each * part.shape.columns);
+    };
+    part.begin = part.end = begin;
+    for (int b = 0; b < cuts.buckets(); ++b) {
+      int const s = cuts.slice_of(b, replica);
+      long const from = cuts.begin_of(b, s) / cuts.width, to = cuts.begin_of(b, s + 1) / cuts.width;
+      long const first = from < begin ? begin : from, last = to < end ? to : end;
+      if (first >= last) continue;
+      if (first != part.end || first == border) {
+        end_part();
+        part.begin = first;
+      }
+      part.end = last;
+    }
+    end_part();
+  }
+  return state;
+}
+
+/// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
+/// leaves; with ZeRO the state of what this replica updates, and its parts of divided gradients and
+/// values; then rings, in which those that a layer needs are whole, and room for what other
+/// replicas send, in two halves.
+///
+/// units: bytes, offsets from the start of the arena
+struct arena_end {
+  long sums = 0, state = 0, gradients = 0, values = 0;
+  long gradient_ring = 0, gradient_ring_bytes = 0, value_ring = 0, value_ring_bytes = 0;
+  long room = 0, room_bytes = 0, end = 0;
+};
+/// What an arena's end depends on, besides the replica.
+struct arena_facts {
+  chunk_description const* chunk = nullptr;
+  int chunks = 1;
+  int leaves = 1, zero = 0;  ///< see SumIn and ZeRO
+  long width = 4;            ///< bytes of an element
+
+  /// Calls use(cuts) for each chunk of a rank.
+  template <class Use>
+  constexpr void for_each_cuts(int rank, int replicas, Use const& use) const {
+    for (int c = 0; c < chunks; ++c)
+      if (chunk[c].rank == rank) use(shard_cuts{chunk[c], width, replicas});
+  }
+  /// A ring holds the divided parameters of any two layers, so those of one while others come or
+  /// go. copies: with their transposed copies
+  constexpr long ring_bytes(int rank, bool copies) const {
+    long most = 0;
+    for_each_cuts(rank, 1, [&](shard_cuts const& cuts) {
+      long sum = 0;
+      int layer = -1;
+      cuts.for_each_divided([&](parameter_place const& p) {
+        if (p.layer != layer) sum = 0;
+        layer = p.layer;
+        sum += cuts.bytes_of(p) * (copies && p.transposed >= 0 ? 2 : 1);
+        if (sum > most) most = sum;
+      });
+    });
+    return 2 * most;
+  }
+};
+/// needs: as many replicas as divide the leaves, unless these are one
+constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& rank, int number,
+                                 int replicas, int replica) {
+  arena_end e;
+  e.sums = rank.fixed_bytes;
+  e.end =
+      e.sums + (of.leaves == 1 ? 0 : levels_of(of.leaves) - levels_of(replicas)) * rank.level_bytes;
+  auto const take = [&](long bytes) {
+    long const at = e.end;
+    e.end += align_up(bytes);
+    return at;
+  };
+  long state = 0, slice = 0, divided = 0;
+  if (of.zero > 0)
+    of.for_each_cuts(number, replicas, [&](shard_cuts const& cuts) {
+      state = for_each_owned(cuts, replica, state, [](update_range const&) {});
+      if (long const n = replicas == 1 ? 0 : cuts.largest(); n > slice) slice = n;
+      cuts.for_each_divided_slice(replica,
+                                  [&](int, long begin, long end) { divided += end - begin; });
+    });
+  e.state = take(state * of.width);
+  e.gradients = take(divided);
+  e.values = take(of.zero > 2 ? divided : 0);
+  e.gradient_ring_bytes = of.ring_bytes(number, false);
+  e.gradient_ring = take(e.gradient_ring_bytes);
+  e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
+  e.value_ring = take(e.value_ring_bytes);
+  // The same room is for the squared norms of all blocks, and for a number of each replica.
+  long half = (replicas - 1) * slice;
+  for (long const least :
+       {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
+    if (half < least) half = least;
+  e.room_bytes = of.zero > 0 && replicas > 1 ? 2 * align_up(half) : 0;
+  e.room = take(e.room_bytes);
+  return e;
+}
+constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
+                                 int replica) {
+  return end_of_arena({d.chunk, d.chunks, d.leaves, d.zero, width}, d.rank[rank], rank, replicas,
+                      replica);
+}
+
+}  // namespace pp::detail

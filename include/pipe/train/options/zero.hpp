@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option for what replicas divide among them instead of each having all of it.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/train/options/averaging.hpp>
+#include <pipe/train/options/micro_batches.hpp>
+#include <pipe/train/options/optimizer.hpp>
+#include <pipe/train/options/sum_in.hpp>
+#include <pipe/transport/transport.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct zero;
+}
+
+/// What replicas (see Mpi) divide among them, each of which otherwise has all of it. Default:
+/// ZeRO<0>, nothing. Rajbhandari et al., 2020.
+///
+/// 1: The optimizer's state. Each replica updates its part of the parameters, and gives it to the
+///    others. A step sends as much as without.
+/// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
+///    replica keeps its part of the sum. The same is sent.
+/// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
+///    in forward and again in backward. Half as much again is sent.
+///
+/// From level 2 on a leaf (see SumIn) is one micro-batch, as gradients of several are added up
+/// where they are whole, and the optimizer works by element. While a program reads or writes
+/// parameters at level 3, every process has all of those of its ranks.
+///
+/// law: loss, gradient norm and parameters have the bits of ZeRO<0>
+template <int Level>
+struct ZeRO {
+  using family = option_family::zero;
+  static constexpr int level = Level;
+};
+
+namespace detail {
+
+/// The level that a pipeline has: none where the transport knows no replicas.
+template <class Option, class Transport>
+using zero_of = std::conditional_t<replica_transport<Transport>, Option, ZeRO<0>>;
+
+}  // namespace detail
+
+namespace wrong {
+/// ZeRO has no such level.
+template <class... What>
+struct zero_has_levels_0_to_3;
+/// ZeRO divides gradients, and a leaf has several micro-batches, whose gradients are added up
+/// whole.
+template <class... What>
+struct divided_gradients_are_of_one_micro_batch;
+/// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
+template <class... What>
+struct divided_gradients_are_updated_by_element;
+/// ZeRO divides parameters, and averages of them are kept, which it does not.
+template <class... What>
+struct divided_parameters_have_no_averages;
+}  // namespace wrong
+
+/// The family of divisions among replicas.
+struct option_family::zero : detail::any_family {
+  using fallback = ZeRO<0>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<zero>;
+    using count = typename Options::template get<micro_batches>;
+    using optimizer = typename Options::template get<option_family::optimizer>;
+    using averages = typename Options::template get<averaging>;
+    if constexpr (option::level < 0 || option::level > 3)
+      return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
+    else if constexpr (option::level > 1 && count::value > 1)
+      return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
+    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+      return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
+                                  optimizer>();
+    else if constexpr (option::level > 2 && averages::averages)
+      return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+};
+
+/// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
+template <class Sum, class Zero>
+constexpr auto diagnose_accumulation_of() {
+  if constexpr (Sum::leaves > 1)
+    return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
+  else if constexpr (Zero::level > 1)
+    return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero>();
+  else
+    return std::type_identity<detail::nothing_wrong>{};
+}
+
+}  // namespace pp

@@ -1,0 +1,17 @@
+// error: wrong::number_must_be_positive<.*StageReplicas<1, 0>
+// SPDX-License-Identifier: BSL-1.0
+//
+// Every stage has a rank.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Input<3>, Linear<4>, Linear<2>, MSE> {};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, PortableHost, AdamW, StageReplicas<1, 1>>;
+#else
+using Trainer = Pipeline<Net, PortableHost, AdamW, StageReplicas<1, 0>>;
+#endif
+
+#include "program.hpp"

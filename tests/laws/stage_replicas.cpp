@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Stages that several ranks run: the bits of one stage, whichever stages have how many replicas,
+// for numbers of micro-batches that they do not divide, and for everything that adds up over
+// micro-batches. ThreadSanitizer runs this file too (tests.laws.tsan).
+#include "laws/bit_law.hpp"
+#include "laws/centered.hpp"
+#include "laws/eager.hpp"
+#include "laws/everything.hpp"
+#include "laws/schedules.hpp"
+
+#include <map>
+#include <utility>
+
+#include <pipe/train/planned.hpp>
+
+using namespace pp;
+
+namespace {
+
+/// A skip over stages, a shared table, random bits.
+struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>,
+                      Dropout<1, 4>, Attention<2>, Pop<"a">, Tied<"table">, CrossEntropy> {};
+/// Buffers whose sums forwards add to.
+struct Buffered : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU,
+                        Custom<laws::Centered>, Linear<4>, Linear<2>, MSE> {};
+
+/// B and W apart, W one micro-batch of the rank later.
+struct LateWeights : laws::one_chunk {
+  static constexpr char const* name = "late_weights_rr";
+  static constexpr bool splits_backward = true, replicates = true;
+
+  template <class Problem, class Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    for (int chunk = 0; chunk < problem.chunks; ++chunk) {
+      int const step = replicas(table.where, chunk), m = problem.micro_batches;
+      for (int first = 0; first < step; ++first) {
+        int const rank = rank_of(table.where, problem.ranks, chunk, first);
+        for (int mb = first; mb < m; mb += step)
+          table.push(rank, {action_kind::forward, chunk, mb});
+        for (int mb = first; mb < m + step; mb += step) {
+          if (mb < m) table.push(rank, {action_kind::backward_input, chunk, mb});
+          if (mb >= step) table.push(rank, {action_kind::backward_weight, chunk, mb - step});
+        }
+      }
+    }
+  }
+};
+
+template <class M, class... More>
+using Of =
+    Pipeline<M, laws::Eager<PortableHost>, AdamW, MicroBatches<7>, MicroBatchSize<2>, More...>;
+template <class Counts, class... More>
+void same_bits_with() {
+  laws::same_as_one_stage<Of<Shared, More...>, Of<Shared, Counts, More...>>(7, 2, 3);
+}
+
+}  // namespace
+
+TEST_CASE("replicas of any stages have the bits of one stage", "[laws]") {
+  same_bits_with<StageReplicas<2, 1, 1>>();
+  same_bits_with<StageReplicas<1, 3, 2>>();
+  same_bits_with<StageReplicas<3>>();
+}
+TEST_CASE("replicas under other schedules and recomputation", "[laws]") {
+  same_bits_with<StageReplicas<1, 2>, RecomputeAllButLast, HostThreads<2>>();
+  same_bits_with<StageReplicas<2, 3, 1>, GPipe, RecomputeAll, Averaging<9, 10>>();
+  same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, SumIn<2>>();
+}
+TEST_CASE("replicas with B and W apart", "[laws]") {
+  laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, LateWeights>>(3, 2, 3);
+}
+TEST_CASE("replicas add to one sum of a buffer", "[laws]") {
+  laws::same_as_one_stage<Of<Buffered>, Of<Buffered, StageReplicas<3, 2>>>(5, 3, 4);
+}
+TEST_CASE("replicas accumulate mini-batches and clip", "[laws]") {
+  using One = Of<Shared>;
+  using Many = Of<Shared, StageReplicas<2, 2>>;
+  One one({.seed = 3, .clip_value = 0.05, .clip_norm = 0.3});
+  Many many({.seed = 3, .clip_value = 0.05, .clip_norm = 0.3});
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    laws::sample_batch<One> const first(9 + step), second(19 + step);
+    one.accumulate(first.view(9));
+    many.accumulate(first.view<Many>(9));
+    auto const a = one.step(second.view()), b = many.step(second.view<Many>());
+    CHECK(laws::same_bits(a.loss, b.loss));
+    CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
+    CHECK(laws::same_numbers(laws::snapshot(one).values, laws::snapshot(many).values));
+  }
+}
+TEST_CASE("looking changes nothing, with replicas", "[laws]") {
+  laws::looking_changes_nothing<Of<Shared, StageReplicas<1, 2>>>();
+}
+
+TEST_CASE("a replica that fails ends the run for all, and nothing is updated", "[laws]") {
+  using Trainer = Of<Shared, StageReplicas<1, 3>>;
+  for (int at = 0; at < 7; ++at) {
+    Trainer trainer({.seed = 2}), untouched({.seed = 2});
+    laws::sample_batch<Trainer> const data(4);
+    // Those after it wait for its kernels' turns.
+    auto const fail = [&](launch_seen const& seen) {
+      if (seen.chunk == 1 && seen.micro_batch == at && seen.which == detail::program::backward &&
+          seen.launch == 2)
+        throw std::runtime_error("kernel broke");
+    };
+    CHECK_THROWS_WITH(trainer.watch(data.view(), fail), "kernel broke");
+    CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+    CHECK(laws::same_bits(trainer.step(data.view()).loss, untouched.step(data.view()).loss));
+    CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+  }
+}
+TEST_CASE("a loss that is not finite rejects the step, with its place", "[laws]") {
+  using Trainer = Of<Buffered, StageReplicas<2, 2>>;
+  Trainer trainer({.seed = 2}), untouched({.seed = 2});
+  laws::sample_batch<Trainer> data(4);
+  data.labels[4 * 11] = 3e38f;
+  CHECK_THROWS_WITH(trainer.step(data.view()), Catch::Contains("of micro-batch 5, stage 1"));
+  CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(untouched).values));
+}
+
+// ---- the order of sums ----
+
+namespace {
+/// Checks that no two launches of a program write to one element of what micro-batches add up.
+void has_one_writer_for_each_sum(detail::pipeline_description const& d) {
+  int written = 0;
+  for (int c = 0; c < d.chunks; ++c)
+    for (auto const* set : {&d.chunk[c].keeping, &d.chunk[c].dropping})
+      for (detail::program_view const& view : set->programs) {
+        std::map<std::pair<detail::region, long>, int> writer;  // by element
+        for (int l = 0; l < view.count; ++l)
+          for (int k = 0; k < view.launches[l].count; ++k) {
+            detail::placed_operand const& o = view.operands[view.launches[l].first + k];
+            if (o.at.where != detail::region::parameter_gradients &&
+                o.at.where != detail::region::buffer_sums)
+              continue;
+            for (long e = 0; e < o.elements; ++e, ++written) {
+              auto const [at, is_first] = writer.insert({{o.at.where, o.at.offset + 4 * e}, l});
+              if (!is_first) REQUIRE(at->second == l);
+            }
+          }
+      }
+  CHECK(written > 40);
+}
+}  // namespace
+
+TEST_CASE("every gradient has one launch that adds to it", "[laws]") {
+  has_one_writer_for_each_sum(Of<Shared, RecomputeAllButLast>::compiled::description());
+  has_one_writer_for_each_sum(Of<Buffered, StageReplicas<1, 2>>::compiled::description());
+  has_one_writer_for_each_sum(Pipeline<laws::Everything, PortableHost, Stages<3>,
+                                       MicroBatches<2>>::compiled::description());
+  has_one_writer_for_each_sum(Pipeline<laws::Everything, PortableHost, Stages<3>, MicroBatches<2>,
+                                       laws::LateWeights>::compiled::description());
+}
+
+// ---- the plan ----
+
+namespace {
+using Planned_ = Of<Shared, StageReplicas<1, 2, 1>>;
+constexpr auto const& plan = Planned_::plan;
+static_assert(plan.rank_count == 4 && plan.stages[1].rank == 1 && plan.stages[1].ranks == 2);
+static_assert(plan.stages[2].rank == 3 && plan.stages[1].in_flight == 2);
+// A replica has no weights, gradients or optimizer state.
+static_assert(plan.rank_bytes[1] - plan.rank_bytes[2] >=
+              plan.stages[1].bytes - plan.stages[1].bytes_on(2));
+}  // namespace
+
+TEST_CASE("replicas' memory is what the plan says", "[laws]") {
+  Planned_ trainer;
+  long all = 0;
+  for (int r = 0; r < 4; ++r) {
+    CHECK(trainer.allocated_bytes(r) == plan.rank_bytes[r]);
+    long sum = 0;
+    for (auto const& share : plan.memory_of(r)) {
+      CHECK(share.bytes >= 0);
+      sum += share.bytes;
+    }
+    CHECK(sum == plan.rank_bytes[r]);
+    all += sum;
+  }
+  CHECK(all == plan.bytes);
+  using Large = Planned<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<7>,
+                        MicroBatchSize<2>, StageReplicas<1, 2, 1>>;
+  for (int r = 0; r < 4; ++r) CHECK(Large::plan().rank_bytes[r] == plan.rank_bytes[r]);
+  CHECK(explain<Planned_>().find("1-2") != std::string::npos);
+}
