@@ -45,13 +45,14 @@ class nccl_processes final : public cuda::process_link {
 
   int process() const { return world_.process(); }
   int processes() const { return world_.processes(); }
-  /// The number of this process's device: its number among those of the machine, of as many devices
-  /// as it sees.
+  /// The number of this process's device: its number among those of the machine, by the launcher
+  /// (LOCAL_RANK) if it says so, of as many devices as it sees.
   [[gnu::cold]] int device() const {
     int count = 0;
     if (cudaGetDeviceCount(&count) != cudaSuccess) cudaGetLastError();
+    int const by_launcher = process_launch::from().local;
     // No device is use_device's to tell.
-    return count > 0 ? world_.neighbour() % count : 0;
+    return count > 0 ? (by_launcher >= 0 ? by_launcher : world_.neighbour()) % count : 0;
   }
   /// Compares the plans of all processes, and connects their devices.
   ///
