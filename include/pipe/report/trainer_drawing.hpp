@@ -88,7 +88,8 @@ drawing drawing_of_run(
   d.bubble_by_stage_local_span = all.bubble_by_stage_local_span();
   for (int replica = 0; replica < run.replicas; ++replica) {
     std::span const rows(run.rows.data() + long(replica) * run.ranks, std::size_t(run.ranks));
-    auto table = dynamic_table(run.ranks, compiled::schedule::where, false);
+    auto const where = compiled::work::where;
+    auto table = detail::dynamic_table_on<std::decay_t<decltype(where)>>(run.ranks, where, false);
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
         table.push(rank, e.what);
