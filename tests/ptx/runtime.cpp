@@ -396,7 +396,7 @@ cudaError_t cudaDeviceSynchronize() {
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
-  return here().answer(here().wait(stream_of(s), event_of(e)));
+  return here().answer(here().tasks.wait(stream_of(s), event_of(e)));
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) {
   *e = reinterpret_cast<cudaEvent_t>(new fake_gpu::event);

@@ -69,6 +69,16 @@ TEST_CASE("a run is drawn as it was executed") {
     CHECK(d.at(t.from_rank, t.from).start < d.at(t.to_rank, t.to).start);
 }
 
+TEST_CASE("a stage that two ranks run has two rows") {
+  using Twice = pp::Pipeline<Small, pp::StageReplicas<1, 2, 1>, pp::MicroBatches<4>,
+                             pp::MicroBatchSize<2>, pp::OneFOneB, pp::SGD>;
+  Twice trainer({.seed = 1});
+  trainer.step({inputs, labels});
+  pp::drawing const d = pp::drawing_of_last_run(trainer);
+  CHECK(d.ranks.size() == 4);
+  check_same_work(pp::drawing_of_plan<Twice>(), d);
+}
+
 TEST_CASE("an evaluation keeps nothing") {
   Trainer trainer({.seed = 1});
   trainer.evaluate({inputs, labels});

@@ -14,7 +14,7 @@ using enum step_op;
 
 namespace {
 
-constexpr unsigned every_fact = 511;
+constexpr unsigned every_fact = 1023;
 
 /// The operations that run, if step_op::judge finds the step sound or not.
 std::vector<step_op> executed(unsigned facts, bool sound = true) {
@@ -55,6 +55,11 @@ TEST_CASE("a step with shared parameters and averages runs every operation") {
         std::vector{add_leaves, barrier, sum_ties, measure, gather, judge, update, average,
                     transpose, barrier, copy_ties});
 }
+TEST_CASE("replicas that divide an update give each other their parts") {
+  CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
+                 run_fact::has_averages | run_fact::is_divided) ==
+        std::vector{add_leaves, measure, gather, judge, update, share, average, transpose});
+}
 TEST_CASE("whatever the facts, operations come after what they read") {
   for (unsigned facts = 0; facts <= every_fact; ++facts)
     for (bool sound : {true, false}) {
@@ -71,6 +76,9 @@ TEST_CASE("whatever the facts, operations come after what they read") {
       CHECK(in_order(ops, measure, gather));
       CHECK(in_order(ops, gather, judge));
       CHECK(in_order(ops, judge, update));
+      CHECK(in_order(ops, update, share));
+      CHECK(in_order(ops, share, average));
+      CHECK(in_order(ops, share, transpose));
       CHECK(in_order(ops, update, average));
       CHECK(in_order(ops, update, transpose));
       CHECK(in_order(ops, update, copy_ties));

@@ -69,6 +69,9 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 /// A measured run of a trainer. On the critical path an action follows its predecessor on the rank
 /// or the producer of its operand, whichever ended later; of several replicas, the path is that of
 /// the one that took longest.
+///
+/// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
+/// throws: pp::error for a run of another trainer
 template <class Trainer>
 drawing drawing_of_run(
     executed_run const& run,
@@ -88,8 +91,7 @@ drawing drawing_of_run(
   d.bubble_by_stage_local_span = all.bubble_by_stage_local_span();
   for (int replica = 0; replica < run.replicas; ++replica) {
     std::span const rows(run.rows.data() + long(replica) * run.ranks, std::size_t(run.ranks));
-    auto const where = compiled::work::where;
-    auto table = detail::dynamic_table_on<std::decay_t<decltype(where)>>(run.ranks, where, false);
+    auto table = detail::dynamic_table_on(run.ranks, compiled::table().where, false);
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
         table.push(rank, e.what);
@@ -101,8 +103,13 @@ drawing drawing_of_run(
   return d;
 }
 
-/// The measured last run of a trainer, on all ranks. Called in all processes that have some: see
-/// gather_executed.
+/// The measured last run of a trainer, on all ranks. Called in all processes that have some, of
+/// which one may write the page:
+///
+///     drawing const measured = drawing_of_last_run(trainer);
+///     if (Mpi::process() == 0) write_file("step.html", draw_html(drawing_of_plan<T>(), measured));
+///
+/// throws: as gather_executed
 template <class Trainer>
 drawing drawing_of_last_run(
     Trainer const& trainer,

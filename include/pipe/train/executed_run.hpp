@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The last run of a trainer as one value: what each rank executed, also the ranks of other
-// processes and replicas, with times of one clock. For drawings and reports.
+// processes and replicas, with times of one clock. For drawings and reports:
+//
+//     executed_run const run = gather_executed(trainer);  // in all processes
+//     for (executed_action const& a : run.rows[0])        // rank 0 of the first replica
+//       std::printf("%s %d: %ld ns\n", short_name(a.what.kind), a.what.micro_batch, a.end -
+//       a.start);
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -82,7 +87,11 @@ inline void align_clocks(std::vector<run_part> const& parts, executed_run& run) 
     });
 }
 
-/// Gathers the last run of an engine whose ranks are in several processes, which all call it.
+/// Gathers the last run of an engine whose ranks are in several processes, which all call it: they
+/// meet some times to compare their clocks, then each in turn gives its rows to all others.
+///
+/// here: the ranks of this process. ranks: of a replica
+/// cost: a run of n processes is n broadcasts for each rank of a process, and 32 reductions
 template <class Engine>
 executed_run gather_from_processes(Engine& engine, process_place const& here, int ranks) {
   executed_run run{ranks, here.replicas, engine.processes(), {}, 0};

@@ -25,6 +25,11 @@ struct clock_offset {
 /// The offset of the clock of `there` to that of `here`, from their readings at the same meetings.
 /// The error is half a round trip, put together from the fastest message each way.
 ///
+/// A side leaves after the other has come, so by a common clock
+/// there.before <= here.after and here.before <= there.after; by their own clocks
+/// there.before - here.after <= offset <= there.after - here.before. All meetings together give the
+/// narrowest bounds: one to which one side came last, and one to which the other did.
+///
 /// shape: here[meetings], there[meetings]
 /// needs: at least one meeting; the clocks advance equally fast while they last
 /// law:   |offset - value| <= error, as either side leaves a meeting after the other has come

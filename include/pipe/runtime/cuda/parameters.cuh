@@ -206,7 +206,8 @@ class cuda_parameters {
     };
     switch (op) {
       case step_op::add_leaves:
-        return;  // a mini-batch is one leaf
+      case step_op::share:
+        return;  // a mini-batch is one leaf, of one replica
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();

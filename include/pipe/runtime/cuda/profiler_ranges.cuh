@@ -21,6 +21,11 @@ namespace pp::cuda {
 
 #if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
 
+/// The ranges of an executor, which makes one on the stack around what it enqueues:
+///
+///     auto const shown = ranges_.of(a);  // until the end of the scope
+///
+/// law: ranges of a thread nest; one ends with its scope, also by an exception
 /// law: without a tool no name is made, and a range costs the test of a pointer; with one, names
 ///      are registered at construction, and a range allocates nothing
 class profiler_ranges {
