@@ -49,6 +49,18 @@ def connect(port, wait=5):
             time.sleep(0.02)
 
 
+def wait_until_joined(port, processes):
+    """Until this number of processes has both of its connections with process 0."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        with open("/proc/net/tcp", encoding="ascii") as file:
+            lines = [line.split() for line in file]
+        if sum(line[1].endswith(f":{port:04X}") and line[3] == "01" for line in lines) >= 2 * processes:
+            break
+        time.sleep(0.02)
+    time.sleep(0.2)  # what is on its way arrives
+
+
 def answer_to(port, data):
     """What process 0 answers to these bytes, until it ends the connection."""
     with connect(port) as s:
@@ -63,7 +75,7 @@ def answer_to(port, data):
 
 
 class StartUp(unittest.TestCase):
-    def expect(self, job, *expected, within=DEADLINE + 3, fails=True):
+    def expect(self, job, *expected, within=DEADLINE + 8, fails=True):
         """expected: by process an expression for its last line."""
         outputs = job.end()
         for rank, expression in enumerate(expected):
@@ -115,14 +127,14 @@ class StartUp(unittest.TestCase):
     def test_a_process_that_is_there_twice_is_named(self):
         twice = r"error: process 1 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own"
         job = Job("world", "world", None, size=3)
-        time.sleep(0.3)
+        wait_until_joined(job.port, 1)
         job.add(1, "world", key="again")
         self.expect(job, twice, twice)
         self.assertRegex(job.outputs["again"], twice)
 
     def test_a_process_that_comes_again_is_refused_and_the_job_goes_on(self):
         job = Job("idle", "idle")
-        time.sleep(0.5)
+        wait_until_joined(job.port, 1)
         again = Job(None, "world 5000", port=job.port, size=2)
         self.expect(again, None, r"error: process 1 is there twice, at .*: every process needs a RANK of its own")
         self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in job.running.items()})
@@ -137,7 +149,7 @@ class StartUp(unittest.TestCase):
 
     def test_another_program_is_refused(self):
         job = Job("world", "world", None, size=3)
-        time.sleep(0.3)
+        wait_until_joined(job.port, 1)
         job.add(2, "world", program=OTHER)
         other = r"error: process 2 at 127\.0\.0\.1:\d+ has another plan than process 0: start the same program in all processes"
         self.expect(job, other, other, other)
@@ -174,7 +186,7 @@ class StartUp(unittest.TestCase):
             self.assertIn(b"it has ended after 33 of 64 bytes of a hand-shake", half.recv(4096))
         self.assertLess(memory_of(job.running[0].pid) - before, 1 << 20)
         job.add(1, "world 20000", PIPE_JOB_TOKEN=TOKEN)
-        self.expect(job, "ends", "ends", within=30, fails=False)
+        self.expect(job, "ends", "ends", within=60, fails=False)
 
     def test_silent_and_slow_connections_keep_none_out(self):
         job = Job("world 20000", None, size=2)
@@ -185,7 +197,7 @@ class StartUp(unittest.TestCase):
             except OSError:
                 pass  # newer ones have taken its place
         job.add(1, "world 20000")
-        self.expect(job, "ends", "ends", within=10, fails=False)
+        self.expect(job, "ends", "ends", within=60, fails=False)
         for s in connections:
             s.close()
 
@@ -221,17 +233,17 @@ class StartUp(unittest.TestCase):
                         kept[-1].sendall(data)
                 for s in kept:
                     s.close()
-                self.expect(job, None, words, within=5)
+                self.expect(job, None, words, within=15)
 
     def test_a_port_that_is_taken(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
             job = Job("world 2000", None, size=2, port=server.getsockname()[1])
-            self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*", within=2)
+            self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*", within=10)
 
     def test_an_address_that_is_not_here(self):
         self.expect(Job("world 2000", None, size=2, MASTER_ADDR="192.0.2.1"),
                     r"error: process 0 cannot listen at 192\.0\.2\.1:\d+: it is no address of this machine, and MASTER_ADDR must be one of "
-                    r"process 0's", within=2)
+                    r"process 0's", within=10)
 
     def test_two_launchers_on_one_port(self):
         first = Job("idle", None, size=2, PIPE_JOB_TOKEN=TOKEN)
@@ -240,7 +252,7 @@ class StartUp(unittest.TestCase):
         self.expect(second, r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job: MASTER_PORT must be free",
                     r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not that of process 1")
         first.add(1, "idle", PIPE_JOB_TOKEN=TOKEN)
-        time.sleep(0.5)
+        wait_until_joined(first.port, 1)
         self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in first.running.items()})
         first.running[1].kill()
         first.end()
@@ -256,7 +268,7 @@ class StartUp(unittest.TestCase):
             ({"PIPE_JOB_TOKEN": "secret"}, r"PIPE_JOB_TOKEN has 6 characters: expected 32 hexadecimal digits, as of `openssl rand -hex 16`"),
         ):
             job = Job(None, None).add(0, "world", **variables)
-            self.expect(job, "error: " + words, within=5)
+            self.expect(job, "error: " + words, within=15)
 
     def test_calls_that_differ_are_named(self):
         words = r"error: process 1 makes another call than process 0, where a barrier of 0 bytes is expected \(8 have come\): .*"
@@ -280,7 +292,7 @@ class StartUp(unittest.TestCase):
             outputs = job.end(timeout=10)
             other.close()
             self.assertRegex(outputs[0], r"process 1 was lost: it has sent what no process of this job sends, while process 0 was .*\n")
-            self.assertLess(job.seconds, 5)
+            self.assertLess(job.seconds, 15)
 
     def test_what_no_process_sends_is_no_call(self):
         for make in (lambda other: other.call(bytes(24), length=2**32 - 1),
@@ -289,7 +301,7 @@ class StartUp(unittest.TestCase):
             job = Job("idle", None, size=2)
             other = FalseProcess(job.port)
             make(other)
-            self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*", within=5)
+            self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*", within=15)
             other.close()
 
     def test_a_failure_reaches_all(self):
@@ -297,14 +309,14 @@ class StartUp(unittest.TestCase):
 
     def test_a_process_that_is_late_is_named(self):
         late = r"rank_error: process 1: timed out after 2 s waiting for process 0, late"
-        self.expect(Job("late", "late"), None, late, within=10, fails=None)
+        self.expect(Job("late", "late"), None, late, within=30, fails=None)
 
     def test_a_process_that_ends_early_is_named(self):
         early = r"rank_error: process 1 has ended the program, while process {} was training"
         job = Job("ends_early", "ends_early", "ends_early")
         outputs = job.end()
         self.assertRegex(outputs[0] + outputs[2], early.format("[02]"))
-        self.assertLess(job.seconds, 8)
+        self.assertLess(job.seconds, 15)
 
 
 def fnv(text):
@@ -394,7 +406,7 @@ class Loss(unittest.TestCase):
         job = Job(*[f"world 2000 {victim} before killed"] * 3)
         outputs = job.end()
         self.assertRegex(outputs[who], words, outputs)
-        self.assertLess(job.seconds, DEADLINE + 3)
+        self.assertLess(job.seconds, DEADLINE + 8)
 
     def test_in_the_hand_shake(self):
         """Of process 0, and of another, when both have been accepted, and a third is missing."""
@@ -402,19 +414,19 @@ class Loss(unittest.TestCase):
                                    (1, "kill", "rank_error: process 1 was lost: it has ended its connection, while process 0 was starting"),
                                    (0, "stop", r"rank_error: process 0 at .* has not said that all processes have come, for which process 1 .*")):
             job = Job("world 2000", "world 2000", None, size=3)
-            time.sleep(0.5)
+            wait_until_joined(job.port, 1)
             job.running[victim].send_signal({"kill": 9, "stop": 19}[way])
             other = 1 - victim
             outputs = {other: job.running[other].communicate(timeout=10)[0]}
             self.assertRegex(outputs[other], rf"process {other}: {words}\n", outputs)
-            self.assertLess(time.monotonic() - job.begun, DEADLINE + 3)
+            self.assertLess(time.monotonic() - job.begun, DEADLINE + 8)
             job.running[victim].kill()
             job.running[victim].communicate()
 
     def test_in_shutdown(self):
         """Process 2 has come to its end, and waits for the others to come to theirs."""
         job = Job("idle", "idle", "short")
-        time.sleep(0.5)
+        wait_until_joined(job.port, 2)
         for rank in (0, 1):
             self.assertIsNone(job.running[rank].poll())
         job.running[2].kill()

@@ -17,6 +17,7 @@ struct group_message {
   int peer = 0;
   bool is_sent = false;
   long bytes = 0;
+  /// Whether this message of a process is the other side of one of another process.
   bool meets(int process, group_message const& other, int by) const {
     return peer == by && other.peer == process && is_sent != other.is_sent && bytes == other.bytes;
   }

@@ -166,7 +166,7 @@ class nccl_communicator {
     cudaFree(data);
   }
 
-  /// Keeps the first error of a group.
+  /// Keeps the first error of a group, whose end may be another one that follows from it.
   void note(ncclResult_t r) {
     if (first_ == ncclSuccess && r != ncclInProgress) first_ = r;
   }

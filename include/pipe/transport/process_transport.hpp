@@ -288,6 +288,7 @@ class process_transport {
   process_watch::doing during(process_activity what) { return world_.during(what); }
 
  private:
+  /// The lock of messages, which threads of all ranks of this process take.
   std::mutex& calls() { return messages_.calls(); }
   /// A stream: requests by slot on the side that this process has, or counters if it has both.
   struct channel {

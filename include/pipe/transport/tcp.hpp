@@ -25,6 +25,9 @@ class tcp_messages {
   static tcp_world& world() { return tcp_world::of_process(); }
   std::mutex& calls() { return links_->calls(); }
 
+  /// In all processes, before any other call; without the lock.
+  ///
+  /// throws: rank_error if a process has failed, or does not come before the deadline
   template <class Wait>
   [[gnu::cold]] void begin(long tags, int, Wait const& wait) {
     world_.set_deadline(wait.deadline());
@@ -53,7 +56,9 @@ class tcp_messages {
         return true;
     }
   }
+  /// After part(): nothing of the trainer is under way.
   [[gnu::cold]] void end() { links_->remove(trainer_); }
+  /// Fails a run in which another process takes no part. runs: begun here.
   void hear(long runs) {
     links_->advance();
     // Told to all: the one that has ended it waits for the others.
@@ -63,6 +68,9 @@ class tcp_messages {
                               .begin());
   }
 
+  // ---- messages: those of a tag between two processes arrive in order ----
+
+  /// Requests that start() starts, any number of times.
   void prepare_send(request& r, int to, int tag, char const* data, long bytes) {
     r = make(request::sends, to, tag, const_cast<char*>(data), bytes);
   }
@@ -71,6 +79,7 @@ class tcp_messages {
   }
   void start(request& r) { links_->start(r); }
   void free(request&) {}
+  /// Requests for one message.
   void send(request& r, int to, int tag, char const* data, long bytes) {
     start_new(r, request::sends, to, tag, const_cast<char*>(data), bytes);
   }
@@ -98,6 +107,8 @@ class tcp_messages {
     }
     return true;
   }
+
+  // ---- operations of all processes, without the lock: see tcp_world ----
 
   template <class Wait>
   [[gnu::cold]] void agree(std::uint64_t plan, Wait const& wait) {

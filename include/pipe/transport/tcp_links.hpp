@@ -53,6 +53,8 @@ class tcp_queue {
 };
 
 /// What waits for the other side, of the messages with one process and tag.
+///
+/// law: either there are no sends that wait, or ready == 0
 struct tcp_meeting {
   tcp_queue<&tcp_request::next> sends, receives;
   long ready = 0;  // receives of the other side without a send of this one
@@ -126,12 +128,13 @@ class tcp_links {
   struct link {
     tcp_socket socket;
     tcp_queue<&tcp_request::next_out> out;
-    // What is being sent and received: its head, and then its data.
+    // The messages that are under way: their heads, and how much of head and data is over.
     tcp_request *sent = nullptr, *received = nullptr;
     head out_head, in_head;
     long out_done = 0, in_done = 0;
   };
 
+  /// Where a request meets those of the other side.
   tcp_meeting& meeting_of(tcp_request const& r) {
     tcp_trainer& t = *trainers_[r.trainer];
     return t.meetings[r.peer * t.tags + r.tag];
@@ -148,6 +151,8 @@ class tcp_links {
     return true;
   }
 
+  /// Writes requests in their order, as far as the system takes them. A data message in front of
+  /// another one is no deadlock: its receiver is ready for it.
   void write(link& l) {
     for (;;) {
       if (l.sent == nullptr) {
@@ -165,6 +170,8 @@ class tcp_links {
       l.sent = nullptr;
     }
   }
+  /// Reads what has come, data directly to where it belongs. A message begins only when there is a
+  /// place for it.
   void read(link& l) {
     auto const read_some = [&](char* at, long left, long& done) {
       return l.socket.read(at, left, done);
@@ -206,6 +213,7 @@ class tcp_links {
       default: return refuse(from);
     }
   }
+  /// Fails all processes: the connection is of no use any more.
   [[gnu::cold]] bool refuse(int from) {
     world_.announce(
         sentence({"process ", from, " has sent what no process of this program sends"}).begin());

@@ -23,6 +23,7 @@ namespace pp::detail {
 /// law: only who has the number that process 0 passes on is let in
 /// throws: as the constructor of tcp_world
 [[gnu::cold]] inline heap_array<tcp_socket> connect_all(tcp_world& world) {
+  // Where a process listens, and the number that opens it.
   struct entrance {
     char address[64]{};
     std::int32_t port = 0, unused = 0;
