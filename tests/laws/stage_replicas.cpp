@@ -12,6 +12,7 @@
 #include <map>
 #include <utility>
 
+#include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/planned.hpp>
 
 using namespace pp;
@@ -183,4 +184,9 @@ TEST_CASE("replicas' memory is what the plan says", "[laws]") {
                         MicroBatchSize<2>, StageReplicas<1, 2, 1>>;
   for (int r = 0; r < 4; ++r) CHECK(Large::plan().rank_bytes[r] == plan.rank_bytes[r]);
   CHECK(explain<Planned_>().find("1-2") != std::string::npos);
+  laws::sample_batch<Planned_> const data(3);
+  trainer.step(data.view());
+  drawing const run = drawing_of_last_run(trainer);
+  for (std::size_t r = 0; r < 4; ++r)
+    CHECK(run.ranks[r].actions.size() == drawing_of_plan<Planned_>().ranks[r].actions.size());
 }

@@ -96,6 +96,14 @@ TEST_CASE("tables with replicas are proved, also over the slots that they need",
           REQUIRE(of[mb].end >= of[mb - 1].end);
         }
       }
+      long first = -1, last = -1;
+      detail::for_each_critical(p, table, when, [&](int rank, int position) {
+        time_span const span = when.spans.at(rank, position);
+        if (first < 0) last = span.end;
+        first = span.start;
+      });
+      REQUIRE(first == 0);
+      REQUIRE(last == when.makespan);
       std::vector<detail::slot_count> slots;
       for (int b = 0; b + 1 < stages; ++b) slots.push_back(boundary_slots(p, table, when, b));
       REQUIRE(validate(p, table, slots).ok());

@@ -14,6 +14,7 @@ namespace pp::detail {
 /// its ranks.
 ///
 /// shape: ranks[stages] -> ends[stages + 1, layers + 1]
+/// cost:  stages * layers
 template <class Costs, class Ranks>
 constexpr void reachable_ends(Costs const& costs, int layers, int stages, Ranks const& ranks,
                               long bottleneck, scratch<bool>& ends) {
@@ -41,6 +42,7 @@ constexpr void reachable_ends(Costs const& costs, int layers, int stages, Ranks 
 /// law:   max over s of ceil(sum(costs[cuts[s], cuts[s + 1])) / ranks[s]) is minimal; subject to
 ///        that each cut, from the right, is as near as possible to its ranks' share of the total
 /// needs: 1 <= stages <= layers; the sum of all costs times that of all ranks is a long
+/// cost:  60 stages * layers
 template <class Costs, class Ranks, class Cuts>
 constexpr void partition_for_ranks(Costs const& costs, int layers, int stages, Ranks const& ranks,
                                    Cuts& cuts) {

@@ -12,7 +12,9 @@ namespace pp {
 
 /// Stage s on ranks [first[s], first[s + 1]), which take its micro-batches in turn.
 ///
-/// source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR
+/// law:    rank_of(w, P, s, mb) == first[s] + mb mod replicas(w, s)
+/// law:    an action that makes a weight gradient follows that of the micro-batch before, on any
+/// rank source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR
 template <int Stages>
 struct stage_ranks {
   int first[Stages + 1]{};

@@ -40,9 +40,9 @@ struct stage_plan {
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
   long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
 
-  /// Whether a rank runs the stage.
+  /// Whether a rank runs the stage: the first, or one of the next ones.
   constexpr bool is_on(int r) const { return r >= rank && r < rank + ranks; }
-  /// Its bytes on a rank.
+  /// Its bytes on a rank: all of them on the first, those of micro-batches on the others.
   constexpr long bytes_on(int r) const {
     return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes : 0;
   }

@@ -121,7 +121,8 @@ class rank_link {
     }
     return all;
   }
-  /// Waits until the other ranks that hold chunks of this one are done with them.
+  /// Waits until the other ranks that hold chunks of this one are done with them: a forward-only
+  /// run has no order between them, so each one's last micro-batch is awaited.
   waited await_holders() const {
     waited all = waited::done;
     if constexpr (!Transport::copies)
