@@ -49,7 +49,7 @@ struct option_family::devices : detail::any_family {
     else if constexpr (option::count > 1 && !backend_option::has_own_memory)
       return detail::diagnosis_of<wrong::backend_has_no_devices, option, backend_option>();
     else if constexpr (option::count >
-                       count::value / Options::template get<schedule>::chunks_per_rank)
+                       detail::ranks_of<count, typename Options::template get<schedule>>())
       return detail::diagnosis_of<wrong::more_devices_than_ranks, option, count>();
     else
       return std::type_identity<detail::nothing_wrong>{};
