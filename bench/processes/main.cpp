@@ -122,18 +122,20 @@ void allreduce() {
   std::vector<float> data(std::size_t(n), 0.5f);
   detail::replica_sum<float, detail::mpi> sum;
   constexpr long each = detail::most_leaf_bucket / long(sizeof(float));
-  sum.assemble(transport, place, 0, aligned, room_bytes, int((n + each - 1) / each));
+  constexpr int count = int((n + each - 1) / each);
+  sum.assemble(transport, place, 0, aligned, room_bytes, count);
+  for (int b = 0; b < count; ++b) sum.describe(b, b + 1 < count ? each : n - b * each);
   detail::team alone;
   alone.assemble(1, std::chrono::microseconds(20), -1);
-  auto const add = [](std::ptrdiff_t count, float* to, float const* from) {
-    for (std::ptrdiff_t i = 0; i < count; ++i) to[i] += from[i];
+  auto const add = [](std::ptrdiff_t elements, float* to, float const* from) {
+    for (std::ptrdiff_t i = 0; i < elements; ++i) to[i] += from[i];
   };
   failure_flag const never{false};
   transport.reset();
   auto const ours = [&] {
     sum.begin();
-    for (long at = 0; at < n; at += each) sum.give(data.data() + at, n - at < each ? n - at : each);
-    sum.finish(alone, add, never);
+    for (int b = 0; b < count; ++b) sum.give(data.data() + b * each);
+    sum.until_done(count, alone, add, never);
   };
   // MPI's own, in calls of at most `most` numbers.
   auto const theirs = [&](long most) {

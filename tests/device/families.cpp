@@ -3,10 +3,13 @@
 // Every schedule on several devices: values arrive at the right action, whatever the devices
 // prefer, and every wait for an event is needed.
 #include <algorithm>
+#include <initializer_list>
+#include <memory>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
+#include "device/meeting_links.hpp"
 #include "device/schedule_on_devices.hpp"
 
 using namespace pp;
@@ -15,12 +18,74 @@ namespace {
 
 using fake_gpu::gpu;
 using fake_gpu::preference;
+using on_host::hashing_executor;
+using on_host::pipeline_of_hashes;
 
 /// Whether a trainer runs a family's tables: they end in a flush, and each chunk is on one rank.
 bool is_for_trainers(family const& f, run_time_problem const& p) {
   return f.trains && !f.searches && replicas(f.where) == 1 && f.refuses(p) == nullptr &&
          detail::check_runs(make_dynamic_table(f, p)).ok();
 }
+
+/// use(pipeline, micro-batches) for each family on 1 to 8 ranks, of up to `most` devices.
+template <class Use>
+void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, Use const& use) {
+  int families = 0;
+  for (family const& f : catalog) {
+    bool is_one = false;
+    for (int ranks = 1; ranks <= 8; ++ranks)
+      for (int const micro_batches : all_micro_batches) {
+        int const per_rank = f.chunks_per_rank == 0 ? 2 : f.chunks_per_rank;
+        run_time_problem p;
+        p.ranks = ranks, p.chunks = ranks * per_rank / replicas(f.where);
+        p.micro_batches = micro_batches;
+        p.costs.resize(std::size_t(p.chunks));
+        if (!is_for_trainers(f, p)) continue;
+        int const devices = 1 + (ranks * 7 + micro_batches) % std::min(ranks, most);
+        INFO(f.name << ", " << ranks << " ranks on " << devices << " devices, " << micro_batches
+                    << " micro-batches");
+        use(pipeline_of_hashes(f, ranks, per_rank, micro_batches, devices), micro_batches);
+        is_one = true;
+      }
+    families += is_one;
+  }
+  CHECK(families >= 12);
+}
+
+/// A pipeline in several processes, of which each has a device: all of them are in this one.
+struct processes_of_hashes {
+  on_host::meeting_place meetings;
+  std::vector<std::unique_ptr<on_host::meeting_link>> links;
+  std::vector<std::unique_ptr<hashing_executor>> executors;
+
+  /// edit(process, turns) changes the order of a process.
+  template <class Edit>
+  processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit) {
+    for (int p = 0; p < made.d.devices.devices; ++p) {
+      detail::local_devices const local{made.d.devices, p, 1};
+      detail::cuda_order order = made.order_in(local);
+      edit(p, order.training);
+      REQUIRE(cudaSetDevice(p) == cudaSuccess);
+      links.push_back(std::make_unique<on_host::meeting_link>(meetings, p));
+      executors.push_back(std::make_unique<hashing_executor>(
+          made, detail::cuda_place{local, {p}, links.back().get()}, order));
+    }
+  }
+  /// throws: pp::error if the processes wait for each other
+  void run(int samples, on_host::hash seed) {
+    for (int p = 0; p < int(executors.size()); ++p) {
+      REQUIRE(cudaSetDevice(p) == cudaSuccess);
+      executors[std::size_t(p)]->enqueue(samples, seed);
+    }
+    for (auto const& e : executors) e->wait();
+  }
+  bool is_right(int samples) const {
+    bool right = meetings.mismatches == 0;
+    for (auto const& e : executors) right = right && e->is_right(samples);
+    return right;
+  }
+};
+void as_derived(int, std::vector<detail::cuda_turn>&) {}
 
 /// after[i][j]: node j comes after node i. Nodes are in an order that edges allow.
 using relation = std::vector<std::vector<bool>>;
@@ -41,34 +106,20 @@ relation closure_of(fake_gpu::graph const& g) {
 TEST_CASE("every schedule on several devices", "[cuda]") {
   fake_gpu::several_devices const machine(4);
   long runs = 0;
-  std::vector<std::string_view> families;
-  for (family const& f : catalog) {
-    for (int ranks = 1; ranks <= 8; ++ranks)
-      for (int const micro_batches : {1, 2, 3, 5, 8, 12, 17}) {
-        int const per_rank = f.chunks_per_rank == 0 ? 2 : f.chunks_per_rank;
-        run_time_problem p;
-        p.ranks = ranks, p.chunks = ranks * per_rank / replicas(f.where);
-        p.micro_batches = micro_batches;
-        p.costs.resize(std::size_t(p.chunks));
-        if (!is_for_trainers(f, p)) continue;
-        int const devices = 1 + (ranks * 7 + micro_batches) % std::min(ranks, 4);
-        INFO(f.name << ", " << ranks << " ranks on " << devices << " devices, " << micro_batches
-                    << " micro-batches");
-        on_host::pipeline_of_hashes const made(f, ranks, per_rank, micro_batches, devices);
-        on_host::hashing_executor executor(made);
-        gpu.prefers = preference(runs % 3);
-        for (bool const by_graph : {false, true})
-          for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
-            executor.run(samples, by_graph);
-            CHECK(executor.is_right(samples));
-            ++runs;
-          }
-        if (families.empty() || families.back() != f.name) families.push_back(f.name);
-      }
-  }
+  for_every_schedule(4, {1, 2, 3, 5, 8, 17},
+                     [&](pipeline_of_hashes const& made, int micro_batches) {
+                       hashing_executor executor(made);
+                       gpu.prefers = preference(runs / 4 % 3);
+                       for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
+                         executor.enqueue(samples, on_host::hash(++runs));
+                         executor.wait();
+                         CHECK(executor.is_right(samples));
+                         executor.replay(samples, on_host::hash(++runs));
+                         CHECK(executor.is_right(samples));
+                       }
+                     });
   gpu.prefers = preference::awaited;
   CHECK(gpu.foreign == 0);
-  CHECK(families.size() >= 12);
   CHECK(runs > 1000);
 }
 
@@ -81,17 +132,17 @@ TEST_CASE("a wait that is left out shows, unless others imply it", "[cuda]") {
     REQUIRE(f != nullptr);
     // Each rank is alone on its device: all waits are for other ranks, or for copies.
     int const micro_batches = 6, per_rank = f->chunks_per_rank == 0 ? 2 : f->chunks_per_rank;
-    on_host::pipeline_of_hashes const made(*f, 4, per_rank, micro_batches, 4);
-    on_host::hashing_executor executor(made);
+    pipeline_of_hashes const made(*f, 4, per_rank, micro_batches, 4);
+    hashing_executor executor(made);
     gpu.waits = 0;
-    executor.run(micro_batches, true);
+    executor.replay(micro_batches, 1);
     REQUIRE(executor.is_right(micro_batches));
     relation const whole = closure_of(executor.captured);
     for (long left_out = 0, count = gpu.waits; left_out < count; ++left_out) {
       gpu.waits = 0, gpu.left_out = left_out;
       bool is_refused = false;
       try {
-        executor.run(micro_batches, true);
+        executor.replay(micro_batches, on_host::hash(left_out) + 2);
       } catch (pp::error const&) {
         is_refused = true;  // the capture has work that nothing waits for
       }
@@ -105,4 +156,83 @@ TEST_CASE("a wait that is left out shows, unless others imply it", "[cuda]") {
   }
   CHECK(needed > 100);
   CHECK(implied > 0);
+}
+
+TEST_CASE("every schedule in several processes", "[cuda]") {
+  fake_gpu::several_devices const machine(8);
+  long runs = 0, groups = 0, operations = 0;
+  for_every_schedule(8, {1, 2, 5, 17}, [&](pipeline_of_hashes const& made, int micro_batches) {
+    if (made.d.devices.devices == 1) return;
+    processes_of_hashes all(made, &as_derived);
+    gpu.prefers = preference(runs / 2 % 3);
+    for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
+      all.run(samples, on_host::hash(++runs));
+      CHECK(all.is_right(samples));
+    }
+    groups += all.meetings.groups, operations += all.meetings.operations;
+  });
+  gpu.prefers = preference::awaited;
+  CHECK(gpu.foreign == 0);
+  CHECK(runs > 500);
+  CHECK(operations > groups);
+}
+
+TEST_CASE("exchanges in another order are caught", "[cuda]") {
+  fake_gpu::several_devices const machine(4);
+  long swaps = 0;
+  for (char const* name : {"1f1b", "gpipe", "zb-v"}) {
+    INFO(name);
+    family const* const f = find_family(name);
+    pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
+    auto const turns = made.order_in({made.d.devices, 1, 1}).training;
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      if (!turns[i].is_exchange()) continue;
+      // The next value of the same stream.
+      std::size_t j = i + 1;
+      while (j < turns.size() && !(turns[j].is_exchange() && detail::stream_of(turns[j].of) ==
+                                                                 detail::stream_of(turns[i].of)))
+        ++j;
+      if (j == turns.size()) continue;
+      processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_turn>& order) {
+        if (p == 1) std::swap(order[i].of, order[j].of);
+      });
+      bool is_right = true;
+      try {
+        all.run(5, 1);
+        is_right = all.is_right(5);
+      } catch (pp::error const&) {
+        is_right = false;
+      }
+      INFO("exchanges " << i << " and " << j);
+      CHECK_FALSE(is_right);
+      ++swaps;
+      (void)cudaGetLastError();
+    }
+  }
+  CHECK(swaps > 40);
+}
+
+TEST_CASE("two processes that send first wait for ever, unless they send and receive at once",
+          "[cuda]") {
+  fake_gpu::several_devices const machine(2);
+  for (bool const at_once : {true, false}) {
+    on_host::meeting_place meetings;
+    cudaStream_t streams[2];
+    long values[2] = {3, 4}, received[2] = {};
+    for (int p : {0, 1}) {
+      on_host::meeting_link link(meetings, p);
+      REQUIRE(cudaSetDevice(p) == cudaSuccess);
+      REQUIRE(cudaStreamCreateWithFlags(&streams[p], cudaStreamNonBlocking) == cudaSuccess);
+      cuda::message const send{1 - p, true, &values[p], sizeof(long)},
+          receive{1 - p, false, &received[p], sizeof(long)};
+      if (at_once)
+        link.exchange({send, receive}, streams[p]);
+      else
+        link.exchange({send}, streams[p]), link.exchange({receive}, streams[p]);
+    }
+    CHECK(cudaStreamSynchronize(streams[0]) == (at_once ? cudaSuccess : cudaErrorLaunchTimeout));
+    CHECK(received[0] == (at_once ? 4 : 0));
+    for (cudaStream_t s : streams) REQUIRE(cudaStreamDestroy(s) == cudaSuccess);
+  }
+  (void)cudaGetLastError();
 }

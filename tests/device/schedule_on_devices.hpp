@@ -14,7 +14,9 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/runtime/cuda/engine.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
@@ -88,6 +90,7 @@ struct pipeline_of_hashes {
   std::vector<pp::detail::placed_operand> operand_places;  // the same for all
   std::vector<pp::detail::cuda_group> groups;
   std::vector<pp::detail::chunk_description> chunks;
+  std::vector<pp::detail::chunk_holder> holders;  // one of each chunk
   std::vector<pp::detail::rank_description> ranks;
   pp::detail::copied passed_value{}, passed_gradient{};
   pp::detail::pipeline_description d;
@@ -108,11 +111,19 @@ struct pipeline_of_hashes {
     ranks.resize(std::size_t(rank_count));
     for (int c = 0; c < n; ++c) lay_out(c);
     for (int r = 0; r < rank_count; ++r) lay_out_rank(r);
-    d.chunk = chunks.data(), d.rank = ranks.data();
+    d.chunk = chunks.data(), d.rank = ranks.data(), d.holder = holders.data();
   }
   pipeline_of_hashes(pipeline_of_hashes const&) = delete;
 
   pp::detail::cuda_order order() const { return {pp::cuda::order_of(problem, table, slots), {}}; }
+  /// That of a process of those that have a device each.
+  pp::detail::cuda_order order_in(pp::detail::local_devices const& process) const {
+    auto const steps = pp::communicate(problem, table, slots);
+    std::vector<pp::detail::rank_steps> of_ranks;
+    for (int r = 0; r < d.ranks; ++r)
+      of_ranks.push_back({std::data(steps.row(r)), steps.size(r), nullptr, 0});
+    return {pp::cuda::turns_of(pp::cuda::merge_steps(of_ranks.data(), d.ranks, true), process), {}};
+  }
 
   /// The gradient of every chunk and the losses, computed one micro-batch after the other.
   std::vector<hash> expected(int micro_batches, hash seed, std::vector<double>& losses) const {
@@ -205,6 +216,8 @@ struct pipeline_of_hashes {
     pp::detail::chunk_description& c = chunks[std::size_t(number)];
     int const n = problem.chunks;
     c.rank = pp::rank_of(table.where, d.ranks, number);
+    c.first_holder = number;
+    holders.push_back({number, c.rank, 0});
     if (number > 0 && number + 1 < n) {
       c.passed_values = &passed_value, c.passed_value_count = 1;
       c.keeping.passed_gradients = &passed_gradient, c.keeping.passed_gradient_count = 1;
@@ -233,7 +246,9 @@ struct pipeline_of_hashes {
     for (pp::detail::chunk_description& c : chunks) {
       if (c.rank != r) continue;
       pp::detail::shift(c, rank.bytes);
-      rank.bytes += c.bytes;
+      rank.bytes += c.weight_bytes;
+      holders[std::size_t(c.first_holder)].values = rank.bytes;
+      rank.bytes += c.value_bytes;
     }
     auto const take = [&](long bytes) {
       long const at = rank.bytes;
@@ -255,31 +270,28 @@ struct pipeline_of_hashes {
 class hashing_executor {
  public:
   explicit hashing_executor(pipeline_of_hashes const& of)
-      : of_(of), executor_(of.d, std::vector(std::size_t(of.d.devices.devices), of.groups.data()),
-                           numbers(of.d.devices.devices), of.order(), 0, false) {}
+      : hashing_executor(of, place_of(of.d.devices), of.order()) {}
+  /// One of several, on the device that is current.
+  hashing_executor(pipeline_of_hashes const& of, pp::detail::cuda_place const& place,
+                   pp::detail::cuda_order const& order)
+      : of_(of), executor_(of.d, place, std::vector(place.numbers.size(), of.groups.data()), order,
+                           0, false) {}
 
-  /// A step, at once or as a graph.
-  void run(int samples, bool by_graph) {
-    pp::detail::job j;
-    j.what = pp::detail::job::kind::train;
-    j.samples = samples;
-    j.seed = ++seed_;
-    executor_.begin(j);
-    auto const enqueue = [&] {
-      executor_.streams().fork();
-      executor_.enqueue();
-      executor_.streams().join();
-    };
-    if (by_graph) {
-      executor_.streams().join();
-      auto const g = pp::cuda::graph::capture(executor_.stream_of(0), enqueue);
-      captured = *fake_gpu::gpu.last_captured;
-      g.launch(executor_.stream_of(0));
-      executor_.streams().wait();
-    } else {
-      enqueue();
-      executor_.streams().wait();
-    }
+  /// Puts a step on streams.
+  void enqueue(int samples, hash seed) {
+    begin(samples, seed);
+    enqueue();
+  }
+  void wait() { executor_.streams().wait(); }
+
+  /// A step, as a graph.
+  void replay(int samples, hash seed) {
+    begin(samples, seed);
+    executor_.streams().join();
+    auto const g = pp::cuda::graph::capture(executor_.stream_of(0), [&] { enqueue(); });
+    captured = *fake_gpu::gpu.last_captured;
+    g.launch(executor_.stream_of(0));
+    wait();
   }
   fake_gpu::graph captured;  // of the last run that was one
 
@@ -288,20 +300,31 @@ class hashing_executor {
     std::vector<double> losses;
     std::vector<hash> const expected = of_.expected(samples, seed_, losses);
     for (std::size_t c = 0; c < expected.size(); ++c) {
+      if (!executor_.is_local(int(c))) continue;
       char const* const at = executor_.memory(int(c)) + of_.chunks[c].gradients;
       if (*reinterpret_cast<hash const*>(at) != expected[c]) return false;
     }
-    for (std::size_t mb = 0; mb < losses.size(); ++mb)
+    for (std::size_t mb = 0; mb < losses.size() && executor_.losses() != nullptr; ++mb)
       if (executor_.losses()[mb] != losses[mb]) return false;
     return true;
   }
 
  private:
-  static std::vector<int> numbers(int devices) {
-    std::vector<int> all;
-    for (int k = 0; k < devices; ++k) all.push_back(k);
-    pp::cuda::use_devices(devices);
-    return all;
+  void begin(int samples, hash seed) {
+    seed_ = seed;
+    pp::detail::job j;
+    j.what = pp::detail::job::kind::train;
+    j.samples = samples;
+    j.seed = seed;
+    executor_.begin(j);
+  }
+  void enqueue() {
+    executor_.streams().fork();
+    executor_.enqueue();
+    executor_.streams().join();
+  }
+  static pp::detail::cuda_place place_of(pp::detail::device_blocks all) {
+    return {{all, 0, all.devices}, pp::cuda::use_devices(0, all.devices).numbers, nullptr};
   }
   pipeline_of_hashes const& of_;
   pp::detail::cuda_executor executor_;

@@ -254,7 +254,7 @@ struct machine {
         return std::any_of(s->tasks.begin(), s->tasks.end(), records);
       });
       if (at == streams.end()) std::abort();
-      go_on(*at);
+      if (!go_on(*at)) std::abort();
     }
   }
   static void run_first(stream* s) {
@@ -262,15 +262,21 @@ struct machine {
     s->tasks.pop_front();
     if (t.work) t.work();
   }
-  void finish(stream* awaited) {
-    while (!awaited->tasks.empty()) go_on(awaited);
+  /// False: each waits for another, for ever.
+  [[nodiscard]] bool finish(stream* awaited) {
+    while (!awaited->tasks.empty())
+      if (!go_on(awaited)) return false;
+    return true;
   }
-  /// One task of a stream, the awaited one if possible.
-  void go_on(stream* awaited) {
+  /// One task of a stream, the awaited one if possible; other processes, if none can go on. False:
+  /// there is nothing to wait for.
+  [[nodiscard]] bool go_on(stream* awaited) {
     stream* const s = next(awaited);
-    if (s != nullptr) return run_first(s);
-    if (idle == nullptr) std::abort();  // each waits for another
-    idle();
+    if (s != nullptr)
+      run_first(s);
+    else if (idle != nullptr)
+      idle();
+    return s != nullptr || idle != nullptr;
   }
 
  private:

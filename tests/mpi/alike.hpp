@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <pipe/mpi.hpp>
+#include "mpi/between.hpp"
 #include <pipe/pipe.hpp>
 
 #include "laws/data.hpp"
@@ -22,7 +22,7 @@ bool same_parameters(One& one, Many& many) {
   auto const all = one.parameters(), some = many.parameters();
   if (all.size() != some.size()) return false;
   auto const& plan = Many::plan();
-  pp::process_place const place = pp::Mpi::transport::place(plan.rank_count);
+  pp::process_place const place = Between::transport::place(plan.rank_count);
   bool const has_gradients = plan.zero == 0 || (plan.zero == 1 && place.replicas == 1);
   std::size_t here = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -59,8 +59,8 @@ void trains_alike() {
   One one({.seed = 3, .clip_norm = 0.1});
   Many many({.seed = 3, .clip_norm = 0.1});
   INFO(Many::plan().schedule << ", " << Many::plan().stage_count << " stages on "
-                             << Many::plan().rank_count << " ranks, process " << pp::Mpi::process()
-                             << " of " << pp::Mpi::processes());
+                             << Many::plan().rank_count << " ranks, process " << Between::process()
+                             << " of " << Between::processes());
   CHECK(same_parameters(one, many));
   for (int step = 0; step < 3; ++step) {
     laws::sample_batch<One> const data{std::uint64_t(step)};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What happens to the other processes when one fails or is lost, and when the processes are not one
-// program. Each case is a program of its own, started by test_failures.py, because a failure over
-// MPI is the end: failures CASE, or failures PHASE WAY FILE. Every process says how it ended.
+// program. Each case is a program of its own, started by test_failures.py, because a failure
+// between processes is the end: failures CASE, or failures PHASE WAY FILE. Every process says how
+// it ended.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -10,25 +11,29 @@
 #include <stdexcept>
 #include <string>
 
+#ifdef BY_SOCKETS
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
-#include <pipe/mpi.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "laws/data.hpp"
+#include "mpi/between.hpp"
 #include "transport/models.hpp"
 
 using namespace pp;
 using transports::Shared, transports::Small;
-using Many = Small<Shared, Mpi, Stages<8>>;
-using Replicas = Small<Shared, Mpi>;
+using Many = Small<Shared, Between, Stages<8>>;
+using Replicas = Small<Shared, Between>;
 
 namespace {
 
 bool is(char const* a, char const* b) { return std::strcmp(a, b) == 0; }
 void say(char const* what) {
-  std::printf("process %d: %s\n", Mpi::process(), what);
+  std::printf("process %d: %s\n", Between::process(), what);
   std::fflush(stdout);
 }
 
@@ -48,21 +53,21 @@ void strike() {
   if (is(way, "stopped") || is(way, "stopped_with_patience")) kill(getpid(), SIGSTOP);
   if (is(way, "exits")) std::exit(5);
 }
-/// Strikes in this phase: in the given call of MPI, or at once.
+/// Strikes in this phase: in the given call of MPI, or of send() by sockets, or at once.
 void arrive(char const* at, char const* in = nullptr) {
-  if (!is(phase, at) || Mpi::process() != lost) return;
+  if (!is(phase, at) || Between::process() != lost) return;
   if (in == nullptr) strike();
   hook = in;
 }
-/// Called in a function of MPI.
-void pass(char const* function) {
+/// Called in a function of MPI. Where there is none, the next send() is as good.
+[[maybe_unused]] void pass(char const* function) {
   if (is(hook, function)) hook = "", strike();
 }
 
 void run_through_all_phases() {
   laws::sample_batch<Many> const data(1);
   try {
-    if (is(way, "stopped_with_patience")) Mpi::patience(std::chrono::seconds(2));
+    if (is(way, "stopped_with_patience")) Between::patience(std::chrono::seconds(2));
     arrive("constructing", "MPI_Iallgather");
     Many many({.seed = 3});
     many.step(data.view());
@@ -103,7 +108,7 @@ template <class Something>
 void in_the_last(Something something, std::chrono::milliseconds deadline = {}) {
   Many many({.seed = 3, .runtime = {.waiting = {.deadline = deadline}}});
   laws::sample_batch<Many> const data(1);
-  bool const is_last = Mpi::process() == Mpi::processes() - 1;
+  bool const is_last = Between::process() == Between::processes() - 1;
   many.step(data.view());
   std::string first;
   try {
@@ -126,7 +131,7 @@ void run(char const* what) {
   if (is(what, "hangs")) in_the_last([] { sleep(60); }, std::chrono::seconds(1));
   if (is(what, "is_elsewhere")) {
     try {
-      if (Mpi::process() == 3) sleep(60);
+      if (Between::process() == 3) sleep(60);
       Many many({.runtime = {.waiting = {.deadline = std::chrono::seconds(1)}}});
     } catch (rank_error const& e) {
       say(e.what());
@@ -136,7 +141,7 @@ void run(char const* what) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);
     many.step(data.view());
-    if (Mpi::process() == 1) return say("ends early");
+    if (Between::process() == 1) return say("ends early");
     try {
       many.step(data.view());
     } catch (error const& e) {
@@ -145,8 +150,8 @@ void run(char const* what) {
   }
   if (is(what, "other_plan")) {
     try {
-      if (Mpi::process() == 1)
-        Small<Shared, Mpi, Stages<8>, GPipe> other;
+      if (Between::process() == 1)
+        Small<Shared, Between, Stages<8>, GPipe> other;
       else
         Many many;
     } catch (error const& e) {
@@ -155,12 +160,12 @@ void run(char const* what) {
   }
   if (is(what, "too_many_processes")) {
     try {
-      Small<Shared, Mpi, Stages<3>> few;
+      Small<Shared, Between, Stages<3>> few;
     } catch (error const& e) {
       say(e.what());
     }
     try {
-      Small<Shared, Mpi, SumIn<2>> few;
+      Small<Shared, Between, SumIn<2>> few;
     } catch (error const& e) {
       say(e.what());
     }
@@ -169,6 +174,12 @@ void run(char const* what) {
 
 }  // namespace
 
+#ifdef BY_SOCKETS
+extern "C" ssize_t send(int to, void const* data, std::size_t n, int flags) {
+  if (hook != nullptr && *hook != 0) hook = "", strike();
+  return syscall(SYS_sendto, to, data, n, flags, nullptr, 0);
+}
+#else
 // MPI's functions in which a process is lost: PMPI_ is their second name, for programs that look
 // into calls.
 extern "C" {
@@ -201,6 +212,7 @@ int MPI_Ibcast(void* data, int n, MPI_Datatype of, int from, MPI_Comm on, MPI_Re
   return PMPI_Ibcast(data, n, of, from, on, r);
 }
 }
+#endif
 
 int main(int count, char** arguments) {
   std::printf("runs as %d\n", int(getpid()));

@@ -22,7 +22,7 @@ using Trained = Pipeline<Deep, PortableHost, AdamW, MicroBatches<5>, MicroBatchS
 
 template <class Schedule, int StageCount, class... More>
 void gives_the_bits_of_one_stage() {
-  processes::trains_alike<Trained<>, Trained<Mpi, Schedule, Stages<StageCount>, More...>>();
+  processes::trains_alike<Trained<>, Trained<Between, Schedule, Stages<StageCount>, More...>>();
 }
 
 }  // namespace
@@ -48,5 +48,5 @@ TEST_CASE("a backward in two parts") {
   // Which needs two micro-batches for each rank.
   processes::trains_alike<
       Pipeline<Deep, PortableHost, AdamW, MicroBatches<16>>,
-      Pipeline<Deep, PortableHost, AdamW, MicroBatches<16>, Mpi, DualPipeV, Stages<16>>>();
+      Pipeline<Deep, PortableHost, AdamW, MicroBatches<16>, Between, DualPipeV, Stages<16>>>();
 }

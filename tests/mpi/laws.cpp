@@ -17,13 +17,13 @@ using processes::bytes_of, processes::in_folder;
 using transports::Shared, transports::Small;
 
 TEST_CASE("skips, shared weights and further inputs give the bits of one stage") {
-  processes::trains_alike<Small<Shared>, Small<Shared, Mpi, Stages<8>>>();
+  processes::trains_alike<Small<Shared>, Small<Shared, Between, Stages<8>>>();
 }
 
 namespace {
 
 using One = Small<Shared>;
-using Many = Small<Shared, Mpi, Stages<8>>;
+using Many = Small<Shared, Between, Stages<8>>;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ TEST_CASE("the file of weights is that of one process, and each loads its own") 
   one.step(data.view());
   many.step(data.view<Many>());
   // Processes write this file one after the other: another of each.
-  std::string const own = in_folder("one") + "-" + std::to_string(Mpi::process());
+  std::string const own = in_folder("one") + "-" + std::to_string(Between::process());
   save_weights(one, own);
   save_weights(many, in_folder("many"));
   CHECK(bytes_of(own) == bytes_of(in_folder("many")));
@@ -47,7 +47,7 @@ TEST_CASE("what fails in one process fails in all, and changes nothing") {
   CHECK_THROWS_AS(save_weights(many, "/no/such/folder/weights"), file_error);
   save_weights(other, in_folder("other"));
   // The last process is given a file that is not there.
-  bool const is_last = Mpi::process() == Mpi::processes() - 1;
+  bool const is_last = Between::process() == Between::processes() - 1;
   CHECK_THROWS_AS(load_weights(many, is_last ? "/no/such/file" : in_folder("other")), error);
   CHECK(processes::same_values(many, same));
   laws::sample_batch<Many> const data(1);
@@ -92,10 +92,10 @@ TEST_CASE("accumulation and clipping give the bits of one stage") {
 }
 TEST_CASE("averages are those of one stage, and stand in for the parameters") {
   Averaged<> one({.seed = 3});
-  Averaged<Mpi, Stages<8>> many({.seed = 3});
+  Averaged<Between, Stages<8>> many({.seed = 3});
   laws::sample_batch<One> const data(1);
   auto const ours = data.view<Averaged<>>();
-  auto const theirs = data.view<Averaged<Mpi, Stages<8>>>();
+  auto const theirs = data.view<Averaged<Between, Stages<8>>>();
   for (int step = 0; step < 3; ++step) one.step(ours), many.step(theirs);
   one.swap_averages();
   many.swap_averages();
@@ -108,15 +108,15 @@ TEST_CASE("averages are those of one stage, and stand in for the parameters") {
 }
 TEST_CASE("weights are copied between trainers, wherever their ranks are") {
   Averaged<> one({.seed = 3}), back({.seed = 4});
-  Averaged<Mpi, Stages<8>> many({.seed = 5});
+  Averaged<Between, Stages<8>> many({.seed = 5});
   laws::sample_batch<One> const data(1);
   for (int step = 0; step < 2; ++step) one.step(data.view<Averaged<>>());
   copy_weights(one, many);
   copy_weights(many, back);
   CHECK(processes::same_values(one, many));
   CHECK(processes::same_values(one, back));
-  if (Mpi::processes() <= 4) {
-    Averaged<Mpi, Stages<4>> other({.seed = 6});
+  if (Between::processes() <= 4) {
+    Averaged<Between, Stages<4>> other({.seed = 6});
     copy_weights(many, other);
     CHECK(processes::same_values(one, other));
   }
@@ -127,7 +127,7 @@ TEST_CASE("weights are copied between trainers, wherever their ranks are") {
   CHECK(processes::same_values(one, back));
 }
 TEST_CASE("a number that is too large in one process is refused in all, and nothing is copied") {
-  using Wide = Small<Shared, Mpi, Stages<8>, FP64>;
+  using Wide = Small<Shared, Between, Stages<8>, FP64>;
   Wide wide({.seed = 3});
   Many many({.seed = 4}), same({.seed = 4});
   auto const all = wide.parameters();

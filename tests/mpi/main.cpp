@@ -7,11 +7,11 @@
 
 #include <cstdio>
 
-#include <pipe/mpi.hpp>
+#include "mpi/between.hpp"
 
 int main(int count, char** arguments) {
   int const code = Catch::Session().run(count, arguments);
-  std::printf("process %d of %d: %s\n", pp::Mpi::process(), pp::Mpi::processes(),
+  std::printf("process %d of %d: %s\n", Between::process(), Between::processes(),
               code == 0 ? "good" : "bad");
   std::fflush(stdout);
   return code;

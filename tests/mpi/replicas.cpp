@@ -41,38 +41,38 @@ using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, 
 }  // namespace
 
 TEST_CASE("replicas give the bits of one process") {
-  processes::trains_alike<Trained<>, Trained<Mpi>>();
-  processes::trains_alike<Trained<>, Trained<Mpi, HostThreads<2>>>();
-  processes::trains_alike<OfWide<>, OfWide<Mpi>>();
-  processes::trains_alike<OfWide<>, OfWide<Mpi, Stages<2>, ZeroBubbleH1, RecomputeAll>>();
+  processes::trains_alike<Trained<>, Trained<Between>>();
+  processes::trains_alike<Trained<>, Trained<Between, HostThreads<2>>>();
+  processes::trains_alike<OfWide<>, OfWide<Between>>();
+  processes::trains_alike<OfWide<>, OfWide<Between, Stages<2>, ZeroBubbleH1, RecomputeAll>>();
 }
 TEST_CASE("replicas of several ranks give the bits of one process") {
-  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, GPipe, RecomputeAll>>();
-  processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>>>();
-  processes::trains_alike<Trained<>, Trained<Mpi, Stages<4>, Interleaved<2>>>();
-  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, ZeroBubbleH1>>();
+  processes::trains_alike<Trained<>, Trained<Between, Stages<2>, GPipe, RecomputeAll>>();
+  processes::trains_alike<Trained<>, Trained<Between, Stages<4>>>();
+  processes::trains_alike<Trained<>, Trained<Between, Stages<4>, Interleaved<2>>>();
+  processes::trains_alike<Trained<>, Trained<Between, Stages<2>, ZeroBubbleH1>>();
 }
 TEST_CASE("replicas that divide the optimizer's state give the bits of one process") {
-  processes::trains_alike<Trained<>, Trained<Mpi, ZeRO<1>>>();
-  processes::trains_alike<Trained<>, Trained<Mpi, Stages<2>, ZeroBubbleH1, ZeRO<1>>>();
-  processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<1>>>();
-  processes::trains_alike<OfWide<Averaging<9, 10>>, OfWide<Averaging<9, 10>, Mpi, ZeRO<1>>>();
+  processes::trains_alike<Trained<>, Trained<Between, ZeRO<1>>>();
+  processes::trains_alike<Trained<>, Trained<Between, Stages<2>, ZeroBubbleH1, ZeRO<1>>>();
+  processes::trains_alike<OfWide<>, OfWide<Between, ZeRO<1>>>();
+  processes::trains_alike<OfWide<Averaging<9, 10>>, OfWide<Averaging<9, 10>, Between, ZeRO<1>>>();
 }
 TEST_CASE("replicas that divide gradients give the bits of one process") {
-  processes::trains_alike<OfWide<>, OfWide<Mpi, ZeRO<2>>>();
+  processes::trains_alike<OfWide<>, OfWide<Between, ZeRO<2>>>();
   processes::trains_alike<OfWide<>,
-                          OfWide<Mpi, ZeRO<2>, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
+                          OfWide<Between, ZeRO<2>, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
 }
 TEST_CASE("a tensor that is updated as a whole has one owner") {
-  processes::trains_alike<By<Muon>, By<Muon, Mpi, ZeRO<1>>>();
-  processes::trains_alike<By<LAMB>, By<LAMB, Mpi, Stages<2>, ZeRO<1>>>();
+  processes::trains_alike<By<Muon>, By<Muon, Between, ZeRO<1>>>();
+  processes::trains_alike<By<LAMB>, By<LAMB, Between, Stages<2>, ZeRO<1>>>();
 }
 TEST_CASE("without SumIn each replica is a leaf") {
   using Replica =
-      Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, Mpi>;
+      Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, Between>;
   Replica many({.seed = 3});
-  CHECK(many.leaves() == Mpi::processes());
-  CHECK(many.batch_samples() == 4 * Mpi::processes());
+  CHECK(many.leaves() == Between::processes());
+  CHECK(many.batch_samples() == 4 * Between::processes());
   Trained<> one({.seed = 3});
   laws::sample_batch<Trained<>> const data(2);
   int const samples = many.batch_samples();  // of one; eight leaves are the most here
@@ -80,17 +80,19 @@ TEST_CASE("without SumIn each replica is a leaf") {
   // One process adds the leaves that are not there, too: zeros.
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(processes::same_values(one, many));
-  if (Mpi::processes() > 1) CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
+  if (Between::processes() > 1)
+    CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
 }
 TEST_CASE(
     "one replica writes weights, all load them, and a mini-batch of one leaf is everybody's") {
-  using Replicas = Trained<Mpi, Stages<2>>;
+  using Replicas = Trained<Between, Stages<2>>;
   Trained<> one({.seed = 3});
   Replicas many({.seed = 3}), other({.seed = 4});
   laws::sample_batch<Trained<>> const data(1);
   one.step(data.view(3));
   many.step(data.view<Replicas>(3));
-  std::string const own = processes::in_folder("replica") + "-" + std::to_string(Mpi::process());
+  std::string const own =
+      processes::in_folder("replica") + "-" + std::to_string(Between::process());
   save_weights(one, own);
   save_weights(many, processes::in_folder("replicas"));
   CHECK(processes::bytes_of(own) == processes::bytes_of(processes::in_folder("replicas")));

@@ -8,13 +8,21 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tcp"))
+from job import Job  # noqa: E402
 
 # More processes than cores, and root, as in a container.
 PERMISSION = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
 def start(launcher, processes, command, timeout=300):
-    """Returns the exit code, or None if it was ended after `timeout` seconds, and what the processes printed."""
+    """Returns the exit code, or None if it was ended after `timeout` seconds, and what the processes printed. launcher: mpirun, or "sockets"."""
+    if launcher == "sockets":
+        job = Job(*[command] * processes)
+        outputs = "".join(job.end(timeout).values())
+        return None if "hangs\n" in outputs else max(map(abs, job.codes().values())), outputs
     version = subprocess.run([launcher, "--version"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
     more = ["--oversubscribe"] if "Open MPI" in version or "OpenRTE" in version else []
     running = subprocess.Popen([launcher, *more, "-n", str(processes), *command], text=True, errors="replace", stdout=subprocess.PIPE,

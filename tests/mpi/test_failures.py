@@ -3,6 +3,7 @@
 """Failures of a pipeline over processes, and the loss of one in every phase: all end soon, with one message that says what was wrong.
 
     test_failures.py LAUNCHER PROGRAM
+    test_failures.py sockets PROGRAM
 """
 import os
 import re
@@ -16,25 +17,35 @@ from concurrent.futures import ThreadPoolExecutor
 from run import start
 
 LAUNCHER, PROGRAM = sys.argv[1], sys.argv[2]
+BY_SOCKETS = LAUNCHER == "sockets"
 PROCESSES = 4
+LAUNCHED = "the launcher has started" if BY_SOCKETS else "MPI has started"
 AT_ONCE = 5  # programs, which mostly wait
 LIMIT = 10  # seconds from the loss of a process to the end of all
 
-# What process 1 is doing when it misses process 2, by phase.
+# The process that misses process 2: by MPI its neighbour, by sockets process 0. What it is doing then, by phase.
+FINDER = 0 if BY_SOCKETS else 1
+RUNS = rf"in a run: rank {2 * FINDER}: .*; rank {2 * FINDER + 1}: .*"
 PHASES = {
     "starting": r"starting",
     "constructing": r"constructing a trainer",
-    "sending": r"in a run: rank 2: .*; rank 3: .*",
-    "computing": r"in a run: rank 2: .*; rank 3: .*",
-    "meeting": r"in a run: rank 2: .*; rank 3: .*",
+    "sending": RUNS,
+    "computing": RUNS,
+    "meeting": RUNS,
     "exchanging": r"in a run: rank 0: adding up gradients with the other replicas",
     "saving": r"passing values between processes",
     "outside": r"outside of the trainers' calls",
     "destroying": r"ending a trainer",
     "ending": r"ending the program",
 }
-# What processes 2 and 1 are besides, where they have not two of eight ranks each.
-RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", r" \(rank 0 of replica 1\)")}
+if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call ahead of process 0.
+    del PHASES["starting"]
+    PHASES["agreeing"] = r"agreeing with the other processes"
+    PHASES["connecting"] = r"connecting to the other processes"
+    ANY = "(" + "|".join(PHASES.values()) + ")"
+    PHASES = {phase: ANY for phase in PHASES if phase not in ("agreeing", "connecting")}
+# What processes 2 and FINDER are besides, where they have not two of eight ranks each.
+RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)")}
 WAYS = {
     "killed": "killed",
     "terminated": "killed",
@@ -42,8 +53,12 @@ WAYS = {
     "stopped_with_patience": "it has not answered for 2 s",
     "exits": "it has ended with exit status 5",
 }
+if BY_SOCKETS:
+    RANKS["constructing"] = (r"(?: \(ranks 4 to 5\))?", r"(?: \(ranks 0 to 1\))?")
 # In the other phases the process is in a call of MPI, in which no program exits.
 ONLY = {"exits": ("computing", "outside", "destroying"), "stopped_with_patience": ("outside",)}
+if BY_SOCKETS:  # stopped in the last word, it may have said it, and is missed no more
+    ONLY["stopped"] = tuple(phase for phase in PHASES if phase != "ending")
 
 
 def lives(process):
@@ -79,8 +94,8 @@ def problems_of(phase, way):
     # Programs say what they catch, after their number; the watch says what it has found. MPICH's mpirun ends the others as soon as a signal has
     # ended one, mostly before the watch says so, and names the signal.
     found = re.findall(r"^process \d+ (?:\(.*?\) )?was lost: .*$", output, re.MULTILINE)
-    ranks = RANKS.get(phase, (r" \(ranks 4 to 5\)", r" \(ranks 2 to 3\)"))
-    expected = rf"process 2{ranks[0]} was lost: {WAYS[way]}, while process 1{ranks[1]} was {PHASES[phase]}"
+    ranks = RANKS.get(phase, (r" \(ranks 4 to 5\)", rf" \(ranks {2 * FINDER} to {2 * FINDER + 1}\)"))
+    expected = rf"process 2{ranks[0]} was lost: {WAYS[way]}, while process {FINDER}{ranks[1]} was {PHASES[phase]}"
     signal = {"killed": "Killed", "terminated": "Terminated"}.get(way, "none")
     said_by_mpich = re.search(rf"^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {signal} ", output, re.MULTILINE)
     if not (len(found) == 1 and re.fullmatch(expected, found[0]) or not found and said_by_mpich):
@@ -114,8 +129,8 @@ class Failures(unittest.TestCase):
                   r"^rank 6: BW of chunk 7, micro-batch 2, being received from rank 7, for \d+ s$")
 
     def test_a_process_that_does_not_come_fails_the_others(self):
-        self.ends("is_elsewhere", r"^process 0: process [012] \(ranks . to .\): timed out after 1 s waiting for another process, "
-                                  r"constructing a trainer$")
+        self.ends("is_elsewhere", r"^process 0: process [012] \(ranks . to .\): timed out after 1 s waiting for "
+                                  r"(another process, constructing a trainer|process \d, connecting to the other processes)$")
 
     def test_a_process_that_ends_early_fails_the_others(self):
         self.ends("ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))
@@ -126,11 +141,12 @@ class Failures(unittest.TestCase):
 
     def test_processes_that_are_neither_ranks_nor_replicas_are_refused(self):
         self.ends("too_many_processes",
-                  *(rf"^process {p}: MPI has started 4 processes for a pipeline of 3 ranks: start at most one for each rank, "
+                  *(rf"^process {p}: {LAUNCHED} 4 processes for a pipeline of 3 ranks: start at most one for each rank, "
                     r"or for replicas a multiple$" for p in range(PROCESSES)),
                   *(rf"^process {p}: SumIn<2> has 2 leaves, which 4 replicas cannot share: .*$" for p in range(PROCESSES)),
                   fails=False)
 
+    @unittest.skipIf(BY_SOCKETS, "there is no MPI")
     def test_a_launcher_that_starts_no_mpi_is_refused(self):
         for variables in ({"RANK": "1", "WORLD_SIZE": "2"}, {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}):
             size = next(name for name, value in variables.items() if value == "2")

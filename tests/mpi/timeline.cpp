@@ -146,3 +146,23 @@ TEST_CASE("one page has all ranks, predicted above measured") {
       page.find("times of " + std::to_string(Mpi::processes()) + " processes within") != page.npos;
   CHECK(says == (Mpi::processes() > 1));
 }
+TEST_CASE("kernels of all processes are inside the actions that launched them") {
+  using Trainer = Timed<Stages<2>>;
+  Trainer trainer({.seed = 3});
+  seen_kernels<Trainer> kernels;
+  trainer.watch(batch_of(trainer), kernels.watcher());
+  kernels.gather(trainer);
+  drawing d = drawing_of_last_run(trainer);
+  kernels.add_to(d);
+  for (std::size_t row = 0; row < d.ranks.size(); ++row) {
+    stage_plan const& stage = Trainer::plan.stages[int(row % 2)];
+    detail::drawn_rank const& r = d.ranks[row];
+    CHECK(int(r.details.size()) ==
+          Trainer::plan.micro_batches * (stage.forward_kernels + stage.backward_kernels));
+    std::size_t inside = 0;
+    for (detail::drawn_detail const& k : r.details)
+      for (detail::drawn_action const& a : r.actions)
+        inside += a.start <= k.start && k.start <= k.end && k.end <= a.end;
+    CHECK(inside >= r.details.size());
+  }
+}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,10 @@ inline int free_port() {
   return ntohs(a.sin_port);
 }
 
-/// Runs body(world) in n processes. Returns what each has said: what body returns, or the text of
-/// the error that it throws; "ended by signal 9".
+/// Runs body(process, port) in n processes, with a port that is free for them. Returns what each
+/// has said: what body returns, or the text of the error that it throws; "ended by signal 9".
 template <class Body>
-std::vector<std::string> run(int n, Body const& body) {
+std::vector<std::string> fork_all(int n, Body const& body) {
   std::fflush(nullptr);
   int const port = free_port();
   std::vector<int> pids, outputs;
@@ -45,18 +46,14 @@ std::vector<std::string> run(int n, Body const& body) {
       alarm(60);
       std::string said;
       try {
-        pp::detail::tcp_start start;
-        start.process = p, start.processes = n;
-        start.at.port = port;
-        pp::detail::tcp_world world(start);
-        said = body(world);
+        said = body(p, port);
       } catch (pp::rank_error const& e) {
         said = std::string("rank_error: ") + e.what();
       } catch (pp::error const& e) {
         said = std::string("error: ") + e.what();
       }
       [[maybe_unused]] auto const written = write(ends[1], said.data(), said.size());
-      _exit(0);
+      std::exit(0);  // which ends the world of the process
     }
     close(ends[1]);
     pids.push_back(pid), outputs.push_back(ends[0]);
@@ -75,6 +72,33 @@ std::vector<std::string> run(int n, Body const& body) {
     all.push_back(said);
   }
   return all;
+}
+
+/// Runs body(world) in n processes, as fork_all does.
+template <class Body>
+std::vector<std::string> run(int n, Body const& body) {
+  return fork_all(n, [&](int process, int port) -> std::string {
+    pp::detail::tcp_start start;
+    start.process = process, start.processes = n;
+    start.at.port = port;
+    pp::detail::tcp_world world(start);
+    return body(world);
+  });
+}
+
+/// Runs body() in n processes, each with the variables of a launcher that starts one for each
+/// device of a machine.
+template <class Body>
+std::vector<std::string> launch(int n, Body const& body) {
+  return fork_all(n, [&](int process, int port) -> std::string {
+    auto const set = [](char const* name, int value) {
+      setenv(name, std::to_string(value).c_str(), 1);
+    };
+    set("RANK", process), set("WORLD_SIZE", n);
+    set("LOCAL_RANK", process), set("LOCAL_WORLD_SIZE", n);
+    setenv("MASTER_ADDR", "127.0.0.1", 1), set("MASTER_PORT", port);
+    return body();
+  });
 }
 
 }  // namespace processes

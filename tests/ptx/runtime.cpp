@@ -387,12 +387,13 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
-  if (!is_default(s)) here().tasks.finish(stream_of(s));
+  if (!is_default(s) && !here().tasks.finish(stream_of(s))) std::abort();
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
   if (cudaError_t const e = here().answer_outside(); e != cudaSuccess) return e;
-  for (fake_gpu::stream* s : here().tasks.streams) here().tasks.finish(s);
+  for (fake_gpu::stream* s : here().tasks.streams)
+    if (!here().tasks.finish(s)) std::abort();
   return here().broken ? cudaErrorLaunchFailure : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {

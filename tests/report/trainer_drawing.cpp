@@ -173,3 +173,19 @@ TEST_CASE("kernels of a replica are drawn in its own rows") {
   kernels.add_to(d);  // this process is in replica 0
   for (int row = 0; row < 6; ++row) CHECK(d.ranks[std::size_t(row)].details.empty() == (row >= 3));
 }
+
+TEST_CASE("of several leaves the kernels of the last one are drawn") {
+  using Summed = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<2>, pp::MicroBatchSize<2>,
+                              pp::OneFOneB, pp::SGD, pp::SumIn<2>>;
+  Summed trainer({.seed = 1});
+  pp::seen_kernels<Summed> kernels;
+  trainer.watch({inputs, labels}, kernels.watcher());
+  kernels.gather(trainer);  // nothing: there is one process
+  pp::drawing d = pp::drawing_of_last_run(trainer);
+  kernels.add_to(d);
+  for (int rank = 0; rank < 3; ++rank) {
+    pp::stage_plan const& s = Summed::plan.stages[rank];
+    CHECK(d.ranks[std::size_t(rank)].details.size() ==
+          std::size_t(2 * (s.forward_kernels + s.backward_kernels)));
+  }
+}

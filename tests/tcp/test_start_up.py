@@ -14,53 +14,20 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+from job import Job as AnyJob
+from job import free_port
+
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
-LAUNCHERS = re.compile(r"OMPI_|PMIX?_|MPI_|SLURM_|TORCHELASTIC_|LOCAL_|MASTER_|PIPE_|(RANK|WORLD_SIZE)$")
 TOKEN = "00112233445566778899aabbccddeeff"
 DEADLINE = 2  # seconds of a start that is to fail
 LIMIT = 10  # seconds from the loss of a process to the end of all
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+class Job(AnyJob):
+    """Processes of the program, given by their arguments."""
 
-
-class Job:
-    """Some processes of one job; each is a list of arguments of the program, or None where it is left out."""
-
-    def __init__(self, *processes, port=None, size=None, **variables):
-        self.port = port or free_port()
-        self.size = size or len(processes)
-        self.begun = time.monotonic()
-        self.running, self.outputs = {}, {}
-        for rank, arguments in enumerate(processes):
-            if arguments is not None:
-                self.add(rank, arguments, **variables)
-
-    def add(self, rank, arguments, program=PROGRAM, key=None, **variables):
-        mine = {"RANK": str(rank), "WORLD_SIZE": str(self.size), "MASTER_PORT": str(self.port), **variables}
-        clean = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
-        self.running[rank if key is None else key] = subprocess.Popen(
-            [program, *arguments.split()], text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            env={**clean, **{k: v for k, v in mine.items() if v is not None}})
-        return self
-
-    def end(self, timeout=30):
-        """Waits for all; returns what each has said. One that does not end is killed, and has said so."""
-        end = time.monotonic() + timeout
-        for rank, process in self.running.items():
-            try:
-                self.outputs[rank] = process.communicate(timeout=max(0.1, end - time.monotonic()))[0]
-            except subprocess.TimeoutExpired:
-                process.kill()
-                self.outputs[rank] = process.communicate()[0] + "hangs\n"
-        self.seconds = time.monotonic() - self.begun
-        return self.outputs
-
-    def codes(self):
-        return {rank: process.returncode for rank, process in self.running.items()}
+    def add(self, rank, command, program=PROGRAM, key=None, **variables):
+        return super().add(rank, [program, *command.split()], key, **variables)
 
 
 def hello(plan=1, process=1, processes=2, channel=0, magic=b"pipe/tcp", token=bytes(16), version=100, kind=1, length=24):

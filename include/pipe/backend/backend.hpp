@@ -16,6 +16,9 @@ namespace pp {
 namespace wrong {
 template <class... What>
 struct backend_has_no_such_precision;
+/// A host with a transport between GPUs.
+template <class... What>
+struct transport_is_between_devices;
 /// A host is given arrays in the memory of a GPU.
 template <class... What>
 struct host_has_no_device_memory;
@@ -50,6 +53,12 @@ concept compute_backend = requires(group const& g) {
   { B::parts_for(g, 1, 1) } -> std::same_as<int>;
   { B::template contraction_elements<float>(1L, 1L, 1L) } -> std::same_as<long>;
 };
+
+/// A transport between processes that each have a device of their own: see
+/// runtime/cuda/processes.cuh. It moves device memory on streams, for a backend that has such
+/// memory.
+template <class T>
+concept device_transport = requires { requires bool(T::is_between_devices) && bool(T::copies); };
 
 /// The diagnosis of arrays in device memory for this backend, and this option for its devices.
 template <class Backend, class Devices>

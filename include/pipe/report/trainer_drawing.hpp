@@ -125,16 +125,37 @@ drawing drawing_of_last_run(
 ///     kernels.add_to(measured);
 ///
 /// Only durations of kernels are known, so within an action they are drawn consecutively from its
-/// start. Of several processes each has seen the kernels of its own ranks, and adds these.
+/// start. Of several processes each has seen the kernels of its own ranks; gather() brings those of
+/// the others.
 template <class Trainer>
 class seen_kernels {
  public:
   /// The function for Pipeline::watch. Ranks may call it concurrently.
   auto watcher() {
     return [this](launch_seen const& seen) {
-      ranks_[std::size_t(seen.rank)].push_back(
-          {seen.chunk, seen.micro_batch, seen.which, seen.what->group, seen.nanoseconds});
+      auto& mine = ranks_[std::size_t(seen.rank)];
+      // A mini-batch of several leaves is as many runs, the last of which is drawn.
+      constexpr int of_leaf = Trainer::compiled::micro_batches;
+      int const leaf = seen.micro_batch / of_leaf;
+      if (!mine.empty() && mine.back().leaf != leaf) mine.clear();
+      mine.push_back({leaf, seen.chunk, seen.micro_batch % of_leaf, seen.which, seen.what->group,
+                      seen.nanoseconds});
     };
+  }
+
+  /// Brings the kernels of all ranks, if these are in several processes. Called in all of them
+  /// after the watched run, as gather_executed.
+  void gather([[maybe_unused]] Trainer const& trainer) {
+    using compiled = typename Trainer::compiled;
+    auto const processes = trainer.processes();
+    auto& engine = *processes.parameters.engine;
+    if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
+      process_place const here = compiled::transport::place(compiled::ranks);
+      gathered_.assign(std::size_t(here.replicas) * ranks_.size(), {});
+      detail::for_each_row(here, compiled::ranks,
+                           [&](std::size_t row) { gathered_[row] = ranks_[row % ranks_.size()]; });
+      detail::share_rows(engine, detail::gather_places(engine, here), compiled::ranks, gathered_);
+    }
   }
 
   /// Adds the kernels to a drawing.
@@ -144,11 +165,13 @@ class seen_kernels {
     auto const leaf = detail::leaf_names(typename Trainer::model::leaves{});
     using compiled = typename Trainer::compiled;
     int const replica = d.replicas == 1 ? 0 : compiled::transport::place(compiled::ranks).replica;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      detail::drawn_rank& row = d.ranks[std::size_t(replica) * ranks_.size() + rank];
-      auto next = ranks_[rank].begin();
+    bool const all = !gathered_.empty();
+    auto const& rows = all ? gathered_ : ranks_;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      detail::drawn_rank& row = d.ranks[(all ? 0 : std::size_t(replica) * ranks_.size()) + i];
+      auto next = rows[i].begin();
       for (detail::drawn_action const& a : row.actions)
-        for (long time = a.start; next != ranks_[rank].end() && belongs(*next, a.what); ++next) {
+        for (long time = a.start; next != rows[i].end() && belongs(*next, a.what); ++next) {
           // A detail must be inside its action: see drawn_rank.
           long const end = std::min(time + next->nanoseconds, a.end);
           row.details.push_back(
@@ -161,7 +184,7 @@ class seen_kernels {
  private:
   /// A launch that the watcher has seen.
   struct launched {
-    int chunk = 0, micro_batch = 0;
+    int leaf = 0, chunk = 0, micro_batch = 0;  // the micro-batch in the leaf, as executed
     detail::program which = detail::program::forward;
     int group = 0;
     long nanoseconds = 0;
@@ -180,6 +203,7 @@ class seen_kernels {
   // A list for each rank, so that ranks can add to theirs concurrently.
   std::vector<std::vector<launched>> ranks_ =
       std::vector<std::vector<launched>>(Trainer::compiled::ranks);
+  std::vector<std::vector<launched>> gathered_;  // of all replicas' ranks
 };
 
 }  // namespace pp

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The devices that hold the ranks of a process. Ranks of one device read each other's memory; a
-// value for a rank on another device is copied to a slot in the reader's arena.
+// The devices that hold the ranks, and which of them are this process's. Ranks of one device read
+// each other's memory; a value for a rank on another device is copied to a slot in the reader's
+// arena.
 #pragma once
 
 namespace pp::detail {
@@ -19,6 +20,18 @@ struct device_blocks {
   constexpr bool share(int a, int b) const { return of(a) == of(b); }
   /// Whether a rank is the first of its device, whose arena has what the device's ranks share.
   constexpr bool is_first(int rank) const { return first_rank(of(rank)) == rank; }
+};
+
+/// The devices of this process, which are consecutive, among all that hold ranks.
+struct local_devices {
+  device_blocks all{};
+  int first = 0, count = 1;
+
+  constexpr int first_rank() const { return all.first_rank(first); }
+  constexpr int end_rank() const { return all.first_rank(first + count); }
+  constexpr bool has(int rank) const { return first_rank() <= rank && rank < end_rank(); }
+  /// The number of a rank's device among those of the process.
+  constexpr int number(int rank) const { return all.of(rank) - first; }
 };
 
 /// Whether what rank `from` makes is copied to rank `to`. Work: a pipeline_schedule, or a

@@ -37,11 +37,10 @@ struct executed_run {
 
 namespace detail {
 
-/// A process as the others see it when they gather a run.
-struct run_part {
+/// The clock of a process as the others see it when they gather a run.
+struct run_clock {
   static constexpr int meetings = 32;
-  process_place place;
-  long began = 0;  ///< of its clock, in nanoseconds
+  long began = 0;  ///< the run, by this clock, in nanoseconds
   meeting met[meetings];
 };
 
@@ -57,33 +56,70 @@ std::vector<executed_action> executed_here(Engine& engine, int rank) {
   return {first, first + engine.executed_count(rank)};
 }
 
+/// use(row) for the numbers of a process's rows: see executed_run.
+template <class Use>
+void for_each_row(process_place const& of, int ranks, Use const& use) {
+  for (int r = of.first_rank; r < of.first_rank + of.ranks; ++r)
+    use(std::size_t(of.replica) * std::size_t(ranks) + std::size_t(r));
+}
+
 /// Puts the times of all processes on the clock of process 0.
 ///
-/// needs: parts[run.processes]; the rows have times from the start of the run in their process
-inline void align_clocks(std::vector<run_part> const& parts, executed_run& run) {
+/// shape: places, clocks: by process; the rows have times from the start of the run in their
+/// process
+inline void align_clocks(std::vector<process_place> const& places,
+                         std::vector<run_clock> const& clocks, executed_run& run) {
   std::vector<long> begin;  // by process, on the clock of process 0
   long worst = 0, second = 0, first_start = LONG_MAX, zero = 0;
-  auto const for_each_row = [&](run_part const& p, auto const& use) {
-    for (int r = 0; r < p.place.ranks; ++r)
-      use(run.rows[std::size_t(p.place.replica) * std::size_t(run.ranks) +
-                   std::size_t(p.place.first_rank + r)]);
-  };
-  for (run_part const& p : parts) {
+  for (std::size_t p = 0; p < places.size(); ++p) {
     clock_offset const o =
-        &p == parts.data() ? clock_offset{} : offset_of(p.met, parts[0].met, run_part::meetings);
-    begin.push_back(p.began - o.value);
+        p == 0 ? clock_offset{} : offset_of(clocks[p].met, clocks[0].met, run_clock::meetings);
+    begin.push_back(clocks[p].began - o.value);
     second = o.error > worst ? worst : o.error > second ? o.error : second;
     worst = o.error > worst ? o.error : worst;
-    for_each_row(p, [&](std::vector<executed_action> const& row) {
-      if (row.empty() || row[0].start + begin.back() >= first_start) return;
-      first_start = row[0].start + begin.back();
-      zero = begin.back();
+    for_each_row(places[p], run.ranks, [&](std::size_t row) {
+      if (run.rows[row].empty() || run.rows[row][0].start + begin[p] >= first_start) return;
+      first_start = run.rows[row][0].start + begin[p];
+      zero = begin[p];
     });
   }
   run.clock_error = worst + second;
-  for (std::size_t p = 0; p < parts.size(); ++p)
-    for_each_row(parts[p], [&](std::vector<executed_action>& row) {
-      for (executed_action& a : row) a.start += begin[p] - zero, a.end += begin[p] - zero;
+  for (std::size_t p = 0; p < places.size(); ++p)
+    for_each_row(places[p], run.ranks, [&](std::size_t row) {
+      for (executed_action& a : run.rows[row]) a.start += begin[p] - zero, a.end += begin[p] - zero;
+    });
+}
+
+/// Gives the items of each process to all others, which all call it.
+///
+/// shape: items[processes]: the own one is given, the others are received
+template <class Engine, class Item>
+void share_items(Engine& engine, std::vector<Item>& items) {
+  for (int p = 0; p < int(items.size()); ++p)
+    engine.broadcast(p, reinterpret_cast<char*>(&items[std::size_t(p)]), long(sizeof(Item)));
+}
+/// The places of all processes.
+template <class Engine>
+std::vector<process_place> gather_places(Engine& engine, process_place const& here) {
+  std::vector<process_place> places(std::size_t(engine.processes()), here);
+  share_items(engine, places);
+  return places;
+}
+/// Gives the rows of each process to all others, which all call it.
+///
+/// shape: rows[replicas * ranks]: those of this process are given, the others are received
+template <class Engine, class Item>
+void share_rows(Engine& engine, std::vector<process_place> const& places, int ranks,
+                std::vector<std::vector<Item>>& rows) {
+  for (std::size_t p = 0; p < places.size(); ++p)
+    for_each_row(places[p], ranks, [&](std::size_t row) {
+      auto const pass = [&](auto* items, std::size_t count) {
+        engine.broadcast(int(p), reinterpret_cast<char*>(items), long(count * sizeof(*items)));
+      };
+      std::size_t count = rows[row].size();
+      pass(&count, 1);
+      rows[row].resize(count);
+      pass(rows[row].data(), count);
     });
 }
 
@@ -91,34 +127,25 @@ inline void align_clocks(std::vector<run_part> const& parts, executed_run& run) 
 /// meet some times to compare their clocks, then each in turn gives its rows to all others.
 ///
 /// here: the ranks of this process. ranks: of a replica
-/// cost: a run of n processes is n broadcasts for each rank of a process, and 32 reductions
+/// cost: two broadcasts for each process and each row, and 32 reductions
 template <class Engine>
 executed_run gather_from_processes(Engine& engine, process_place const& here, int ranks) {
   executed_run run{ranks, here.replicas, engine.processes(), {}, 0};
-  run_part mine{here, nanoseconds_of(engine.began()), {}};
+  run_clock mine{nanoseconds_of(engine.began()), {}};
   for (meeting& m : mine.met) {
     m.before = nanoseconds_of(std::chrono::steady_clock::now());
     engine.least(0);
     m.after = nanoseconds_of(std::chrono::steady_clock::now());
   }
-  std::vector<run_part> parts(std::size_t(run.processes), mine);
+  auto const places = gather_places(engine, here);
+  std::vector<run_clock> clocks(places.size(), mine);
+  share_items(engine, clocks);
   run.rows.resize(std::size_t(here.replicas) * std::size_t(ranks));
-  auto const pass = [&](int from, auto* items, std::size_t count) {
-    engine.broadcast(from, reinterpret_cast<char*>(items), long(count * sizeof(*items)));
-  };
-  for (int p = 0; p < run.processes; ++p) {
-    pass(p, &parts[std::size_t(p)], 1);
-    process_place const& there = parts[std::size_t(p)].place;
-    for (int r = there.first_rank; r < there.first_rank + there.ranks; ++r) {
-      auto& row = run.rows[std::size_t(there.replica) * std::size_t(ranks) + std::size_t(r)];
-      if (p == engine.process()) row = executed_here(engine, r);
-      std::size_t count = row.size();
-      pass(p, &count, 1);
-      row.resize(count);
-      pass(p, row.data(), count);
-    }
-  }
-  align_clocks(parts, run);
+  for_each_row(here, ranks, [&](std::size_t row) {
+    run.rows[row] = executed_here(engine, int(row % std::size_t(ranks)));
+  });
+  share_rows(engine, places, ranks, run.rows);
+  align_clocks(places, clocks, run);
   return run;
 }
 

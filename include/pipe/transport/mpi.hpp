@@ -1,442 +1,148 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Transport between processes by MPI. Process p of n runs consecutive ranks, as threads. A boundary
-// value is received where the plan has a slot for it, by a persistent request that is started when
-// the slot is free; between ranks of one process it is copied once.
-//
-// MPI moves data only inside of its calls, so a waiting rank polls; it tells of no peer that has
-// failed, so processes watch each other, and one that ends a trainer says so.
+// Messages between processes by MPI, as process_transport needs them.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include <mpi.h>
-#include <sched.h>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/schedule/communication.hpp>
-#include <pipe/transport/barrier.hpp>
 #include <pipe/transport/mpi_message.hpp>
 #include <pipe/transport/mpi_notices.hpp>
 #include <pipe/transport/mpi_world.hpp>
-#include <pipe/transport/transport.hpp>
-#include <pipe/transport/waiting.hpp>
+#include <pipe/transport/process_transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See stream_transport. Its calls that wait poll: they spin as `limits` say, then yield, then
-/// sleep.
-///
-/// law: streams make and free no request in a step, and allocate nothing
-/// law: of the calls to MPI between reset() and the end of a run none waits
-class mpi {
+/// Messages of one trainer, on a communicator of its own.
+class mpi_messages {
  public:
-  static constexpr bool copies = true;
-  static constexpr int lanes = 6;
+  using request = MPI_Request;
+  static constexpr char const* launcher = "MPI";
+  static mpi_world& world() { return mpi_world::get(); }
+  std::mutex& calls() { return world_.calls(); }
 
-  /// See process_place::of.
+  /// In all processes, before any other call; without the lock. tags: as many as are used.
   ///
-  /// throws: error if there are more processes than ranks, and no multiple of them
-  static process_place place(int ranks) {
-    mpi_world const& world = mpi_world::get();
-    int const all = world.processes();
-    if (all > ranks && all % ranks != 0)
-      throw_error<error>({"MPI has started ", all, " processes for a pipeline of ", ranks,
-                          " ranks: start at most one for each rank, or for replicas a multiple"});
-    process_place place = process_place::of(world.process(), all, ranks);
-    place.neighbours = world.neighbours();
-    place.neighbour = world.neighbour();
-    return place;
-  }
-
-  /// Must be called by all processes, in the same order for several trainers.
-  [[gnu::cold]] mpi(int ranks, int chunks, patience const& limits)
-      : world_(mpi_world::get()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
-        limits_{limits.spin, no_deadline}, deadline_(limits.deadline), memory_(ranks),
-        channels_(2L * chunks), pairs_(long(place_.ranks) * place_.ranks),
-        lanes_(long(place_.ranks) * lanes), local_(place_.ranks, limits_), notices_(world_) {
-    for (lane& l : lanes_) l.requests = heap_array<MPI_Request>(2L * (place_.replicas - 1));
-    world_.watch().see_ranks(ranks);
-    constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
+  /// throws: error if MPI has too few tags; as wait
+  template <class Wait>
+  [[gnu::cold]] void begin(long tags, int ranks, Wait const& wait) {
     // On the heap, as MPI may write it after a failure.
     MPI_Comm& all = *new MPI_Comm(MPI_COMM_NULL);
-    whole([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); });
+    whole([&](MPI_Request* r) { MPI_Comm_idup(MPI_COMM_WORLD, &all, r); }, wait);
     all_ = all;
-    std::lock_guard const lock(world_.calls());
+    std::lock_guard const lock(calls());
     int *most = nullptr, is_set = 0;
     MPI_Comm_get_attr(all_, MPI_TAG_UB, &most, &is_set);
-    long const tags = first_lane_tag() + long(ranks) * lanes;
     if (is_set != 0 && tags > *most)
       throw_error<error>({"MPI has tags up to ", *most, ", too few for ", ranks, " ranks"});
     notices_.begin(all_, int(tags));
   }
-  mpi(mpi const&) = delete;
-  mpi& operator=(mpi const&) = delete;
-  /// Waits for the other processes to do the same, unless the trainer is broken.
-  [[gnu::cold]] ~mpi() {
-    if (!notices_.part(runs_)) return;
-    std::lock_guard const lock(world_.calls());
-    for (channel& c : channels_)
-      for (heap_array<MPI_Request>* of : {&c.receives, &c.sends})
-        for (MPI_Request& r : *of) MPI_Request_free(&r);
-    MPI_Comm_free(&all_);
-  }
+  /// See mpi_notices::part; without the lock.
+  [[gnu::cold]] bool part(long runs) { return notices_.part(runs); }
+  [[gnu::cold]] void end() { MPI_Comm_free(&all_); }
+  void hear(long runs) { notices_.hear(runs); }
 
-  void set_memory(int rank, char* arena) { memory_[rank] = arena; }
+  // ---- messages: those of a tag between two processes arrive in order ----
 
-  /// Begins a run: all slots are free, no rank has arrived at a barrier.
-  ///
-  /// throws: rank_error if a process has failed
-  void reset() {
-    ++runs_;
-    if (world_.has_failed())
-      throw_error<rank_error>(
-          {"this trainer is broken, as a run over several processes has failed: ",
-           std::string_view(world_.watch().failure())});
-    for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
-    for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
-    local_.reset();
+  /// Persistent requests, which start() starts; to be freed at last.
+  void prepare_send(request& r, int to, int tag, char const* data, long bytes) {
+    mpi_message const message(bytes);
+    MPI_Send_init(data, message.number, message.type, to, tag, all_, &r);
   }
-  void wake_all() {
-    for (channel& c : channels_) c.offered.wake(), c.taken.wake();
-    for (pair& p : pairs_) p.offered.wake(), p.taken.wake();
-    local_.wake_all();
+  void prepare_receive(request& r, int from, int tag, char* data, long bytes) {
+    mpi_message const message(bytes);
+    MPI_Recv_init(data, message.number, message.type, from, tag, all_, &r);
   }
+  void start(request& r) { MPI_Start(&r); }
+  [[gnu::cold]] void free(request& r) { MPI_Request_free(&r); }
+  /// Requests for one message, which are free when they are complete.
+  void send(request& r, int to, int tag, char const* data, long bytes) {
+    mpi_message const message(bytes);
+    MPI_Isend(data, message.number, message.type, to, tag, all_, &r);
+  }
+  void receive(request& r, int from, int tag, char* data, long bytes) {
+    mpi_message const message(bytes);
+    MPI_Irecv(data, message.number, message.type, from, tag, all_, &r);
+  }
+  bool are_complete(request* r, int count) {
+    int are_done = 0;
+    if (count == 1)
+      MPI_Test(r, &are_done, MPI_STATUS_IGNORE);
+    else
+      MPI_Testall(count, r, &are_done, MPI_STATUSES_IGNORE);
+    return are_done != 0;
+  }
+  void start_barrier() { MPI_Ibarrier(all_, &barrier_); }
+  bool has_passed_barrier() { return are_complete(&barrier_, 1); }
+
+  // ---- operations of all processes, without the lock ----
+  // throws: as wait, by which they wait for a request
 
   /// Compares a number of the plan with those of the other processes.
   ///
   /// throws: error if another process has another plan
-  [[gnu::cold]] void agree(std::uint64_t plan) {
+  template <class Wait>
+  [[gnu::cold]] void agree(std::uint64_t plan, Wait const& wait) {
     plan_ = plan;
     plans_ = heap_array<std::uint64_t>(world_.processes());
-    whole([&](MPI_Request* r) {
-      MPI_Iallgather(&plan_, 1, MPI_UINT64_T, plans_.begin(), 1, MPI_UINT64_T, all_, r);
-    });
+    whole(
+        [&](MPI_Request* r) {
+          MPI_Iallgather(&plan_, 1, MPI_UINT64_T, plans_.begin(), 1, MPI_UINT64_T, all_, r);
+        },
+        wait);
     for (int p = 0; p < world_.processes(); ++p)
-      if (plans_[p] != plan) {
-        std::string const text =
-            sentence({"process ", p, " has another plan than process ", world_.process(),
-                      ": start the same program in all processes"})
-                .begin();
-        world_.watch().know(text.c_str());
-        throw error(text);
-      }
-    constructs_.reset();
+      if (plans_[p] != plan) world_.watch().refuse_plan(p);
   }
-
-  // ---- streams ----
-
-  /// Makes the requests of a stream, one for each slot on the side that this process has. Its
-  /// number is the tag of its messages: between two processes those of a tag arrive in order.
-  [[gnu::cold]] void open(int number, boundary_stream const& s) {
-    std::lock_guard const lock(world_.calls());
-    channel& c = channels_[number];
-    c.of = s;
-    mpi_message const message(s.first.bytes);
-    if (is_from_elsewhere(s.first)) {
-      c.receives = heap_array<MPI_Request>(s.to_slots);
-      for (int i = 0; i < s.to_slots; ++i)
-        MPI_Recv_init(memory_[s.first.to_rank] + s.of(i).to, message.number, message.type,
-                      peer_of(s.first.from_rank), number, all_, &c.receives[i]);
-    } else if (is_to_elsewhere(s.first)) {
-      c.sends = heap_array<MPI_Request>(s.from_slots);
-      for (int i = 0; i < s.from_slots; ++i)
-        MPI_Send_init(memory_[s.first.from_rank] + s.of(i).from, message.number, message.type,
-                      peer_of(s.first.to_rank), number, all_, &c.sends[i]);
-    }
+  template <class Wait>
+  void broadcast(int from, char* data, long bytes, Wait const& wait) {
+    whole(
+        [&](MPI_Request* r) {
+          mpi_message const message(bytes);
+          MPI_Ibcast(data, message.number, message.type, from, all_, r);
+        },
+        wait);
   }
-  /// Starts the request of a slot, before its message can come: one that comes earlier would be
-  /// received to memory of MPI's and copied.
-  void expect(int number, int micro_batch) {
-    channel& c = channels_[number];
-    if (c.receives.size() > 0) start(c.receives[micro_batch % c.of.to_slots]);
-  }
-  /// Waits for the message; between ranks of this process, for its sender, and copies it.
-  waited receive(int number, int micro_batch, failure_flag const& failed) {
-    channel& c = channels_[number];
-    if (c.receives.size() > 0) return complete(c.receives[micro_batch % c.of.to_slots], failed);
-    waited const w = wait(c.offered, micro_batch + 1, failed);
-    if (w != waited::done) return w;
-    copy(c.of.of(micro_batch));
-    c.taken.publish(micro_batch + 1);
-    return waited::done;
-  }
-  /// Starts to send. MPI may read the slot until sent() says otherwise.
-  void send(int number, int micro_batch) {
-    channel& c = channels_[number];
-    if (c.sends.size() > 0)
-      start(c.sends[micro_batch % c.of.from_slots]);
-    else
-      c.offered.publish(micro_batch + 1);
-  }
-  /// Waits until this micro-batch's slot, and those before it, are free.
-  waited sent(int number, int micro_batch, failure_flag const& failed) {
-    channel& c = channels_[number];
-    if (c.sends.size() == 0) return wait(c.taken, micro_batch + 1, failed);
-    for (; c.sent <= micro_batch; ++c.sent)
-      if (waited const w = complete(c.sends[c.sent % c.of.from_slots], failed); w != waited::done)
-        return w;
-    return waited::done;
-  }
-
-  // ---- other transfers ----
-
-  /// The tag names both ranks: those of a process make their transfers in no common order.
-  waited share(int rank, transfer const& x, failure_flag const& failed) {
-    if (x.from_rank == x.to_rank || (rank != x.from_rank && rank != x.to_rank)) return waited::done;
-    if (!is_from_elsewhere(x) && !is_to_elsewhere(x)) return meet(rank, x, failed);
-    MPI_Request request = MPI_REQUEST_NULL;
-    int const tag = 2 * chunks_ + x.from_rank * ranks_ + x.to_rank;
-    {
-      std::lock_guard const lock(world_.calls());
-      mpi_message const message(x.bytes);
-      if (rank == x.from_rank)
-        MPI_Isend(memory_[rank] + x.from, message.number, message.type, peer_of(x.to_rank), tag,
-                  all_, &request);
-      else
-        MPI_Irecv(memory_[rank] + x.to, message.number, message.type, peer_of(x.from_rank), tag,
-                  all_, &request);
-    }
-    return complete(request, failed);
-  }
-  /// Within a rank a value is read where it is; from another one, where it was received.
-  char* at(transfer const& x) const {
-    return memory_[x.to_rank] + (x.from_rank == x.to_rank ? x.from : x.to);
-  }
-
-  // ---- between replicas ----
-
-  void send_to(int rank, int replica, int number, char const* data, long bytes) {
-    std::lock_guard const lock(world_.calls());
-    mpi_message const message(bytes);
-    MPI_Isend(data, message.number, message.type, process_of(rank, replica), tag_of(rank, number),
-              all_, next_of(lane_of(rank, number)));
-  }
-  void receive_from(int rank, int replica, int number, char* data, long bytes) {
-    std::lock_guard const lock(world_.calls());
-    mpi_message const message(bytes);
-    MPI_Irecv(data, message.number, message.type, process_of(rank, replica), tag_of(rank, number),
-              all_, next_of(lane_of(rank, number)));
-  }
-  bool has_met(int rank, int number) {
-    std::lock_guard const lock(world_.calls());
-    if (world_.has_failed()) return false;
-    lane& l = lane_of(rank, number);
-    int is_done = 0;
-    MPI_Testall(l.count, l.requests.begin(), &is_done, MPI_STATUSES_IGNORE);
-    if (is_done != 0) l.count = 0;
-    return is_done != 0;
-  }
-  /// Polls `is_so` until it is. Returns earlier if the run or another process has failed, or at the
-  /// deadline, 0: there is none; time in which the process was stopped does not count.
-  template <class Condition>
-  waited until(Condition const& is_so, failure_flag const& failed,
-               std::chrono::milliseconds deadline = {}) {
-    constexpr std::chrono::milliseconds before_sleep(1), longest_look(20);
-    auto before = std::chrono::steady_clock::now();
-    std::chrono::nanoseconds waiting{};
-    for (long polls = 1;; ++polls) {
-      if (is_so()) return waited::done;
-      if (polls % 16 == 0) {
-        std::lock_guard const lock(world_.calls());
-        if (!world_.has_failed()) notices_.hear(runs_);
-      }
-      if (failed.load(std::memory_order_acquire) || world_.has_failed()) return waited::failed;
-      if (polls % 16 != 0) continue;
-      auto const now = std::chrono::steady_clock::now();
-      waiting += now - before < longest_look ? now - before : longest_look;
-      before = now;
-      if (deadline.count() > 0 && waiting > deadline) return waited::too_long;
-      if (waiting > before_sleep)
-        sleep_for(50'000);
-      else if (waiting > limits_.spin)
-        sched_yield();
-    }
-  }
-
-  // ---- between runs ----
-
-  int process() const { return world_.process(); }
-  int processes() const { return world_.processes(); }
-  /// The process of a rank, of the first replica.
-  int process_of(int rank) const { return process_of(rank, 0); }
-  /// From a process to all others: its bytes at `data`. For calls between runs.
-  ///
-  /// throws: rank_error if another process has failed
-  void broadcast(int from, char* data, long bytes) {
-    if (world_.processes() == 1) return;
-    auto const passes = during({"passing values between processes"});
-    whole([&](MPI_Request* r) {
-      mpi_message const message(bytes);
-      MPI_Ibcast(data, message.number, message.type, from, all_, r);
-    });
-  }
-  /// The least of a number in all processes. For calls between runs, as broadcast().
-  ///
-  /// throws: as broadcast
-  long least(long here) {
-    auto const agrees = during({"agreeing with the other processes"});
+  template <class Wait>
+  long least(long here, Wait const& wait) {
     least_ = here;
-    whole([&](MPI_Request* r) {
-      MPI_Iallreduce(MPI_IN_PLACE, &least_, 1, MPI_LONG, MPI_MIN, all_, r);
-    });
+    whole(
+        [&](MPI_Request* r) {
+          MPI_Iallreduce(MPI_IN_PLACE, &least_, 1, MPI_LONG, MPI_MIN, all_, r);
+        },
+        wait);
     return least_;
   }
 
-  /// The ranks of a process meet, then the processes, then the ranks again.
-  waited arrive_and_wait(int rank, int number, failure_flag const& failed) {
-    waited w = local_.arrive_and_wait(2 * number - 1, failed);
-    if (w == waited::done && rank == place_.first_rank && world_.processes() > 1) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      {
-        std::lock_guard const lock(world_.calls());
-        MPI_Ibarrier(all_, &request);
-      }
-      w = complete(request, failed);
-    }
-    return w != waited::done ? w : local_.arrive_and_wait(2 * number, failed);
-  }
-  /// Between processes a barrier cannot be cancelled: a process that gives up has left the others,
-  /// which have perhaps passed it.
-  bool cancel_barrier(int number) { return local_.cancel(2 * number); }
-
-  /// Tells the other processes of a failure here; the text of one, wherever it was.
-  void announce(std::string_view text) { world_.announce(text); }
-  std::string announced() const { return world_.watch().failure(); }
-  /// Says what this process does, until the end of the scope, to those that miss another one.
-  process_watch::doing during(process_activity what) { return world_.during(what); }
-
  private:
-  /// A stream: requests by slot on the side that this process has, or counters if it has both.
-  struct channel {
-    boundary_stream of;
-    heap_array<MPI_Request> receives, sends;
-    int sent = 0;  // micro-batches whose send is complete
-    progress offered, taken;
-  };
-  /// The other transfers between two ranks of this process.
-  struct pair {
-    progress offered, taken;
-  };
-
-  /// Messages between replicas in flight, of one rank.
-  struct lane {
-    heap_array<MPI_Request> requests;
-    int count = 0;
-  };
-
-  lane& lane_of(int rank, int number) {
-    return lanes_[long(rank - place_.first_rank) * lanes + number];
-  }
-  /// Tags of lanes follow those of streams and of other transfers.
-  long first_lane_tag() const { return 2L * chunks_ + long(ranks_) * ranks_; }
-  int tag_of(int rank, int number) const { return int(first_lane_tag() + rank * lanes + number); }
-  static MPI_Request* next_of(lane& l) { return &l.requests[l.count++]; }
-
-  /// Whether the reader is here, and the producer is not; the reverse below.
-  bool is_from_elsewhere(transfer const& x) const {
-    return place_.has(x.to_rank) && !place_.has(x.from_rank);
-  }
-  bool is_to_elsewhere(transfer const& x) const {
-    return place_.has(x.from_rank) && !place_.has(x.to_rank);
-  }
-  /// The inverse of place().
-  int process_of(int rank, int replica) const {
-    int const each = world_.processes() / place_.replicas;
-    return replica * each + int(((rank + 1L) * each - 1) / ranks_);
-  }
-  int peer_of(int rank) const { return process_of(rank, place_.replica); }
-  void copy(transfer const& x) {
-    std::memcpy(memory_[x.to_rank] + x.to, memory_[x.from_rank] + x.from, std::size_t(x.bytes));
-  }
-  /// A transfer between two ranks of this process: the producer offers, and waits until the reader
-  /// has copied.
-  waited meet(int rank, transfer const& x, failure_flag const& failed) {
-    pair& p = pairs_[long(x.from_rank - place_.first_rank) * place_.ranks + x.to_rank -
-                     place_.first_rank];
-    if (rank == x.from_rank) {
-      p.offered.advance();
-      return wait(p.taken, p.offered.now(), failed);
-    }
-    waited const w = wait(p.offered, progress::after(p.taken.now()), failed);
-    if (w != waited::done) return w;
-    copy(x);
-    p.taken.advance();
-    return waited::done;
-  }
-
-  /// needs: the request is persistent and not started
-  void start(MPI_Request& request) {
-    std::lock_guard const lock(world_.calls());
-    MPI_Start(&request);
-  }
-  waited wait(progress& p, int n, failure_flag const& failed) { return p.wait(n, limits_, failed); }
-  /// An operation of all processes between runs: start(request) begins it.
-  ///
-  /// throws: rank_error if another process has failed, or does not come before the deadline
-  template <class Start>
-  void whole(Start const& start) {
-    failure_flag const never{false};
-    MPI_Request request = MPI_REQUEST_NULL;
+  template <class Start, class Wait>
+  void whole(Start const& start, Wait const& wait) {
+    MPI_Request r = MPI_REQUEST_NULL;
     {
-      std::lock_guard const lock(world_.calls());
-      start(&request);
+      std::lock_guard const lock(calls());
+      start(&r);
     }
-    waited const w = complete(request, never, deadline_);
-    if (w == waited::too_long)
-      announce(sentence({"timed out after ", deadline_.count() / 1000,
-                         " s waiting for another process, ",
-                         std::string_view(world_.watch().activity())})
-                   .begin());
-    if (w != waited::done) throw rank_error(announced());
-  }
-  /// needs: MPI's lock
-  static bool is_complete(MPI_Request& request) {
-    int is_done = 0;
-    MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
-    return is_done != 0;
-  }
-  /// Polls until a request is complete: see until().
-  waited complete(MPI_Request& request, failure_flag const& failed,
-                  std::chrono::milliseconds deadline = {}) {
-    return until(
-        [&] {
-          std::lock_guard const lock(world_.calls());
-          return !world_.has_failed() && is_complete(request);
-        },
-        failed, deadline);
+    wait(r);
   }
 
-  mpi_world& world_;
-  std::optional<process_watch::doing> constructs_;  // until all agree
-  process_place place_;
-  int ranks_, chunks_;
-  patience limits_;
-  std::chrono::milliseconds deadline_;  // of calls between runs
-  long runs_ = 0;
-  heap_array<char*> memory_;      // by rank; null for one of another process
-  heap_array<channel> channels_;  // by stream
-  heap_array<pair> pairs_;        // of this process's ranks
-  heap_array<lane> lanes_;        // of this process's ranks, if there are replicas
-  barrier local_;
-  mpi_notices notices_;
+  mpi_world& world_ = mpi_world::get();
+  mpi_notices notices_{world_};
   MPI_Comm all_ = MPI_COMM_NULL;
+  MPI_Request barrier_ = MPI_REQUEST_NULL;
   // Of agree() and least().
   heap_array<std::uint64_t> plans_;
   std::uint64_t plan_ = 0;
   long least_ = 0;
 };
 
+using mpi = process_transport<mpi_messages>;
 static_assert(replica_transport<mpi>);
 
 }  // namespace pp::detail

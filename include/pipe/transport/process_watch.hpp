@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/hash.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
@@ -97,6 +98,17 @@ class process_watch {
   /// A failure that each process finds by itself, such as plans that differ: nothing is told to the
   /// others.
   [[gnu::cold]] void know(char const* text) { know(false, text); }
+
+  /// A plan that differs from this process's: each process finds it by itself.
+  ///
+  /// throws: error
+  [[noreturn, gnu::cold]] void refuse_plan(int of_process) {
+    std::string const text = sentence({"process ", of_process, " has another plan than process ",
+                                       process_, ": start the same program in all processes"})
+                                 .begin();
+    know(text.c_str());
+    throw error(text);
+  }
 
   /// "process 2 (ranks 4 to 5)", or "(rank 1 of replica 2)"; without ranks before a trainer is
   /// there, and if trainers differ.

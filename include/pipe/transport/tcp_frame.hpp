@@ -23,14 +23,16 @@ namespace pp::detail {
 /// What a process brings to the hand-shake, the same in all but for its number.
 struct tcp_start {
   int process = 0, processes = 1;
+  int host = 0;      ///< the process that listens, for all with greater numbers
+  int channels = 2;  ///< connections of each
   meeting_place at;
   job_token token;
   std::uint64_t plan = 0;  ///< equal in processes that run the same program: see fingerprint()
   std::chrono::milliseconds deadline{60'000};
 };
 
-/// The connections of a process after the hand-shake: process 0 has one of each kind to every other
-/// process, by its number; the others have them to process 0.
+/// The connections of a process after the hand-shake: the host has one of each kind to every
+/// process with a greater number, by that number; the others have them to the host.
 struct tcp_connections {
   /// calls: data. watch: signs of life, beside any data.
   enum channel : int { calls, watch, channels };
@@ -112,11 +114,11 @@ static_assert(sizeof(tcp_hello) == 24);
   }
   return moved::some;
 }
-/// A text of another process, as one line.
+/// A text of another process, without what a terminal might obey.
 [[gnu::cold]] inline std::string printable(char const* text, long size) {
   std::string line(text, std::size_t(size));
   for (char& c : line)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '?';
+    if ((static_cast<unsigned char>(c) < 32 && c != '\n') || c == 127) c = '?';
   return line;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The side of the hand-shake of all processes but process 0: they connect to it, again and again
+// The other side of the hand-shake: processes connect to their host, process 0, again and again
 // until it listens, say who they are, and wait until all have come.
 #pragma once
 
@@ -26,18 +26,19 @@ class tcp_guest {
   ///         there, or is lost, or a process is missing
   [[gnu::cold]] tcp_connections meet() {
     tcp_connections all(start_.processes);
-    for (int channel = 0; channel < tcp_connections::channels; ++channel)
-      all.of[channel][0] = join(channel);
+    for (int channel = 0; channel < start_.channels; ++channel)
+      all.of[channel][start_.host] = join(channel);
     all.address = address_;
-    for (heap_array<tcp_socket> const& of : all.of) {
+    for (int channel = 0; channel < start_.channels; ++channel) {
       tcp_frame f;
-      moved const m = hear(of[0], f);
+      moved const m = hear(all.of[channel][start_.host], f);
       if (m == moved::none_now)
-        throw_error<rank_error>({"process 0 at ", std::string_view(address_),
+        throw_error<rank_error>({"process ", start_.host, " at ", std::string_view(address_),
                                  " has not said that all processes have come, for which process ",
                                  start_.process, " has waited"});
       if (m != moved::some || f.kind != tcp_frame::begins)
-        throw_error<rank_error>({"process 0 was lost: it has ended its connection, while process ",
+        throw_error<rank_error>({"process ", start_.host,
+                                 " was lost: it has ended its connection, while process ",
                                  start_.process, " was starting"});
     }
     return all;
@@ -77,8 +78,8 @@ class tcp_guest {
           reason = "what listens there does not answer";
       }
       if (limit_.is_over())
-        throw_error<rank_error>({"process ", start_.process, " has found no process 0 at ",
-                                 start_.at.address, ":", start_.at.port, " within ",
+        throw_error<rank_error>({"process ", start_.process, " has found no process ", start_.host,
+                                 " at ", start_.at.address, ":", start_.at.port, " within ",
                                  double(start_.deadline.count()) / 1000,
                                  " s: ", std::string_view(reason)});
     }
@@ -95,9 +96,8 @@ class tcp_guest {
     if (m != moved::some) return m;
     if (!(f.token == start_.token))
       throw_error<error>(
-          {"what listens at ", std::string_view(address_),
-           " is process 0 of another job: its PIPE_JOB_TOKEN is not that of process ",
-           start_.process});
+          {"what listens at ", std::string_view(address_), " is process ", start_.host,
+           " of another job: its PIPE_JOB_TOKEN is not that of process ", start_.process});
     bool const is_refusal = f.kind == tcp_frame::refused;
     if (f.length > (is_refusal ? std::uint32_t(tcp_frame::longest_text) : 0u)) answers_otherwise();
     if (!is_refusal) return m;
@@ -109,8 +109,8 @@ class tcp_guest {
   }
   /// Another program listens at the port: it need not be asked again.
   [[noreturn, gnu::cold]] void answers_otherwise() const {
-    throw_error<error>({"what listens at ", std::string_view(address_),
-                        " is no process 0 of pipe: it does not answer a hand-shake"});
+    throw_error<error>({"what listens at ", std::string_view(address_), " is no process ",
+                        start_.host, " of pipe: it does not answer a hand-shake"});
   }
 
   tcp_start const& start_;

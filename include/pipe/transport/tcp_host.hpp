@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Process 0's side of the hand-shake. It listens at one address, and looks at all connections at
-// once, so that none that is silent or slow keeps it from another. A stranger is sent away; a
-// process of this job that does not fit ends the start of all, with one sentence.
+// The listening side of the hand-shake, process 0 or another host. It listens at one address, and
+// looks at all connections at once, so that none that is silent or slow keeps it from another. A
+// stranger is sent away; a process of this job that does not fit ends the start of all, with one
+// sentence.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 
 namespace pp::detail {
 
-/// law: there are at most 2 (processes - 1) connections that belong to the job, and as many
+/// law: there are at most channels * (processes - 1) connections that belong to the job, and as
+/// many
 ///      newcomers as processes and 8; one more takes the place of the oldest newcomer
 /// law: a newcomer has memory for a frame and a hello, whatever it announces
 class tcp_host {
@@ -29,7 +31,8 @@ class tcp_host {
   /// throws: error if the address is not one of this machine, or the port is in use
   [[gnu::cold]] explicit tcp_host(tcp_start const& start)
       : start_(start), newcomers_(start.processes + 8), connections_(start.processes),
-        places_(2L * start.processes), missing_(2 * (start.processes - 1)) {
+        places_(long(start.channels) * start.processes),
+        missing_(start.channels * (start.processes - 1 - start.host)) {
     std::string reason = "it has no address";
     heap_array<tcp_address> const all = tcp_address::of(start.at.address, start.at.port, reason);
     for (tcp_address const& a : all) {
@@ -45,8 +48,8 @@ class tcp_host {
                                       : std::strerror(errno);
     }
     if (!listener_.is_open())
-      throw_error<error>({"process 0 cannot listen at ", start.at.address, ":", start.at.port, ": ",
-                          std::string_view(reason)});
+      throw_error<error>({"process ", start.host, " cannot listen at ", start.at.address, ":",
+                          start.at.port, ": ", std::string_view(reason)});
     polled_ = tcp_socket(epoll_create1(EPOLL_CLOEXEC));
     see(listener_, 0);
   }
@@ -66,7 +69,7 @@ class tcp_host {
       if (missing_ > 0 && limit.is_over()) end<rank_error>(words_of_missing());
     }
     for (heap_array<tcp_socket> const& of : connections_.of)
-      for (int p = 1; p < start_.processes; ++p) {
+      for (int p = start_.host + 1; p < start_.processes && of[p].is_open(); ++p) {
         epoll_ctl(polled_.descriptor(), EPOLL_CTL_DEL, of[p].descriptor(), nullptr);
         send_frame(of[p], {start_.token, tcp_frame::begins}, nullptr);
       }
@@ -75,6 +78,8 @@ class tcp_host {
     return all;
   }
 
+  /// Of the listener: the system's choice, if it was asked for port 0.
+  [[gnu::cold]] int port() const { return listener_.port(); }
   /// A descriptor that can be read when look() has something to do. After meet(): newcomers, which
   /// are all sent away.
   int descriptor() const { return polled_.descriptor(); }
@@ -148,7 +153,7 @@ class tcp_host {
     stranger_ = n.from.text() + ": " + std::string(why);
     // An answer that cannot be taken for one of another protocol; a stranger may be anything.
     send_refusal(n.socket, {},
-                 sentence({"process 0 of the job at this address has refused ",
+                 sentence({"process ", start_.host, " of the job at this address has refused ",
                            std::string_view(n.from.text()), ": ", why})
                      .begin(),
                  false);
@@ -185,8 +190,8 @@ class tcp_host {
       send_away(n, "its PIPE_JOB_TOKEN is not that of this job");
     } else if (f.version != PIPE_VERSION) {
       refuse(n, sentence({"the process at ", std::string_view(n.from.text()), " has version ",
-                          f.version, " of pipe, and process 0 has version ", PIPE_VERSION,
-                          ": start the same program in all processes"})
+                          f.version, " of pipe, and process ", start_.host, " has version ",
+                          PIPE_VERSION, ": start the same program in all processes"})
                     .begin());
     } else if (f.kind != tcp_frame::hello || f.length != sizeof(tcp_hello)) {
       send_away(n, sentence({"it has announced ", f.length, " bytes, and a hand-shake has ",
@@ -202,18 +207,18 @@ class tcp_host {
     tcp_hello h;
     std::memcpy(&h, n.bytes + sizeof(tcp_frame), sizeof(h));
     std::string const from = n.from.text();
-    if (h.processes != start_.processes || h.process < 1 || h.process >= start_.processes ||
-        h.channel < 0 || h.channel >= tcp_connections::channels)
+    if (h.processes != start_.processes || h.process <= start_.host ||
+        h.process >= start_.processes || h.channel < 0 || h.channel >= start_.channels)
       return refuse(n, sentence({"the process at ", std::string_view(from), " is process ",
-                                 h.process, " of ", h.processes, ", and process 0 is one of ",
-                                 start_.processes, ": all need the same WORLD_SIZE"})
+                                 h.process, " of ", h.processes, ", and process ", start_.host,
+                                 " is one of ", start_.processes, ": all need the same WORLD_SIZE"})
                            .begin());
     if (h.plan != start_.plan)
       return refuse(n, sentence({"process ", h.process, " at ", std::string_view(from),
-                                 " has another plan than process 0: start the same program in all "
-                                 "processes"})
+                                 " has another plan than process ", start_.host,
+                                 ": start the same program in all processes"})
                            .begin());
-    std::string& place = places_[2L * h.process + h.channel];
+    std::string& place = places_[long(start_.channels) * h.process + h.channel];
     if (!place.empty())
       return refuse(n, sentence({"process ", h.process, " is there twice, at ",
                                  std::string_view(place), " and at ", std::string_view(from),
@@ -229,27 +234,31 @@ class tcp_host {
   }
   /// A process that has joined says nothing before all are there, unless it ends.
   [[gnu::cold]] void lose(int process) {
-    lost_ = sentence({"process ", process,
-                      " was lost: it has ended its connection, while process "
-                      "0 was starting"})
+    lost_ = sentence({"process ", process, " was lost: it has ended its connection, while process ",
+                      start_.host, " was starting"})
                 .begin();
   }
 
   /// Which processes have not come, by number, and the last stranger, which may be one of them with
   /// other variables.
   [[gnu::cold]] std::string words_of_missing() const {
+    auto const has_all_of = [&](int p) {
+      for (int c = 0; c < start_.channels; ++c)
+        if (places_[long(start_.channels) * p + c].empty()) return false;
+      return true;
+    };
     constexpr int most = 8;
     std::string names;
     int count = 0;
-    for (int p = 1; p < start_.processes; ++p) {
-      if (!places_[2L * p].empty() && !places_[2L * p + 1].empty()) continue;
+    for (int p = start_.host + 1; p < start_.processes; ++p) {
+      if (has_all_of(p)) continue;
       if (++count <= most) names += sentence({count > 1 ? ", " : "", p}).begin();
     }
     if (count > most) names += sentence({" and ", count - most, " more"}).begin();
     std::string text =
         sentence({count > 1 ? "processes " : "process ", std::string_view(names), " of ",
-                  start_.processes, count > 1 ? " have" : " has", " not come to process 0 at ",
-                  std::string_view(connections_.address), " within ",
+                  start_.processes, count > 1 ? " have" : " has", " not come to process ",
+                  start_.host, " at ", std::string_view(connections_.address), " within ",
                   double(start_.deadline.count()) / 1000, " s"})
             .begin();
     if (strangers_ > 0)

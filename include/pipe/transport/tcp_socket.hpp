@@ -58,6 +58,12 @@ struct tcp_address {
     bool const is_six = bytes.ss_family == AF_INET6;
     return std::string(is_six ? "[" : "") + host + (is_six ? "]:" : ":") + port;
   }
+  /// "10.0.0.7", "::1"
+  [[gnu::cold]] std::string host() const {
+    char host[NI_MAXHOST]{};
+    if (getnameinfo(get(), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return {};
+    return host;
+  }
   /// The addresses of a name, in the system's order; none if it has none, with the reason. To ask
   /// for a name, the system may take as long as it wants; a number needs no asking.
   ///
@@ -121,6 +127,19 @@ class tcp_socket {
          bind(s.descriptor_, a.get(), a.size) != 0 || listen(s.descriptor_, waiting) != 0))
       s.close_and_keep_error();
     return s;
+  }
+  /// Of this side of the socket.
+  [[gnu::cold]] tcp_address own_address() const {
+    tcp_address a;
+    a.size = sizeof(a.bytes);
+    getsockname(descriptor_, reinterpret_cast<sockaddr*>(&a.bytes), &a.size);
+    return a;
+  }
+  [[gnu::cold]] int port() const {
+    tcp_address const a = own_address();
+    return ntohs(a.bytes.ss_family == AF_INET6
+                     ? reinterpret_cast<sockaddr_in6 const&>(a.bytes).sin6_port
+                     : reinterpret_cast<sockaddr_in const&>(a.bytes).sin_port);
   }
   /// The next connection; not open if there is none now.
   [[gnu::cold]] tcp_socket accept(tcp_address& from) const {

@@ -95,6 +95,7 @@ class tcp_watch : public process_watch {
   /// others say so, too. Returns whether none has failed.
   [[gnu::cold]] bool part(long operations) {
     if (processes_ == 1) return true;
+    if (has_failed()) return false;
     say(word::parts, operations);
     while (heard_ < processes_ - 1 || !is_all_said()) {
       if (has_failed()) return false;
@@ -315,7 +316,7 @@ class tcp_watch : public process_watch {
 
   /// The connection has ended, which is in order once all have parted.
   void see_end(peer& p, bool is_death) {
-    if (all_have_parted() || is_leaving_) {
+    if ((all_have_parted() && !has_failed()) || is_leaving_) {
       p.socket.close();
       p.out.clear();
     } else if (is_death) {

@@ -70,7 +70,7 @@ class tcp_world {
   /// program.
   ///
   /// throws: as the constructor; error if the launcher's variables are wrong
-  [[gnu::cold]] static tcp_world& of_process(std::uint64_t plan) {
+  [[gnu::cold]] static tcp_world& of_process(std::uint64_t plan = 0) {
     // Never destroyed: its thread may need it after static objects are gone.
     static tcp_world& world = *new tcp_world(launched(plan));
     static bool const is_first = [] {
@@ -89,8 +89,16 @@ class tcp_world {
   /// also under a launcher that does not.
   int neighbours() const { return neighbours_; }
   int neighbour() const { return neighbour_; }
+  tcp_start const& start() const { return start_; }
+  /// The address at which other processes reach this one: that of its connection with process 0.
+  [[gnu::cold]] std::string own_address() const {
+    return connections_.of[tcp_connections::calls][process() == 0 ? 1 : 0].own_address().host();
+  }
   tcp_watch& watch() { return watch_; }
   bool has_failed() const { return watch_.has_failed(); }
+
+  /// That of the next operations; 0: none.
+  void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
 
   // ---- operations, which all processes make in the same order ----
   // throws: rank_error if a process has failed, or does not come before the deadline; error if
@@ -118,13 +126,7 @@ class tcp_world {
     heap_array<std::uint64_t> all(processes());
     all_gather("a comparison of plans", &plan, sizeof(plan), all.begin());
     for (int p = 0; p < processes(); ++p)
-      if (all[p] != plan) {
-        std::string const text = sentence({"process ", p, " has another plan than process ",
-                                           process(), ": start the same program in all processes"})
-                                     .begin();
-        watch_.know(text.c_str());
-        throw error(text);
-      }
+      if (all[p] != plan) watch_.refuse_plan(p);
   }
   /// From one process to all others: its bytes at `data`, in pieces, of which process 0 passes each
   /// on before the next one comes.
@@ -257,7 +259,7 @@ class tcp_world {
       s.waits(events, int(look.count()));
       auto const waited = std::chrono::steady_clock::now() - before;
       waiting += waited < look ? waited : look;
-      if (waiting > deadline_)
+      if (deadline_.count() > 0 && waiting > deadline_)
         fail({std::string_view(watch_.name_of(process())), ": timed out after ",
               double(deadline_.count()) / 1000, " s waiting for process ", with, ", ",
               std::string_view(watch_.activity())});

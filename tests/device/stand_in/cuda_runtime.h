@@ -31,7 +31,7 @@ enum cudaError_t {
   cudaErrorInvalidDevice,
   cudaErrorInvalidResourceHandle,
   cudaErrorPeerAccessAlreadyEnabled,
-  cudaErrorIllegalAddress,
+  cudaErrorLaunchTimeout,  // streams that wait for each other
   cudaErrorStreamCaptureUnsupported,
   cudaErrorStreamCaptureInvalidated,
   cudaErrorStreamCaptureUnmatched,
@@ -259,6 +259,7 @@ inline cudaError_t cudaSetDevice(int index) {
   return cudaSuccess;
 }
 inline cudaError_t cudaGetDevice(int* index) {
+  if (fake_gpu::gpu.devices == 0) return fake_gpu::gpu.last = cudaErrorNoDevice;
   *index = fake_gpu::current;
   return cudaSuccess;
 }
@@ -402,13 +403,12 @@ inline cudaError_t cudaMemsetAsync(void* p, int value, std::size_t bytes, cudaSt
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
-  fake_gpu::gpu.finish(s);
-  return cudaSuccess;
+  return fake_gpu::gpu.finish(s) ? cudaSuccess : fake_gpu::gpu.last = cudaErrorLaunchTimeout;
 }
 /// Does a task of the stream, or of another one, at a time.
 inline cudaError_t cudaStreamQuery(cudaStream_t s) {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
-  if (!s->tasks.empty()) fake_gpu::gpu.go_on(s);
+  if (!s->tasks.empty()) (void)fake_gpu::gpu.go_on(s);
   return s->tasks.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
@@ -420,7 +420,8 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 inline cudaError_t cudaDeviceSynchronize() {
   if (cudaError_t const e = fake_gpu::gpu.answer_outside(); e != cudaSuccess) return e;
   for (fake_gpu::stream* s : fake_gpu::gpu.streams)
-    if (s->device == fake_gpu::current) fake_gpu::gpu.finish(s);
+    if (s->device == fake_gpu::current && !fake_gpu::gpu.finish(s))
+      return fake_gpu::gpu.last = cudaErrorLaunchTimeout;
   return cudaSuccess;
 }
 

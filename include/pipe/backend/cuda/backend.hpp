@@ -62,7 +62,7 @@ template <class... What>
 struct leaves_are_added_on_the_host;
 }  // namespace wrong
 
-/// One GPU for all ranks, which live in one process; each has a stream.
+/// One GPU for all ranks of a process, or several: see Devices. Each rank has streams.
 struct Cuda {
   static constexpr char const* name = "cuda";
   static constexpr bool has_own_memory = true, has_transposes = false;
@@ -88,7 +88,8 @@ struct Cuda {
                        !detail::spectral_optimizer<typename Chosen::optimizer>)
       return detail::diagnosis_of<wrong::optimizer_has_no_passes_for_cuda, Cuda,
                                   typename Chosen::optimizer>();
-    else if constexpr (Chosen::transport::transport::copies)
+    else if constexpr (Chosen::transport::transport::copies &&
+                       !detail::device_transport<typename Chosen::transport::transport>)
       return detail::diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,
                                   typename Chosen::transport>();
     else if constexpr (Chosen::sum::leaves > 1)

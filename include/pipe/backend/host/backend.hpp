@@ -126,6 +126,9 @@ struct HostKernels : detail::host_backend {
     if constexpr (!computes_in<typename Chosen::precision>)
       return detail::diagnosis_of<wrong::backend_has_no_such_precision, HostKernels,
                                   typename Chosen::precision>();
+    else if constexpr (detail::device_transport<typename Chosen::transport::transport>)
+      return detail::diagnosis_of<wrong::transport_is_between_devices, HostKernels,
+                                  typename Chosen::transport>();
     else if constexpr (Chosen::needs_cublaslt)
       return detail::diagnosis_of<wrong::host_has_no_cublaslt, HostKernels,
                                   typename Chosen::products>();

@@ -110,21 +110,21 @@ struct device_list {
   return true;
 }
 
-/// Prepares devices 0 to count - 1 for one trainer.
+/// Prepares devices first to first + count - 1 for one trainer.
 ///
 /// law:    they are alike, so that no bit depends on which of them computes
 /// throws: pp::error as use_device does, or that two devices differ, naming both
-[[gnu::cold]] inline device_list use_devices(int count) {
+[[gnu::cold]] inline device_list use_devices(int first, int count) {
   device_list all;
-  for (int k = count - 1; k >= 0; --k) {
+  for (int k = first + count - 1; k >= first; --k) {
     cudaDeviceProp const of = use_device(k);
-    if (k < count - 1)
+    if (k < first + count - 1)
       check_are_alike(description_of(of, k), description_of(all.properties, k + 1));
     all.properties = of;
-    for (int other = 0; other < count; ++other)
+    for (int other = first; other < first + count; ++other)
       if (other != k) all.are_peers = reach(k, other) && all.are_peers;
   }
-  for (int k = 0; k < count; ++k) all.numbers.push_back(k);
+  for (int k = 0; k < count; ++k) all.numbers.push_back(first + k);
   return all;
 }
 

@@ -22,6 +22,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
+#include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/execution.hpp>
@@ -33,15 +34,15 @@ namespace cuda {
 /// A topological order of a table's actions: the ranks in the order in which they take their next
 /// action. `slots`: of each boundary, which bound how far a rank may run ahead.
 ///
-/// shape: -> ranks[actions of the table]
+/// shape: -> turns[actions of the table]
 /// needs: the table gets to its end with these slots
 template <class Problem, class Rows>
-[[gnu::cold]] std::vector<int> order_of(Problem const& problem, Rows const& rows,
-                                        std::vector<detail::slot_count> const& slots) {
-  std::vector<int> order;
+[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
+    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
+  std::vector<detail::cuda_turn> order;
   auto walk =
       detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
-  walk.run([&](int rank, long, long) { order.push_back(rank); });
+  walk.run([&](int rank, long, long) { order.push_back({rank, {}}); });
   return order;
 }
 
@@ -49,8 +50,8 @@ template <class Problem, class Rows>
 
 namespace detail {
 
-/// Executes compiled pipeline P on CUDA devices 0 to P::devices - 1. The interface of every engine:
-/// see runtime_of.
+/// Executes compiled pipeline P on CUDA devices 0 to P::devices - 1, or its part in this process on
+/// the device that the transport says. The interface of every engine: see runtime_of.
 ///
 /// law: calls leave the calling thread's current device as it was
 template <class P>
@@ -58,12 +59,14 @@ class cuda_engine {
  public:
   using element = typename P::element;
   using optimizer = typename P::optimizer;
+  using processes = cuda_processes<P>;
 
   /// The last argument lives until the engine is made.
   [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings,
                             cuda::device_scope const& = {})
-      : optimizer_(o), devices_(cuda::use_devices(P::devices)),
-        executor_(P::description(), groups(), devices_.numbers, order(),
+      : optimizer_(o), processes_(settings),
+        devices_(cuda::use_devices(processes_.device(), P::devices)),
+        executor_(processes_.description(), processes_.place(devices_.numbers), groups(), order(),
                   cuda::coefficient_bytes<optimizer>(), settings.timeline),
         parameters_(executor_, optimizer_) {
     synchronize();
@@ -84,16 +87,38 @@ class cuda_engine {
     cuda::device_scope const at(devices_.numbers[0]);
     try {
       return complete(j);
+    } catch (error const& e) {
+      end_failed(j, e.what());
+      throw;
     } catch (...) {
-      executor_.drain();
-      load_next(j);
+      end_failed(j, "an exception that is no pp::error");
       throw;
     }
   }
 
-  /// True: all ranks are in this process.
-  static constexpr bool is_local(int) { return true; }
-  static constexpr bool writes_files() { return true; }
+  static bool is_local(int chunk) { return processes::has(P::memory().chunks[chunk].rank); }
+  static bool writes_files() { return processes::has(0); }
+  /// Between processes: see stream_transport.
+  void broadcast(int process, char* data, long bytes)
+    requires(processes::are_several)
+  {
+    processes_.world().broadcast(process, data, bytes);
+  }
+  int process()
+    requires(processes::are_several)
+  {
+    return processes_.world().process();
+  }
+  int process_of(int chunk)
+    requires(processes::are_several)
+  {
+    return executor_.description().devices.of(P::memory().chunks[chunk].rank);  // its device
+  }
+  long least(long here)
+    requires(processes::are_several)
+  {
+    return processes_.world().least(here);
+  }
   /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
   /// rank's arena. Valid until the next run.
   char* memory(int chunk) {
@@ -158,13 +183,14 @@ class cuda_engine {
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
-      result.seconds = executor_.seconds();
+      processes_.share_output(j);
+      result.seconds = executor_.times().seconds();
       return result;
     }
     cuda::step_outcome const outcome = parameters_.outcome();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
-    result.seconds = executor_.seconds();
+    result.seconds = executor_.times().seconds();
     result.loss = outcome.loss;
     if (j.what == job::kind::train) {
       result.gradient_norm = outcome.norm;
@@ -193,6 +219,12 @@ class cuda_engine {
     has_next_ = false;
   }
 
+  /// After a failure: no work is in progress, on any device of this process.
+  void end_failed(job const& j, char const* why) noexcept {
+    processes_.abort(why);
+    executor_.drain();
+    load_next(j);
+  }
   /// Uploads a mini-batch that is prefetched.
   void load(job const& j) {
     executor_.for_each_device([&](int first) { executor_.uploads(first).load(j); });
@@ -209,7 +241,7 @@ class cuda_engine {
     if (g == nullptr) return enqueue(failed_update_);
     // Behind the uploads of all ranks.
     executor_.streams().join();
-    cudaStream_t const stream = executor_.stream_of(0);
+    cudaStream_t const stream = executor_.stream_of(executor_.root());
     if (g->is_empty())
       *g = cuda::graph::capture(stream, [&] {
         long unused = 0;
@@ -228,6 +260,7 @@ class cuda_engine {
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
+    if (processes::are_several) return "ranks are in several processes";
     if (!devices_.are_peers) return "a device does not reach the memory of another";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +
@@ -236,7 +269,8 @@ class cuda_engine {
 
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
   /// trainer has the same.
-  [[gnu::cold]] static cuda_order order() {
+  [[gnu::cold]] cuda_order order() const {
+    if constexpr (processes::are_several) return processes_.order();
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
@@ -278,6 +312,7 @@ class cuda_engine {
     executor_.streams().wait();
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
+      if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
       auto& mine = mirror_[std::size_t(c)];
       mine.resize(std::size_t(mirrored(chunk)));
@@ -296,6 +331,7 @@ class cuda_engine {
   /// there.
   [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
+      if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
@@ -314,12 +350,14 @@ class cuda_engine {
 
   /// Members are used by those after them, which are destroyed first.
   optimizer const optimizer_;
+  processes processes_;
   cuda::device_list devices_;
   std::vector<owner<cuda_launches<P>>> launches_;  // by device
   mutable cuda_executor executor_;
   cuda_parameters<P> parameters_;
   int const driver_ = cuda::driver_version();
-  long const kernels_of_step_ = executor_.kernels_of_step();
+  long const kernels_of_step_ =
+      kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
   cuda::graph_table graphs_;
   cuda::device_data<typename P::value> device_data_{executor_};

@@ -4,12 +4,10 @@
 // topological order and enqueues each on its rank's stream, behind the events of the other ranks'
 // actions that it depends on; events play the role of a shared-memory transport's tokens. Boundary
 // values are read where they were written, or copied to a rank on another device. The host waits
-// once, at the end of a run. What it enqueues between fork() and join() of its streams can be
-// captured as a graph.
+// once, at the end of a run, of which what is between fork() and join() can be captured as a graph.
 #pragma once
 
 #include <cstring>
-#include <mutex>  // has the clocks of <chrono> without its calendar
 #include <utility>
 #include <vector>
 
@@ -28,10 +26,11 @@
 #include <pipe/runtime/cuda/device_part.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
-#include <pipe/runtime/cuda/peer_copies.cuh>
 #include <pipe/runtime/cuda/profiler_ranges.cuh>
+#include <pipe/runtime/cuda/rank_copies.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/cuda/run_state_of.cuh>
 #include <pipe/runtime/cuda/run_times.cuh>
 #include <pipe/runtime/cuda/upload.cuh>
 #include <pipe/runtime/cuda/watched_launch.cuh>
@@ -43,14 +42,15 @@ namespace pp::detail {
 /// The part of an executor that does not depend on the optimizer.
 class cuda_executor {
  public:
-  /// groups: the launches, by device. numbers: of the devices. coefficient_bytes: of the
-  /// optimizer's coefficients for one range of parameters
-  [[gnu::cold]] cuda_executor(pipeline_description const& d, std::vector<cuda_group const*> groups,
-                              std::vector<int> numbers, cuda_order order, long coefficient_bytes,
-                              bool wants_timeline)
+  /// groups: the launches, by device. coefficient_bytes: of the optimizer's coefficients for one
+  /// range of parameters
+  [[gnu::cold]] cuda_executor(pipeline_description const& d, cuda_place place,
+                              std::vector<cuda_group const*> groups, cuda_order order,
+                              long coefficient_bytes, bool wants_timeline)
       : d_(d), groups_(std::move(groups)), order_(std::move(order)),
-        streams_(d.devices, std::move(numbers)), times_(d_, streams_, wants_timeline) {
-    for (int r = 0; r < d.ranks; ++r) {
+        streams_(place.local, std::move(place.numbers), place.processes),
+        copies_(d_, streams_, arenas_, place.processes), times_(d_, streams_, wants_timeline) {
+    for (int r = place.local.first_rank(); r < place.local.end_rank(); ++r) {
       rank_description const& plan = d.rank[r];
       streams_.make_current(r);
       allocate(r);
@@ -59,8 +59,8 @@ class cuda_executor {
       tickets_[r] = kept<unsigned>(r, nullptr, cuda::most_tickets);
     }
     for (int c = 0; c < d.chunks; ++c) {
-      streams_.make_current(d.chunk[c].rank);
-      reached_.push_back(heap_array<cuda::event>(milestones * d.micro_batches));
+      if (is_local(c)) streams_.make_current(d.chunk[c].rank);
+      reached_.push_back(heap_array<cuda::event>(is_local(c) ? milestones * d.micro_batches : 0));
     }
     long const run_bytes = cuda::run_bytes(d.chunk, d.chunks, coefficient_bytes);
     run_to_send_ = cuda::pinned_buffer(run_bytes);
@@ -75,7 +75,6 @@ class cuda_executor {
   /// been written to coefficients_to_send().
   void begin(job const& j) {
     job_ = j;
-    begin_ = std::chrono::steady_clock::now();
     times_.begin(j.watch != nullptr);
     streams_.begin();
     upload();
@@ -86,51 +85,45 @@ class cuda_executor {
     for (int& position : position_) position = 0;
     if (times_.is_on()) times_.start();
     bool const trains = j.what == job::kind::train;
-    for (int const r : trains ? order_.training : order_.evaluation) {
-      rank_description const& plan = d_.rank[r];
-      action const a = (trains ? plan.training : plan.evaluation)[position_[r]++];
-      if (samples_in(d_, j, a.micro_batch) > 0) execute(r, a);
+    for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
+      if (turn.is_exchange()) {
+        if (samples_in(d_, j, turn.of.micro_batch) > 0) prepare_exchange(turn.of);
+        continue;
+      }
+      exchange();
+      rank_description const& plan = d_.rank[turn.rank];
+      action const a = (trains ? plan.training : plan.evaluation)[position_[turn.rank]++];
+      if (samples_in(d_, j, a.micro_batch) > 0) execute(turn.rank, a);
     }
+    exchange();
+    copies_.join();
   }
 
-  /// Number of kernels that the actions of a step launch.
-  [[gnu::cold]] long kernels_of_step() const {
-    long sum = 0;
-    job step;
-    step.what = job::kind::train;
-    step.samples = d_.samples * d_.micro_batches;
-    auto const ignore = [](auto const&...) {};
-    for (int r = 0; r < d_.ranks; ++r)
-      for (int i = 0; i < d_.rank[r].training_count; ++i)
-        pp::detail::run_action(
-            d_, step, d_.rank[r].training[i],
-            [&](program_set const& set, program p) {
-              program_view const& view = set.programs[int(p)];
-              for (int l = 0; l < view.trained; ++l)
-                sum += groups_[0][view.launches[l].group].kernels;
-            },
-            ignore, ignore, ignore);
-    return sum;
-  }
   /// Whether the last run keeps times, or is watched: what comes between kernels is no part of a
   /// graph.
   bool is_observed() const { return times_.is_on(); }
 
   pipeline_description const& description() const { return d_; }
   cuda::rank_streams& streams() { return streams_; }
+  cuda::rank_copies& copies() { return copies_; }
   cuda::profiler_ranges const& ranges() const { return ranges_; }
-  /// use(first rank) for each device, which is the current one meanwhile.
+  /// Whether this process has a chunk.
+  bool is_local(int chunk) const { return streams_.local().has(d_.chunk[chunk].rank); }
+  /// The first rank of this process.
+  int root() const { return streams_.root(); }
+  /// use(first rank) for each device of this process, which is the current one meanwhile.
   template <class Use>
   void for_each_device(Use const& use) const {
-    for (int k = 0; k < d_.devices.devices; ++k) {
-      streams_.make_current(d_.devices.first_rank(k));
-      use(d_.devices.first_rank(k));
+    local_devices const& local = streams_.local();
+    for (int k = local.first; k < local.first + local.count; ++k) {
+      streams_.make_current(local.all.first_rank(k));
+      use(local.all.first_rank(k));
     }
   }
   /// The upload of mini-batches to the device of a rank.
   cuda::batch_upload& uploads(int rank) const { return part_of(rank).upload; }
-  /// Memory for the results of searches, `cuda::search_bytes` on the device of rank 0.
-  char* found() const { return part_of(0).found; }
+  /// Memory for the results of searches, `cuda::search_bytes` on the first device.
+  char* found() const { return part_of(root()).found; }
   /// The stream for the rank's next work, whose device is the current one from now on.
   cudaStream_t stream_of(int rank) const { return streams_.of(rank); }
   /// After a failure: see rank_streams::drain.
@@ -151,16 +144,17 @@ class cuda_executor {
                   "upload of a list");
     return p;
   }
-  /// Losses by micro-batch, in device memory.
-  double* losses() const {
-    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].losses);
-  }
+  /// Losses by micro-batch, in device memory; null in a process without the last chunk.
+  double* losses() const { return at<double>(last_rank(), d_.rank[last_rank()].losses); }
 
   /// The losses in the memory of the device that judges the step: that of rank 0.
   double* judged_losses() const {
-    return reinterpret_cast<double*>(d_.devices.share(last_rank(), 0)
-                                         ? memory_of(last_rank()) + d_.rank[last_rank()].losses
-                                         : memory_of(0) + d_.rank[0].losses);
+    return d_.devices.share(last_rank(), 0) ? losses() : at<double>(0, d_.rank[0].losses);
+  }
+  /// Address of an offset in a rank's arena; null in another process.
+  template <class T>
+  T* at(int rank, long offset) const {
+    return streams_.local().has(rank) ? reinterpret_cast<T*>(memory_of(rank) + offset) : nullptr;
   }
 
   /// The numbers of the run in the memory of a rank's device.
@@ -177,17 +171,23 @@ class cuda_executor {
     return reinterpret_cast<T*>(run_to_send_.data() + cuda::bytes_for<cuda::run_state>(1));
   }
 
-  /// The state of loss scaling there; null if the precision does not scale the loss.
+  /// The state of loss scaling there; null if the precision does not scale the loss, or in another
+  /// process.
   cuda::loss_scaling* scaling(int rank) const {
-    return d_.scales_loss ? part_of(rank).scaling : nullptr;
+    return d_.scales_loss && streams_.local().has(rank) ? part_of(rank).scaling : nullptr;
   }
-  /// The outcome of the last step there.
-  cuda::step_outcome* outcome(int rank) const { return part_of(rank).outcome; }
+  /// The outcome of the last step there; null in another process.
+  cuda::step_outcome* outcome(int rank) const {
+    return streams_.local().has(rank) ? part_of(rank).outcome : nullptr;
+  }
 
   /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
-  /// and waits for the end.
+  /// and waits for the end. Only the process of the last chunk has them.
   void deliver() {
-    if (job_.output_is_on_device) return streams_.wait();
+    bool const has_others = streams_.local().count < d_.devices.devices;
+    // Of a wait for one event a lost process would make one for ever.
+    if (has_others) streams_.wait();
+    if (job_.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
       reached(d_.chunks - 1, milestone::forward, mb).wait();
@@ -199,10 +199,6 @@ class cuda_executor {
   }
 
   // ---- after a run ----
-
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
 
   /// When what was executed in the last run.
   cuda::run_times& times() { return times_; }
@@ -238,11 +234,11 @@ class cuda_executor {
     part.run = kept<char>(first, nullptr, run_bytes);
   }
   /// That of a rank's device.
-  cuda::device_part& part_of(int rank) const { return *parts_[std::size_t(d_.devices.of(rank))]; }
-  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  double* row_losses() const {
-    return reinterpret_cast<double*>(memory_of(last_rank()) + d_.rank[last_rank()].row_losses);
+  cuda::device_part& part_of(int rank) const {
+    return *parts_[std::size_t(streams_.local().number(rank))];
   }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  double* row_losses() const { return at<double>(last_rank(), d_.rank[last_rank()].row_losses); }
 
   /// Staging for outputs. Pinned, because an asynchronous copy to pageable memory would block the
   /// host from enqueueing.
@@ -254,7 +250,7 @@ class cuda_executor {
 
   /// Enqueues the staging of the mini-batch and the upload of the numbers of the run.
   void upload() {
-    *run_to_send_.as<cuda::run_state>() = state_of(job_);
+    *run_to_send_.as<cuda::run_state>() = run_state_of(d_, job_);
     for_each_device([&](int first) {
       cuda::device_part& part = part_of(first);
       part.upload.enqueue(job_);
@@ -262,24 +258,10 @@ class cuda_executor {
                                   cudaMemcpyHostToDevice, stream_of(first)),
                   "upload of the numbers of a run");
     });
-    cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches),
-                                stream_of(part_of(last_rank()).first_rank)),
-                "clearing of the losses");
-  }
-  cuda::run_state state_of(job const& j) const {
-    cuda::run_state s;
-    s.seed = j.seed;
-    s.step = j.step;
-    s.first_sample = j.first_sample;
-    s.loss_scale = float(1 / j.gradient_terms);
-    s.clip_value = float(j.clip_value / j.gradient_scale);
-    // In the first step averages are the parameters.
-    s.average_amount = j.step == 1 ? 1.0f : float(1 - d_.average_decay);
-    s.loss_terms = j.loss_terms;
-    s.gradient_scale = j.gradient_scale;
-    s.clip_norm = j.clip_norm;
-    s.samples = double(j.all_samples);
-    return s;
+    if (is_local(d_.chunks - 1))
+      cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches),
+                                  stream_of(part_of(last_rank()).first_rank)),
+                  "clearing of the losses");
   }
   void execute(int r, action const& a) {
     auto const shown = ranges_.of(a);
@@ -300,12 +282,34 @@ class cuda_executor {
   }
   /// Enqueues the copy of what an action reads from a chunk on another device. The rank has
   /// enqueued the last reader of the slot before: a rank has as many slots as its order needs.
+  ///
+  /// What comes from another process has been exchanged when its turn was.
   cuda::event const& received(action const& a, int chunk, milestone m, int micro_batch) {
     int const number = m == milestone::forward ? values_stream(a.chunk) : gradients_stream(a.chunk);
-    int const before = micro_batch - copies_.slots(number);
-    copies_.copy(number, micro_batch, reached(chunk, m, micro_batch),
-                 before < 0 ? nullptr : &reached(a.chunk, milestone::release, before));
+    if (is_local(chunk))
+      copies_.copy(number, micro_batch, reached(chunk, m, micro_batch),
+                   released(a.chunk, micro_batch - copies_.slots(number)));
     return copies_.arrived(number, micro_batch);
+  }
+  /// The release of a slot by the micro-batch that had it; null if none had.
+  cuda::event const* released(int chunk, int micro_batch) const {
+    return micro_batch < 0 ? nullptr : &reached(chunk, milestone::release, micro_batch);
+  }
+  /// The exchange of an action's result joins the next group.
+  void prepare_exchange(action const& made) {
+    int const number = pp::detail::stream_of(made), mb = made.micro_batch;
+    bool const is_forward = made.kind == action_kind::forward;
+    int const reader = is_forward ? made.chunk + 1 : made.chunk - 1;
+    group_.push_back(
+        {number, mb,
+         is_local(made.chunk)
+             ? &reached(made.chunk, is_forward ? milestone::forward : milestone::input_gradient, mb)
+             : released(reader, mb - copies_.slots(number))});
+  }
+  /// The group of the exchanges between two actions: none needs another one's result.
+  void exchange() {
+    if (!group_.empty()) copies_.exchange_all(group_);
+    group_.clear();
   }
 
   void run_action(int r, action const& a) {
@@ -382,7 +386,7 @@ class cuda_executor {
                           ? view.trained
                           : view.count - (job_.what == job::kind::infer && is_last);
     void* slots[most_operands];
-    cuda_group const* const groups = groups_[std::size_t(d_.devices.of(r))];
+    cuda_group const* const groups = groups_[std::size_t(streams_.local().number(r))];
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       placed_operand const* const from = view.operands + l.first;
@@ -407,7 +411,7 @@ class cuda_executor {
   [[gnu::cold]] void show(void* const* slots, launch_seen seen, cudaStream_t on) {
     cuda::device_part const& part = part_of(seen.rank);
     cuda::check(cudaEventRecord(part.watched_until, on), "record of an event");
-    cuda::check(cudaStreamSynchronize(on), "run of a kernel");
+    streams_.wait_for(on, "run of a kernel");
     float ms = 0;
     cuda::check(cudaEventElapsedTime(&ms, part.watched_from, part.watched_until),
                 "time between events");
@@ -428,7 +432,8 @@ class cuda_executor {
   cuda_order order_;
   cuda::rank_streams streams_;
   heap_array<cuda::device_buffer> arenas_{d_.ranks};
-  cuda::peer_copies copies_{d_, streams_, arenas_};
+  cuda::rank_copies copies_;
+  std::vector<cuda::rank_copies::exchange> group_;          // since the last action
   std::vector<owner<cuda::device_part>> parts_;             // by device
   heap_array<cuda::bump_allocator> bookkeeping_{d_.ranks};  // by rank: bookkeeping in its arena
   heap_array<unsigned*> tickets_{d_.ranks};                 // by rank, in device memory
@@ -439,7 +444,6 @@ class cuda_executor {
   cuda::run_times times_;
   cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;
-  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace pp::detail

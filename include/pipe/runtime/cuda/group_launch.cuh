@@ -9,6 +9,9 @@
 #include <cuda_runtime.h>
 
 #include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/runtime/cuda/process_link.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
+#include <pipe/runtime/device_blocks.hpp>
 
 namespace pp::detail {
 
@@ -26,10 +29,17 @@ struct cuda_group {
   }
 };
 
-/// The ranks in the order in which the host enqueues their actions: entry i names the rank whose
-/// next action is enqueued as the i-th.
+/// The order in which the host enqueues a run.
 struct cuda_order {
-  std::vector<int> training, evaluation;
+  std::vector<cuda_turn> training, evaluation;
+};
+
+/// Where an executor's ranks are: the devices of this process, their numbers for the CUDA runtime,
+/// and the link to other processes, null if there are none.
+struct cuda_place {
+  local_devices local{};
+  std::vector<int> numbers;
+  cuda::process_link* processes = nullptr;
 };
 
 }  // namespace pp::detail

@@ -42,7 +42,7 @@ class cuda_parameters {
     });
     long ranges = 0;
     for (int c = 0; c < d_.chunks; ++c) {
-      lists_.push_back(lists_of(d_.chunk[c]));
+      lists_.push_back(executor_.is_local(c) ? lists_of(d_.chunk[c]) : lists{});
       lists_.back().first_update = ranges;
       ranges += d_.chunk[c].update_count;
     }
@@ -79,8 +79,9 @@ class cuda_parameters {
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) renew_copies(known, j);
-    cuda::check(cudaMemcpyAsync(read_.data(), executor_.outcome(0), sizeof(cuda::step_outcome),
-                                cudaMemcpyDeviceToHost, streams_.of(0)),
+    int const root = executor_.root();
+    cuda::check(cudaMemcpyAsync(read_.data(), executor_.outcome(root), sizeof(cuda::step_outcome),
+                                cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
   /// Waits for the end of the run, and returns its outcome.
@@ -93,6 +94,7 @@ class cuda_parameters {
   void renew_copies() {
     if constexpr (P::passes::has_copies)
       for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
+        if (!streams_.local().has(c.rank)) continue;
         cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
         cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
             {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
@@ -202,7 +204,8 @@ class cuda_parameters {
   /// Enqueues an operation of the end of a run. `clamps`: whether gradients are clipped by value.
   void execute(step_op op, job const& j, bool clamps) {
     auto const each = [&](auto const& use) {
-      for (int c = 0; c < d_.chunks; ++c) use(c);
+      for (int c = 0; c < d_.chunks; ++c)
+        if (executor_.is_local(c)) use(c);
     };
     switch (op) {
       case step_op::add_leaves:
@@ -211,7 +214,7 @@ class cuda_parameters {
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
-      case step_op::measure: return measure(clamps);
+      case step_op::measure: return each([&](int c) { measure(c, clamps); });
       case step_op::gather: return streams_.join(), gather(j, clamps);
       case step_op::judge: return judge(j, clamps), spread(), streams_.fork();
       case step_op::update: return each([&](int c) { update(c); });
@@ -229,44 +232,47 @@ class cuda_parameters {
     });
   }
 
-  /// Copies between the memories of two ranks' devices, on the stream of rank `on`.
-  template <class T>
-  void copy_to(T* to, T const* from, long count, int on) {
-    cuda::copy_between_arenas(reinterpret_cast<char*>(to), reinterpret_cast<char const*>(from),
-                              count * long(sizeof(T)), streams_.of(on));
-  }
   /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
   /// on other devices.
   void gather(job const& j, bool clamps) {
-    if (executor_.judged_losses() != executor_.losses())
-      copy_to(executor_.judged_losses(), executor_.losses(), d_.micro_batches, 0);
+    int const last = d_.chunk[d_.chunks - 1].rank;
+    if (!d_.devices.share(last, 0))
+      move(last, executor_.losses(), 0, executor_.judged_losses(), d_.micro_batches, 0);
     if (j.what != job::kind::train) return;
     for (int c = 0; c < d_.chunks; ++c) {
       chunk_description const& chunk = d_.chunk[c];
       if (d_.devices.share(chunk.rank, 0) || chunk.parameter_count == 0) continue;
-      int const first = chunk.parameters[0].index;
+      int const first = chunk.parameters[0].index, count = chunk.parameter_count;
       for (auto const* of : {&squares_, &clamped_})
         if (of == &squares_ || clamps)
-          copy_to(on_device_of(0, *of) + first, on_device_of(chunk.rank, *of) + first,
-                  chunk.parameter_count, 0);
+          move(chunk.rank, squares_at(*of, chunk.rank, first), 0, squares_at(*of, 0, first), count,
+               0);
     }
   }
   /// Copies what rank 0 has judged to the other devices.
   void spread() {
     for (int k = 1; k < d_.devices.devices; ++k) {
       int const other = d_.devices.first_rank(k);
-      copy_to(executor_.outcome(other), executor_.outcome(0), 1, 0);
-      if (d_.scales_loss) copy_to(executor_.scaling(other), executor_.scaling(0), 1, 0);
+      move(0, executor_.outcome(0), other, executor_.outcome(other), 1, 0);
+      if (d_.scales_loss) move(0, executor_.scaling(0), other, executor_.scaling(other), 1, 0);
     }
   }
-  double* on_device_of(int rank, std::vector<double*> const& of) const {
-    return of[std::size_t(d_.devices.of(rank))];
+  /// See rank_copies::move.
+  template <class T>
+  void move(int from_rank, T const* from, int to_rank, T* to, long count, int on) {
+    executor_.copies().move(from_rank, from, to_rank, to, count * long(sizeof(T)), on);
+  }
+  /// The square of a parameter on the device of a rank; null in another process.
+  double* squares_at(std::vector<double*> const& of, int rank, int parameter) const {
+    local_devices const& local = streams_.local();
+    return local.has(rank) ? of[std::size_t(local.number(rank))] + parameter : nullptr;
   }
 
   /// One kernel on rank 0 computes loss, norm and clipping factor, and decides whether the step is
   /// sound. It takes the place of the host's decision, so that the host need not wait before it
   /// enqueues the updates.
   void judge(job const& j, bool clamps) {
+    if (!streams_.local().has(0)) return;
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
@@ -277,16 +283,14 @@ class cuda_parameters {
 
   /// Enqueues the squared norms of all gradients and, with clipping by value, the clamping and the
   /// norms after it.
-  void measure(bool clamps) {
-    for (int c = 0; c < d_.chunks; ++c) {
-      add_squares(c, squares_);
-      if (!clamps) continue;
-      int const rank = d_.chunk[c].rank;
-      cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
-          {where(c), {floats(rank), executor_.run(rank), executor_.scaling(rank)}},
-          streams_.of(rank));
-      add_squares(c, clamped_);
-    }
+  void measure(int c, bool clamps) {
+    add_squares(c, squares_);
+    if (!clamps) return;
+    int const rank = d_.chunk[c].rank;
+    cuda::launch_body<cuda::flat_kernel<cuda::clamp_elements>>(
+        {where(c), {floats(rank), executor_.run(rank), executor_.scaling(rank)}},
+        streams_.of(rank));
+    add_squares(c, clamped_);
   }
   /// The ranges of a chunk's gradients, and of the sums of its buffers, which are group 1.
   cuda::flat_ranges where(int c) const {
@@ -296,13 +300,13 @@ class cuda_parameters {
   /// Enqueues the squared norms of chunk c's gradients: to[device][parameter index].
   void add_squares(int c, std::vector<double*> const& of) {
     chunk_description const& chunk = d_.chunk[c];
-    double* const to = on_device_of(chunk.rank, of);
     if (chunk.parameter_count == 0) return;
     lists const& l = lists_[std::size_t(c)];
     cudaStream_t const on = streams_.of(chunk.rank);
     cuda::launch_body<cuda::sum_squares_kernel>({where(c), floats(chunk.rank), l.sums}, on);
-    cuda::launch_body<cuda::add_up_kernel>(
-        {l.sums, 0, l.first_ranges, chunk.parameter_count, to + chunk.parameters[0].index}, on);
+    cuda::launch_body<cuda::add_up_kernel>({l.sums, 0, l.first_ranges, chunk.parameter_count,
+                                            squares_at(of, chunk.rank, chunk.parameters[0].index)},
+                                           on);
   }
 
   /// Optimizer step on a chunk's parameters, if the step is sound.
@@ -367,14 +371,15 @@ class cuda_parameters {
       tie const& t = d_.ties[i];
       if (!t.place.trained) continue;
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
-      float const* added = floats(place.rank) + element(place.gradients + t.place.offset);
+      float* added = executor_.at<float>(place.rank, place.gradients + t.place.offset);
       if (!d_.devices.share(place.rank, owner.rank)) {
-        float* const slot = floats(owner.rank) + element(d_.rank[owner.rank].received_tie);
-        copy_to(slot, added, t.place.elements(), owner.rank);
+        float* const slot = executor_.at<float>(owner.rank, d_.rank[owner.rank].received_tie);
+        move(place.rank, added, owner.rank, slot, t.place.elements(), owner.rank);
         added = slot;
       }
-      cuda::add_elements const add{floats(owner.rank) + element(owner.gradients + t.owner.offset),
-                                   added};
+      if (!executor_.is_local(t.owner_chunk)) continue;
+      cuda::add_elements const add{
+          executor_.at<float>(owner.rank, owner.gradients + t.owner.offset), added};
       cuda::launch_body<cuda::flat_kernel<cuda::add_elements>>(
           {cuda::flat_ranges::over(t.owner.elements()), add}, streams_.of(owner.rank));
     }
@@ -384,13 +389,16 @@ class cuda_parameters {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
-      auto const copy = [&](auto* to, auto const* from) {
-        copy_to(to, from, t.owner.elements(), place.rank);
+      auto const copy = [&]<class T>(T const*, long to, long from) {
+        move(owner.rank, executor_.at<T>(owner.rank, from), place.rank,
+             executor_.at<T>(place.rank, to), t.owner.elements(), place.rank);
       };
-      copy(floats(place.rank) + element(place.values + t.place.offset),
-           floats(owner.rank) + element(owner.values + t.owner.offset));
+      copy(static_cast<float const*>(nullptr), place.values + t.place.offset,
+           owner.values + t.owner.offset);
+      constexpr long each = sizeof(value), wide = sizeof(float);
       if constexpr (P::passes::has_copies)
-        copy(copies(place) + element(t.place.offset), copies(owner) + element(t.owner.offset));
+        copy(static_cast<value const*>(nullptr), place.copies + t.place.offset / wide * each,
+             owner.copies + t.owner.offset / wide * each);
     }
   }
 

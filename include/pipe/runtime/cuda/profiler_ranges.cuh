@@ -40,7 +40,7 @@ class profiler_ranges {
       detail::rank_description const& rank = d.rank[r];
       name_actions(rank.training, rank.training_count);
       name_actions(rank.evaluation, rank.evaluation_count);
-      name_streams(r, streams);
+      if (streams.local().has(r)) name_streams(r, streams);
     }
     streams.begin();
   }

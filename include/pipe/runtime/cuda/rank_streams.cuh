@@ -10,6 +10,7 @@
 
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
+#include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/device_blocks.hpp>
 
@@ -18,15 +19,17 @@ namespace pp::cuda {
 /// law: work that is enqueued on of(rank) is in the order in which it is enqueued
 class rank_streams {
  public:
-  /// A rank that is alone on its device has one stream. numbers: of the devices
-  [[gnu::cold]] rank_streams(detail::device_blocks blocks, std::vector<int> numbers)
-      : blocks_(blocks), numbers_(std::move(numbers)) {
-    for (int r = 0; r < blocks.ranks; ++r) {
+  /// The streams of the process's ranks. A rank that is alone on its device has one. numbers: of
+  /// the devices. processes: null if there are no others
+  [[gnu::cold]] rank_streams(detail::local_devices local, std::vector<int> numbers,
+                             process_link* processes)
+      : local_(local), numbers_(std::move(numbers)), processes_(processes) {
+    for (int r = local.first_rank(); r < local.end_rank(); ++r) {
       make_current(r);
       int least = 0, greatest = 0;
       check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "priorities of streams");
       queues_.emplace_back();
-      if (blocks.count(blocks.of(r)) == 1)
+      if (local.all.count(local.all.of(r)) == 1)
         queues_.back().lanes.emplace_back();
       else  // in the order of `lane`
         for (int const p : {(least + greatest) / 2, greatest, least})
@@ -34,16 +37,18 @@ class rank_streams {
     }
   }
 
-  detail::device_blocks blocks() const { return blocks_; }
+  detail::local_devices const& local() const { return local_; }
+  /// The first rank of the process, whose streams begin and end a run.
+  int root() const { return local_.first_rank(); }
   /// Makes the device of a rank the current one, on which its kernels must be launched.
   void make_current(int rank) const {
-    if (blocks_.devices > 1)
-      check(cudaSetDevice(numbers_[std::size_t(blocks_.of(rank))]), "choice of the device");
+    if (local_.count > 1)
+      check(cudaSetDevice(numbers_[std::size_t(local_.number(rank))]), "choice of the device");
   }
   /// The stream for the rank's next work. Its device is the current one from now on.
   cudaStream_t of(int rank) const {
     make_current(rank);
-    queue const& mine = queues_[std::size_t(rank)];
+    queue const& mine = queue_of(rank);
     return mine.lanes[mine.lanes.size() == 1 ? 0 : std::size_t(mine.in_use)];
   }
   /// Each rank's first stream is in use. Needs: no rank has work.
@@ -53,24 +58,37 @@ class rank_streams {
   /// Chooses the rank's stream for a program.
   void enter(int rank, detail::program p) { enter(rank, lane_of(p)); }
 
-  /// Orders all later work of every rank after all work enqueued so far on rank 0, and on the first
-  /// rank of its device.
+  /// Orders all later work of every rank after all work enqueued so far on the root, and on the
+  /// first rank of its device.
   void fork() {
-    for (int k = 1; k < blocks_.devices; ++k) order_after(blocks_.first_rank(k), 0);
-    for (int r = 0; r < blocks_.ranks; ++r)
-      if (!blocks_.is_first(r)) order_after(r, first_beside(r));
+    for_each_rank([&](int r) {
+      if (r != root() && local_.all.is_first(r)) order_after(r, root());
+    });
+    for_each_rank([&](int r) {
+      if (!local_.all.is_first(r)) order_after(r, local_.all.first_rank(local_.all.of(r)));
+    });
   }
-  /// Orders all later work of rank 0, on its first stream, after all work enqueued so far on any
+  /// Orders all later work of the root, on its first stream, after all work enqueued so far on any
   /// rank.
   void join() {
-    enter(0, lane::forward);
-    for (int r = 1; r < blocks_.ranks; ++r) order_after(0, r);
+    enter(root(), lane::forward);
+    for_each_rank([&](int r) {
+      if (r != root()) order_after(root(), r);
+    });
+  }
+  /// Orders all later work of a stream after all work enqueued so far on a rank.
+  void follow(cudaStream_t waiting, int rank) const {
+    order_after(waiting, of(rank), queue_of(rank).hop);
   }
 
   /// Waits until the ranks have finished their work. Throws if a kernel or copy failed.
   void wait() const {
-    for (int r = 0; r < blocks_.ranks; ++r)
-      check(cudaStreamSynchronize(of(r)), "run of the pipeline");
+    for_each_rank([&](int r) { wait_for(of(r), "run of the pipeline"); });
+  }
+  /// The same of one stream.
+  void wait_for(cudaStream_t stream, char const* what) const {
+    if (processes_ != nullptr) processes_->wait(stream);
+    check(cudaStreamSynchronize(stream), what);
   }
   /// After a failure: waits until no work on a device accesses host memory, and clears the CUDA
   /// runtime's last error, which the next launch check would report again.
@@ -96,25 +114,28 @@ class rank_streams {
     event hop{};
   };
 
-  int first_beside(int rank) const { return blocks_.first_rank(blocks_.of(rank)); }
+  queue const& queue_of(int rank) const { return queues_[std::size_t(rank - root())]; }
+  template <class Use>
+  void for_each_rank(Use const& use) const {
+    for (int r = root(); r < local_.end_rank(); ++r) use(r);
+  }
   void enter(int rank, lane to) {
-    queue& mine = queues_[std::size_t(rank)];
+    queue& mine = queues_[std::size_t(rank - root())];
     if (mine.lanes.size() == 1 || mine.in_use == to) return;
     cudaStream_t const before = of(rank);
     mine.in_use = to;
     order_after(of(rank), before, mine.hop);
   }
-  void order_after(int waiting, int other) {
-    order_after(of(waiting), of(other), queues_[std::size_t(other)].hop);
-  }
+  void order_after(int waiting, int other) { follow(of(waiting), other); }
   static void order_after(cudaStream_t waiting, cudaStream_t other, event const& at) {
     check(cudaEventRecord(at, other), "record of an event");
     check(cudaStreamWaitEvent(waiting, at, 0), "wait for an event");
   }
 
-  detail::device_blocks blocks_;
-  std::vector<int> numbers_;   // of devices
-  std::vector<queue> queues_;  // by rank
+  detail::local_devices local_;
+  std::vector<int> numbers_;  // of devices
+  process_link* processes_;
+  std::vector<queue> queues_;  // by rank of the process
 };
 
 }  // namespace pp::cuda

@@ -28,20 +28,22 @@ class run_times {
   [[gnu::cold]] run_times(detail::pipeline_description const& d, rank_streams const& streams,
                           bool wants)
       : streams_(streams), wants_(wants), timelines_(d.ranks) {
-    for (int r = 0; r < d.ranks; ++r) {
+    detail::local_devices const& local = streams.local();
+    for (int r = local.first_rank(); r < local.end_rank(); ++r) {
       int const most = d.rank[r].most_actions();
       streams.make_current(r);
       if (wants) timelines_[r].marks.resize(std::size_t(most));
       timelines_[r].actions.reserve(std::size_t(most));
     }
-    for (int k = 0; k < d.devices.devices; ++k) {
-      streams.make_current(d.devices.first_rank(k));
+    for (int k = local.first; k < local.first + local.count; ++k) {
+      streams.make_current(local.all.first_rank(k));
       starts_.emplace_back();
     }
   }
 
   /// Forgets the run before.
   void begin(bool is_watched) {
+    begin_ = std::chrono::steady_clock::now();
     is_on_ = wants_ || is_watched;
     is_read_ = true;
     for (rank_timeline& of_rank : timelines_) of_rank.actions.clear();
@@ -52,12 +54,13 @@ class run_times {
   ///
   /// law: with several devices the host waits for each of them, to relate their clocks
   void start() {
-    detail::device_blocks const blocks = streams_.blocks();
+    detail::local_devices const& local = streams_.local();
     long first = 0;
-    for (int k = 0; k < blocks.devices; ++k) {
+    for (int k = 0; k < local.count; ++k) {
       device_start& s = starts_[std::size_t(k)];
-      check(cudaEventRecord(s.at, streams_.of(blocks.first_rank(k))), "record of an event");
-      if (blocks.devices == 1) return;
+      check(cudaEventRecord(s.at, streams_.of(local.all.first_rank(local.first + k))),
+            "record of an event");
+      if (local.count == 1) return;
       s.at.wait();
       long const now =
           std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -81,7 +84,11 @@ class run_times {
 
   // ---- after the run ----
 
-  /// The actions that a rank executed.
+  /// Since begin(), by the host's clock.
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  /// The actions that a rank executed; none of a rank of another process.
   ///
   /// throws: error if the run recorded no times
   executed_action const* executed(int rank) {
@@ -104,7 +111,8 @@ class run_times {
         busy += e.end - e.start;
         last = e.end > last ? e.end : last;
       }
-    return last > 0 ? 1 - double(busy) / (double(last) * double(timelines_.size())) : 0;
+    int const ranks = streams_.local().end_rank() - streams_.root();
+    return last > 0 ? 1 - double(busy) / (double(last) * ranks) : 0;
   }
 
  private:
@@ -125,8 +133,8 @@ class run_times {
   [[gnu::cold]] void read() {
     if (is_read_) return;
     is_read_ = true;
-    for (int r = 0; r < int(timelines_.size()); ++r) {
-      device_start const& s = starts_[std::size_t(streams_.blocks().of(r))];
+    for (int r = streams_.root(); r < streams_.local().end_rank(); ++r) {
+      device_start const& s = starts_[std::size_t(streams_.local().number(r))];
       auto const since = [&](event const& e) {
         float ms = 0;
         check(cudaEventElapsedTime(&ms, s.at, e), "time between events");
@@ -144,7 +152,8 @@ class run_times {
   bool wants_;
   detail::heap_array<rank_timeline> timelines_;  // by rank
   std::vector<device_start> starts_;             // by device
-  bool is_on_ = true, is_read_ = true;           // of the last run
+  std::chrono::steady_clock::time_point begin_;
+  bool is_on_ = true, is_read_ = true;  // of the last run
 };
 
 }  // namespace pp::cuda

@@ -48,12 +48,14 @@ class cuda_spectral_updates {
   cuda_spectral_updates(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         workspace_(std::size_t(d_.ranks)) {
-    for (int r = 0; r < d_.ranks; ++r)
+    local_devices const& local = executor.streams().local();
+    for (int r = local.first_rank(); r < local.end_rank(); ++r)
       workspace_[std::size_t(r)] = executor.kept<float>(
           r, nullptr, cuda::spectral_workspace_of_rank<optimizer>(d_.chunk, d_.chunks, r));
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
-      chunks_.push_back(batches_of(d_.chunk[c], coefficients));
+      chunks_.push_back(executor.is_local(c) ? batches_of(d_.chunk[c], coefficients)
+                                             : std::vector<batch>{});
       coefficients += d_.chunk[c].update_count;
     }
   }

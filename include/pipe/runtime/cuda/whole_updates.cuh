@@ -49,7 +49,7 @@ class cuda_whole_updates<P, true> {
       : executor_(executor), d_(executor.description()) {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
-      lists_.push_back(lists_of(d_.chunk[c], coefficients));
+      lists_.push_back(executor.is_local(c) ? lists_of(d_.chunk[c], coefficients) : lists{});
       lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
       coefficients += d_.chunk[c].update_count;
     }

@@ -103,10 +103,12 @@ struct step_memory {
                                    : 1) *
                          long(sizeof(double)));
     if constexpr (on_device) {
+      // Which ranks are the first of a process is known at run time.
       constexpr device_blocks blocks{Work::devices, Work::ranks};
       rank.device_bookkeeping_bytes =
           detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
-              chunks, stages, r, blocks.is_first(r), g.parameters.count, streams);
+              chunks, stages, r, blocks.is_first(r) || Work::transport::copies, g.parameters.count,
+              streams);
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
       rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
     } else {

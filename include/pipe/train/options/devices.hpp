@@ -5,9 +5,11 @@
 
 #include <type_traits>
 
+#include <pipe/train/options/backend.hpp>
 #include <pipe/train/options/family.hpp>
 #include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/stages.hpp>
+#include <pipe/train/options/transport.hpp>
 
 namespace pp {
 
@@ -30,6 +32,9 @@ namespace wrong {
 /// More devices than ranks: some would have nothing to do.
 template <class... What>
 struct more_devices_than_ranks;
+/// Several devices in each of several processes.
+template <class... What>
+struct process_has_one_device;
 /// Several devices with a backend whose ranks share the memory of the host.
 template <class... What>
 struct backend_has_no_devices;
@@ -48,6 +53,9 @@ struct option_family::devices : detail::any_family {
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr (option::count > 1 && !backend_option::has_own_memory)
       return detail::diagnosis_of<wrong::backend_has_no_devices, option, backend_option>();
+    else if constexpr (option::count > 1 && Options::template get<transport>::transport::copies)
+      return detail::diagnosis_of<wrong::process_has_one_device, option,
+                                  typename Options::template get<transport>>();
     else if constexpr (option::count >
                        detail::ranks_of<count, typename Options::template get<schedule>>())
       return detail::diagnosis_of<wrong::more_devices_than_ranks, option, count>();

@@ -3,6 +3,7 @@
 // The transport option: how ranks wait for each other and exchange values.
 #pragma once
 
+#include <pipe/backend/backend.hpp>
 #include <pipe/base/constant.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/options/family.hpp>
@@ -20,9 +21,10 @@ struct InProcess {
 
 namespace detail {
 
-/// An option with a member type `transport` that satisfies concept transport.
+/// An option with a member type `transport` that satisfies concept transport, or device_transport.
 template <class O>
-concept transport_option = transport<typename O::transport>;
+concept transport_option =
+    transport<typename O::transport> || device_transport<typename O::transport>;
 
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// One order of all actions and transfers of a pipeline, from which each process takes its own.
+// Every process derives the same one, so that the exchanges of any two are in the same order.
+#pragma once
+
+#include <vector>
+
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
+#include <pipe/schedule/action.hpp>
+#include <pipe/schedule/rank_step.hpp>
+
+namespace pp::detail {
+
+/// What the host enqueues next: the next action of a rank of this process or, if rank is negative,
+/// the exchange of an action's result with another process.
+struct cuda_turn {
+  int rank = 0;
+  action of{};
+  bool is_exchange() const { return rank < 0; }
+};
+
+}  // namespace pp::detail
+
+namespace pp::cuda {
+
+/// A compute step of a rank, or a transfer between two.
+struct ordered_step {
+  detail::rank_step step;
+  int rank = 0;
+};
+
+/// Merges the steps of all ranks. The first rank that can go on does: its next step is to compute,
+/// or to send to a rank that receives next.
+///
+/// law:   each rank's steps are in their order; of a transfer there is its send only
+/// needs: check_rendezvous holds for the steps
+[[gnu::cold]] inline std::vector<ordered_step> merge_steps(detail::rank_steps const* steps,
+                                                           int ranks, bool trains) {
+  std::vector<ordered_step> all;
+  std::vector<int> at(static_cast<std::size_t>(ranks));
+  auto const next = [&](int rank) -> detail::rank_step const* {
+    detail::rank_steps const& mine = steps[rank];
+    int const i = at[std::size_t(rank)];
+    if (i == (trains ? mine.training_count : mine.evaluation_count)) return nullptr;
+    return (trains ? mine.training : mine.evaluation) + i;
+  };
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (int r = 0; r < ranks; ++r) {
+      detail::rank_step const* const mine = next(r);
+      if (mine == nullptr || mine->kind == detail::step_kind::receive) continue;
+      if (mine->kind == detail::step_kind::send) {
+        detail::rank_step const* const theirs = next(mine->peer);
+        if (theirs == nullptr || theirs->kind != detail::step_kind::receive || theirs->peer != r ||
+            theirs->of != mine->of)
+          continue;
+        ++at[std::size_t(mine->peer)];
+      }
+      all.push_back({*mine, r});
+      ++at[std::size_t(r)];
+      goes_on = true;
+    }
+  }
+  return all;
+}
+
+/// What a process enqueues of it, in the same order: the actions of its ranks, and the transfers
+/// between one of them and a rank of another process.
+[[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
+                                                             detail::local_devices const& local) {
+  std::vector<detail::cuda_turn> turns;
+  for (ordered_step const& s : all)
+    if (s.step.kind == detail::step_kind::compute) {
+      if (local.has(s.rank)) turns.push_back({s.rank, s.step.of});
+    } else if (local.has(s.rank) != local.has(s.step.peer)) {
+      turns.push_back({-1, s.step.of});
+    }
+  return turns;
+}
+
+}  // namespace pp::cuda

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The processes of a trainer on GPUs: this one alone, with several devices, or one of those that a
+// transport connects, with a device each.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/fingerprint.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::detail {
+
+/// All ranks of compiled pipeline P are in this process.
+template <class P, bool = bool(P::transport::copies)>
+class cuda_processes {
+ public:
+  static constexpr bool are_several = false;
+  static constexpr bool has(int) { return true; }
+
+  explicit cuda_processes(executor_settings const&) {}
+  static constexpr int device() { return 0; }
+  static pipeline_description description() { return P::description(); }
+  static cuda_place place(std::vector<int> numbers) {
+    return {{{P::devices, P::ranks}, 0, P::devices}, std::move(numbers), nullptr};
+  }
+  void share_output(job const&) const {}
+  void abort(char const*) const noexcept {}
+};
+
+/// P::transport, a device_transport, connects the processes, of which each has consecutive ranks on
+/// one device:
+///
+///     place(ranks)           the ranks of this process: see process_place
+///     T(settings)            in all processes
+///     process(), processes(), broadcast(), least()    see stream_transport
+///     device()               the number of this process's device
+///     connect(plan)          once, after that has become current
+///     link()                 a cuda::process_link; null if the process is alone
+template <class P>
+class cuda_processes<P, true> {
+ public:
+  static constexpr bool are_several = true;
+  static bool has(int rank) { return P::transport::place(P::ranks).has(rank); }
+
+  [[gnu::cold]] explicit cuda_processes(executor_settings const& settings) : transport_(settings) {}
+  typename P::transport& world() { return transport_; }
+  int device() const { return transport_.device(); }
+  pipeline_description description() const {
+    pipeline_description d = P::description();
+    d.devices = local().all;
+    return d;
+  }
+  /// needs: the device of this process is current
+  [[gnu::cold]] cuda_place place(std::vector<int> numbers) {
+    transport_.connect(fingerprint(P::description()));
+    return {local(), std::move(numbers), transport_.link()};
+  }
+  /// From the steps of all ranks: every process derives the same order.
+  [[gnu::cold]] cuda_order order() const {
+    auto const of = [&](bool trains) {
+      return cuda::turns_of(cuda::merge_steps(P::steps().items, P::ranks, trains), local());
+    };
+    return {of(true), of(false)};
+  }
+  /// Gives the output of an inference to all processes.
+  void share_output(job const& j) {
+    pipeline_description const d = description();
+    long const each = d.output_bytes / size_of(d.value_type) / d.samples;
+    transport_.broadcast(d.devices.of(d.chunk[d.chunks - 1].rank), static_cast<char*>(j.output),
+                         j.samples * each * long(sizeof(float)));
+  }
+  void abort(char const* why) noexcept {
+    if (transport_.link() != nullptr) transport_.link()->abort(why);
+  }
+
+ private:
+  local_devices local() const {
+    return {{transport_.processes(), P::ranks}, transport_.process(), 1};
+  }
+
+  typename P::transport transport_;
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Facts of a run that need no device: its numbers, and how many kernels a step has.
+#pragma once
+
+#include <pipe/backend/cuda/run_state.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::detail {
+
+inline cuda::run_state run_state_of(pipeline_description const& d, job const& j) {
+  cuda::run_state s;
+  s.seed = j.seed;
+  s.step = j.step;
+  s.first_sample = j.first_sample;
+  s.loss_scale = float(1 / j.gradient_terms);
+  s.clip_value = float(j.clip_value / j.gradient_scale);
+  // In the first step averages are the parameters.
+  s.average_amount = j.step == 1 ? 1.0f : float(1 - d.average_decay);
+  s.loss_terms = j.loss_terms;
+  s.gradient_scale = j.gradient_scale;
+  s.clip_norm = j.clip_norm;
+  s.samples = double(j.all_samples);
+  return s;
+}
+
+/// Number of kernels that the actions of a step launch on the ranks of this process.
+[[gnu::cold]] inline long kernels_of_step(pipeline_description const& d, cuda_group const* groups,
+                                          local_devices const& local) {
+  long sum = 0;
+  job step;
+  step.what = job::kind::train;
+  step.samples = d.samples * d.micro_batches;
+  auto const ignore = [](auto const&...) {};
+  for (int r = local.first_rank(); r < local.end_rank(); ++r)
+    for (int i = 0; i < d.rank[r].training_count; ++i)
+      run_action(
+          d, step, d.rank[r].training[i],
+          [&](program_set const& set, program p) {
+            program_view const& view = set.programs[int(p)];
+            for (int l = 0; l < view.trained; ++l) sum += groups[view.launches[l].group].kernels;
+          },
+          ignore, ignore, ignore);
+  return sum;
+}
+
+}  // namespace pp::detail
