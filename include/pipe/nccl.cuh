@@ -23,13 +23,22 @@ namespace pp {
 /// mini-batches, of which its ranks read their part. Losses, norms and outputs are in all of them;
 /// parameters() and its memory are those of a process's own ranks.
 ///
-/// law: the bits are those of one process
-struct Nccl {
+/// Kernels that stay on their multiprocessors (WgmmaProducts) leave Reserved of them to NCCL's,
+/// which otherwise wait for the end of such a kernel.
+///
+/// law: the bits are those of one process, whatever Reserved is
+template <int Reserved>
+  requires(Reserved >= 0 && Reserved < 132)
+struct NcclReserving {
   using transport = detail::nccl_processes;
+  static constexpr int reserved_multiprocessors = Reserved;
 
   /// The number of this process, and how many there are: 0 of 1 without a launcher.
   static int process() { return transport::world().process(); }
   static int processes() { return transport::world().processes(); }
 };
+
+/// Leaves none.
+using Nccl = NcclReserving<0>;
 
 }  // namespace pp

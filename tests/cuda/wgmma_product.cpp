@@ -69,6 +69,12 @@ void agrees(bool accumulate = false) {
   }
 }
 
+/// A product that leaves multiprocessors to others.
+template <class P, int Reserved>
+struct leaving : P {
+  static constexpr int reserved_multiprocessors = Reserved;
+};
+
 constexpr cuda::wgmma_plan wide{256, 3}, narrow{128, 4};
 template <class T, int R, int K, int N>
 using forward = one_product<T, op_kind::matmul, R, K, N>;
@@ -94,6 +100,9 @@ TEST_CASE("blocks of a product by wgmma go from tile to tile", "[cuda]") {
   STATIC_REQUIRE(cuda::wgmma_tiles<P, 0, narrow>::resident_blocks == 132);
   auto const expected = results_of<P>(cuda::lower_contraction<P, 0>(), false);
   CHECK((results_of<P>(cuda::lower_wgmma<P, 0, narrow>(), false) == expected));
+  using with_nccl = leaving<P, 16>;
+  STATIC_REQUIRE(cuda::wgmma_tiles<with_nccl, 0, narrow>::resident_blocks == 116);
+  CHECK((results_of<with_nccl>(cuda::lower_wgmma<with_nccl, 0, narrow>(), false) == expected));
 }
 
 TEST_CASE("a product by wgmma is planned by its shape", "[cuda]") {

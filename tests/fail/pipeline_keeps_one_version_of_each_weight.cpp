@@ -1,4 +1,4 @@
-// error: wrong::pipeline_keeps_one_copy_of_each_weight<.*PipeDream<
+// error: wrong::pipeline_keeps_one_version_of_each_weight<.*PipeDream<
 // SPDX-License-Identifier: BSL-1.0
 //
 // Without a flush, older micro-batches go on with older weights.

@@ -71,6 +71,18 @@ TEST_CASE("replicas under other schedules and recomputation", "[laws]") {
 TEST_CASE("replicas with B and W apart", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, LateWeights>>(3, 2, 3);
 }
+TEST_CASE("two directions have the bits of one", "[laws]") {
+  laws::same_as_one_stage<Of<Shared>, Of<Shared, Stages<4>, Chimera>>(7, 2, 3);
+  laws::same_as_one_stage<Of<Shared, SumIn<2>>,
+                          Of<Shared, Stages<2>, Chimera, RecomputeAll, SumIn<2>>>(7, 2, 3);
+  // Seven micro-batches are none for DualPipe.
+  using One =
+      Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<8>, MicroBatchSize<2>>;
+  using Two = Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<8>, MicroBatchSize<2>,
+                       Stages<4>, DualPipe, HostThreads<2>>;
+  laws::same_as_one_stage<One, Two>(4, 2, 3);
+  laws::same_as_one_stage<Of<Buffered>, Of<Buffered, Stages<2>, Chimera>>(5, 2, 4);
+}
 TEST_CASE("replicas add to one sum of a buffer", "[laws]") {
   laws::same_as_one_stage<Of<Buffered>, Of<Buffered, StageReplicas<3, 2>>>(5, 3, 4);
 }
@@ -166,20 +178,33 @@ static_assert(plan.rank_bytes[1] - plan.rank_bytes[2] >=
               plan.stages[1].bytes - plan.stages[1].bytes_on(2));
 }  // namespace
 
-TEST_CASE("replicas' memory is what the plan says", "[laws]") {
-  Planned_ trainer;
+namespace {
+template <class Trainer>
+void has_planned_memory(Trainer const& trainer) {
+  auto const& of = Trainer::plan;
   long all = 0;
   for (int r = 0; r < 4; ++r) {
-    CHECK(trainer.allocated_bytes(r) == plan.rank_bytes[r]);
+    CHECK(trainer.allocated_bytes(r) == of.rank_bytes[r]);
     long sum = 0;
-    for (auto const& share : plan.memory_of(r)) {
+    for (auto const& share : of.memory_of(r)) {
       CHECK(share.bytes >= 0);
       sum += share.bytes;
     }
-    CHECK(sum == plan.rank_bytes[r]);
+    CHECK(sum == of.rank_bytes[r]);
     all += sum;
   }
-  CHECK(all == plan.bytes);
+  CHECK(all == of.bytes);
+}
+}  // namespace
+
+TEST_CASE("replicas' memory is what the plan says", "[laws]") {
+  Planned_ trainer;
+  has_planned_memory(trainer);
+  using Both = Of<Shared, Stages<4>, Chimera>;
+  has_planned_memory(Both());
+  CHECK((Both::plan.stages[1].is_on(1) && Both::plan.stages[1].is_on(2)));
+  CHECK((Both::plan.stages[3].is_on(0) && !Both::plan.stages[3].is_on(1)));
+  CHECK(explain<Both>().find("3, 0") != std::string::npos);
   using Large = Planned<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<7>,
                         MicroBatchSize<2>, StageReplicas<1, 2, 1>>;
   for (int r = 0; r < 4; ++r) CHECK(Large::plan().rank_bytes[r] == plan.rank_bytes[r]);

@@ -177,6 +177,12 @@ TEST_CASE("a run that fails in one process ends those of the others") {
   CHECK(said[1].find("error: CUDA, ") == 0);
 }
 
+TEST_CASE("multiprocessors that are left to NCCL are a constant of the kernels") {
+  using leaves = Pipeline<Followed, on_host::Device, Stages<2>, NcclReserving<16>>;
+  STATIC_REQUIRE(cuda::source_of<leaves::compiled>::reserved_multiprocessors == 16);
+  STATIC_REQUIRE(cuda::source_of<Linked<Nccl>::compiled>::reserved_multiprocessors == 0);
+}
+
 TEST_CASE("more processes than ranks are refused by all") {
   fake_nccl::start_anew();
   using trainer = Pipeline<Followed, on_host::Device, Stages<2>, Nccl>;

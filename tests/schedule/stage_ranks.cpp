@@ -9,6 +9,7 @@
 
 #include <pipe/report/drawing.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/shared_weights.hpp>
 #include <pipe/schedule/stage_ranks.hpp>
 
 #include "reference.hpp"
@@ -164,6 +165,24 @@ TEST_CASE("weight gradients out of order are found, whichever ranks add them", "
        {action{forward, 1, 1}, {backward, 1, 1}, {forward, 1, 0}, {backward, 1, 0}})
     two.push(2, a);
   CHECK(validate(q, two).what == fault::out_of_order);
+}
+
+template <class Policy>
+void order_costs_no_time() {
+  for (int p = 2; p <= 8; p += 2)
+    for (int m : {1, 2, 4, 5, 7, 8, 12, 16, 20}) {
+      problem<> const question{p, p, m, 0, same_cost{chunk_cost{1, 1, 1}}};
+      if (why_refused<Policy>(question) != nullptr) continue;
+      auto const two = make_dynamic_table<Policy>(question);
+      auto const one = make_dynamic_table<Policy>(question, detail::shared_weights{Policy::where});
+      INFO("P " << p << ", M " << m);
+      REQUIRE(validate(question, one).ok());
+      REQUIRE(simulate(question, one).makespan == simulate(question, two).makespan);
+    }
+}
+TEST_CASE("the order of gradients costs two directions no time", "[stage_ranks]") {
+  order_costs_no_time<Chimera>();
+  order_costs_no_time<DualPipe>();
 }
 
 // A stage of twice the time on two ranks keeps up: the time of a pipeline of equal stages, but for

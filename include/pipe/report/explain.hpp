@@ -74,10 +74,11 @@ std::string explain_layers() {
   return text;
 }
 
-/// The ranks of a stage: "2", or "2-4" for one with replicas.
+/// The ranks of a stage: "2", or "2-4" for one with replicas, or "0, 3" for one in two directions.
 inline std::string ranks_of_stage(stage_plan const& s) {
   std::string text = std::to_string(s.rank);
-  if (s.ranks > 1) text += "-" + std::to_string(s.rank + s.ranks - 1);
+  if (s.ranks > 1)
+    text += (s.apart == 1 ? "-" : ", ") + std::to_string(s.rank + (s.ranks - 1) * s.apart);
   return text;
 }
 

@@ -74,10 +74,10 @@ struct stream_progress {
 
 }  // namespace detail
 
-/// Two directions at once on two copies of the weights, forward and backward side by side.
+/// Two directions at once, so that two ranks hold each chunk, forward and backward side by side.
 ///
 /// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1
-///         micro-batches; two copies of the weights
+///         micro-batches; two copies of the weights, unless ranks share memory
 /// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, assumes that an F and a B
 ///         overlap
 /// needs:  P even; M even, at least 2P

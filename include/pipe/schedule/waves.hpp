@@ -23,11 +23,11 @@ constexpr auto backward_first(Problem const& problem) {
 
 }  // namespace detail
 
-/// Two directions at once, each on its own copy of the weights.
+/// Two directions at once, so that two ranks hold each chunk.
 ///
 /// law:    P even, M a multiple of P, equal times F = B (B the full backward) without hops: every
 ///         rank is idle for P-2 forwards, a share of (P-2)/(2M+P-2); peaks are P/2+1 to P
-///         micro-batches; two copies of the weights
+///         micro-batches; two copies of the weights, unless ranks share memory
 /// needs:  P even
 /// source: Li and Hoefler, Chimera, 2021
 struct Chimera {

@@ -21,6 +21,7 @@ namespace pp {
 struct stage_plan {
   int rank = 0;                        ///< the first that runs it, which owns its weights
   int ranks = 1;                       ///< that run it: see StageReplicas
+  int apart = 1;                       ///< from each of them to the next
   int first_layer = 0, end_layer = 0;  ///< layers [first, end) of the opened list
   shape in{}, out{};                   ///< shapes of one sample
   long parameters = 0;                 ///< elements of all parameters
@@ -40,8 +41,12 @@ struct stage_plan {
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
   long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
 
-  /// Whether a rank runs the stage: the first, or one of the next ones.
-  constexpr bool is_on(int r) const { return r >= rank && r < rank + ranks; }
+  /// Whether a rank runs the stage: the first, or another.
+  constexpr bool is_on(int r) const {
+    for (int n = 0; n < ranks; ++n)
+      if (rank + n * apart == r) return true;
+    return false;
+  }
   /// Its bytes on a rank: all of them on the first, those of micro-batches on the others.
   constexpr long bytes_on(int r) const {
     return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes : 0;

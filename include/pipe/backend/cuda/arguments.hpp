@@ -43,20 +43,30 @@ struct arguments : detail::launch_context {
   }
 };
 
+/// Multiprocessors that P leaves to kernels of others; 0 if it does not say.
+template <class P>
+constexpr int reserved_multiprocessors() {
+  if constexpr (requires { P::reserved_multiprocessors; })
+    return P::reserved_multiprocessors;
+  else
+    return 0;
+}
+
 /// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule
 /// or their optimizer share kernels.
-template <class Fused, class T, dtype Product>
+template <class Fused, class T, dtype Product, int Reserved = 0>
 struct kernel_source {
   using element = T;  ///< of values
   static constexpr dtype product = Product;
+  static constexpr int reserved_multiprocessors = Reserved;
   using leaves = typename Fused::model::leaves;
   static constexpr int samples = Fused::samples, groups = Fused::groups;
   static constexpr detail::group group_at(int g) { return Fused::group_at(g); }
 };
 /// Of a compiled pipeline.
 template <class P>
-using source_of =
-    kernel_source<typename P::passes::fused, typename P::value, P::precision::product>;
+using source_of = kernel_source<typename P::passes::fused, typename P::value, P::precision::product,
+                                reserved_multiprocessors<P>()>;
 
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P,
 /// G>::value;`

@@ -209,7 +209,7 @@ class executor {
   [[gnu::cold]] void allocate(int r, worker& me) {
     // Processes on the same cores take consecutive ones.
     int const core = (place_.neighbour * place_.ranks + r - place_.first_rank) * d_.threads;
-    arena_end const end = end_of_arena(d_, sizeof(T), r, place_.replicas, place_.replica);
+    arena_end const end = arena_end_of<T, Transport>(d_, r, place_);
     try {
       me.threads.assemble(d_.threads, settings_.waiting.spin, settings_.pin ? core : -1);
       me.memory = arena(end.end);

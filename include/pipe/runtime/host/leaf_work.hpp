@@ -25,10 +25,6 @@ namespace pp::detail {
 /// No other replica: for a transport within one.
 template <class T, class Transport>
 struct no_replica_sum {
-  void assemble(Transport&, process_place const&, int, char*, long, int) {}
-  void describe(int, long) {}
-  template <class SliceOf>
-  void describe(int, bool, T*, SliceOf const&) {}
   void begin() {}
   void give(T*) {}
   long done() const { return 0; }
@@ -133,22 +129,15 @@ class leaf_work {
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
-                              char* memory, arena_end const& end, rank_shards<T> const& shards,
-                              job const& of_run, team& all, failure_flag const& failed) {
+                              char* memory, arena_end const& end,
+                              rank_shards_of<T, Transport> const& shards, job const& of_run,
+                              team& all, failure_flag const& failed) {
     d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
     job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
-    if constexpr (may_divide)
-      windows_.assemble(d, calls, transport, place, rank, memory, end, shards, all, failed);
     if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
     left_ = heap_array<int>(d.chunks);
     pieces_ = pieces_of(d, sizeof(T), rank);
-    ring_.assemble(memory + end.gradient_ring, end.gradient_ring_bytes, pieces_.size());
-    if (place.replicas == 1) return;
-    rank_description const& mine = d.rank[rank];
-    char* const room = memory + (d.zero > 0 ? end.room : mine.received_leaves);
-    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
-    replicas_.assemble(transport, place, rank, room, room_bytes, int(pieces_.size()));
-    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
+    if constexpr (may_divide) assemble_replicas(transport, place, end);
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
@@ -257,10 +246,12 @@ class leaf_work {
   /// no launch has written them.
   T* data_of(leaf_piece const& p) {
     chunk_description const& c = d_->chunk[p.chunk];
-    if (!may_divide || p.of == nullptr)
-      return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
-    char* const begin = take(*p.of, {c, sizeof(T), 1});
-    return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
+    if constexpr (may_divide)
+      if (p.of != nullptr) {
+        char* const begin = take(*p.of, {c, sizeof(T), 1});
+        return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
+      }
+    return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
   }
   /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
   /// until earlier ones are done. Null if the run has failed meanwhile.
@@ -308,8 +299,19 @@ class leaf_work {
     }
     return waited::done;
   }
-  /// Where a divided parameter's sum is kept that no other replica has a part of.
-  T* kept(leaf_piece const& p) const { return shards_->own_gradients(p.chunk, p.begin); }
+  /// The part for replicas of assemble().
+  [[gnu::cold]] void assemble_replicas(Transport& transport, process_place const& place,
+                                       arena_end const& end) {
+    pipeline_description const& d = *d_;
+    windows_.assemble(d, *calls_, transport, place, rank_, memory_, end, *shards_, *all_, *failed_);
+    ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, pieces_.size());
+    if (place.replicas == 1) return;
+    rank_description const& mine = d.rank[rank_];
+    char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
+    long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
+    replicas_.assemble(transport, place, rank_, room, room_bytes, int(pieces_.size()));
+    for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
+  }
   /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
   [[gnu::cold]] void describe(process_place const& place, int number) {
     leaf_piece const& p = pieces_[number];
@@ -348,8 +350,9 @@ class leaf_work {
           [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
     });
     if (exchanges()) return replicas_.give(own);
-    if (T* const keep = p.of != nullptr && is_last_leaf(j) ? kept(p) : nullptr)
-      std::memcpy(keep, own, std::size_t(p.end - p.begin));
+    if constexpr (may_divide)
+      if (p.of != nullptr && is_last_leaf(j))  // no other replica has a part of it
+        std::memcpy(shards_->own_gradients(p.chunk, p.begin), own, std::size_t(p.end - p.begin));
   }
 
   pipeline_description const* d_ = nullptr;
@@ -359,7 +362,7 @@ class leaf_work {
   failure_flag const* failed_ = nullptr;
   int rank_ = 0;
   char* memory_ = nullptr;
-  rank_shards<T> const* shards_ = nullptr;
+  rank_shards_of<T, Transport> const* shards_ = nullptr;
   heap_array<leaf_piece> pieces_;
   parameter_ring ring_;   // gradients of divided parameters
   heap_array<int> left_;  // by chunk: actions of this run that still add to its gradients

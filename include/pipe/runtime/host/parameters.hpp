@@ -35,8 +35,8 @@ class parameter_work {
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks) {}
 
   /// Registers a rank's arena, lists the blocks of its gradients in it, and what it updates.
-  [[gnu::cold]] void set_memory(int rank, char* memory, process_place const& place,
-                                arena_end const& end) {
+  [[gnu::cold]] void set_memory(int rank, char* memory, [[maybe_unused]] process_place const& place,
+                                [[maybe_unused]] arena_end const& end) {
     memory_[rank] = memory;
     transport_.set_memory(rank, memory);
     // As many as rank_description::block_count, which counts the same blocks.
@@ -46,8 +46,11 @@ class parameter_work {
         for (long k = 0; k < blocks_of(c.parameters[i]); ++k)
           *to++ = gradient_block{&c, &c.parameters[i], k * gradient_block::most_elements};
     });
-    shards_[rank].assemble(d_, rank, memory, place, end, blocks_of_rank(rank),
-                           int(d_.rank[rank].block_count));
+    int const count = int(d_.rank[rank].block_count);
+    if constexpr (replica_transport<Transport>)
+      shards_[rank].assemble(d_, rank, memory, place, end, blocks_of_rank(rank), count);
+    else
+      shards_[rank].assemble(d_, rank, memory, blocks_of_rank(rank), count);
   }
 
   /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the last chunk's
@@ -100,7 +103,7 @@ class parameter_work {
   /// it.
   /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
   waited measure(int r, team& all, job const& j, leaf_work<T, Transport>& leaves) {
-    rank_shards<T>& shards = shards_[r];
+    rank_shards_of<T, Transport>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
     bool const clips = j.updates && j.clip_value > 0;
@@ -229,7 +232,7 @@ class parameter_work {
     });
   }
 
-  rank_shards<T> const& shards(int r) const { return shards_[r]; }
+  rank_shards_of<T, Transport> const& shards(int r) const { return shards_[r]; }
 
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
@@ -330,7 +333,7 @@ class parameter_work {
   Transport& transport_;
   /// Start of the arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
-  heap_array<rank_shards<T>> shards_;
+  heap_array<rank_shards_of<T, Transport>> shards_;
 };
 
 }  // namespace pp::detail

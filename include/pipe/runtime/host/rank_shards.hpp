@@ -5,6 +5,8 @@
 // give each other what they have computed.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/view.hpp>
@@ -22,9 +24,62 @@ struct owned_update {
   T *values = nullptr, *gradients = nullptr, *state = nullptr;
 };
 
-/// The shards of one rank: this replica's, and where those of the others are. T: element type.
+/// The updates of one rank without ZeRO: all of its ranges, all of its gradients. T: element type.
+/// The interface of rank_shards, for a transport without replicas.
 template <class T>
-class rank_shards {
+class rank_updates {
+ public:
+  /// blocks: of the rank's gradients, in its order
+  [[gnu::cold]] void assemble(pipeline_description const& d, int rank, char* memory,
+                              gradient_block const* blocks, int count) {
+    long updates = 0;
+    for (int c = 0; c < d.chunks; ++c)
+      if (d.chunk[c].rank == rank) updates += d.chunk[c].update_count;
+    updates_ = heap_array<owned_update<T>>(updates);
+    first_update_ = heap_array<long>(d.chunks + 1);
+    auto const at = [&](long offset) { return reinterpret_cast<T*>(memory + offset); };
+    long next = 0;
+    for (int c = 0; c < d.chunks; ++c) {
+      chunk_description const& chunk = d.chunk[c];
+      for (int i = 0; i < chunk.update_count && chunk.rank == rank; ++i) {
+        update_range const& u = chunk.updates[i];
+        updates_[next++] = {u, at(chunk.values) + u.begin, at(chunk.gradients) + u.begin,
+                            at(chunk.state) + u.state};
+      }
+      first_update_[c + 1] = next;
+    }
+    gradients_ = heap_array<T*>(count);
+    for (int i = 0; i < count; ++i) {
+      gradient_block const& b = blocks[i];
+      long const region = b.of->is_buffer ? b.chunk->sums : b.chunk->gradients;
+      gradients_[i] = at(region + b.of->offset) + b.begin;
+    }
+  }
+  /// The ranges of a chunk that are updated here.
+  view<owned_update<T>> updates_of(int chunk) const {
+    long const* const first = first_update_.begin() + chunk;
+    return {updates_.begin() + first[0], int(first[1] - first[0])};
+  }
+  /// The gradient, or the sum of a buffer, of a block that is measured here.
+  T* gradient_of(long block) const { return gradients_[block]; }
+  bool measures(long) const { return true; }
+  void pack(gradient_block const*) {}
+  void unpack(gradient_block*) const {}
+  replica_run squares_of(int, long) const { return {}; }
+  replica_run values_of(int, long) const { return {}; }
+
+ protected:
+  heap_array<owned_update<T>> updates_;
+  heap_array<long> first_update_;  // by chunk, and the end
+  heap_array<T*> gradients_;       // by block
+};
+
+/// The shards of one rank: this replica's, and where those of the others are.
+template <class T>
+class rank_shards : public rank_updates<T> {
+  using all = rank_updates<T>;
+  using all::updates_, all::first_update_, all::gradients_;
+
  public:
   /// blocks: of the rank's gradients, in its order
   [[gnu::cold]] void assemble(pipeline_description const& d, int rank, char* memory,
@@ -32,25 +87,19 @@ class rank_shards {
                               gradient_block const* blocks, int count) {
     d_ = &d, memory_ = memory, end_ = end;
     rank_ = rank, me_ = place.replica, replicas_ = place.replicas;
+    if (d.zero == 0) return all::assemble(d, rank, memory, blocks, count);
     list_slices();
     list_updates();
     list_gradients({blocks, count});
-    if (d.zero == 0 || replicas_ == 1) return;
+    if (replicas_ == 1) return;
     list_values();
     list_squares({blocks, count});
   }
 
-  /// The ranges of a chunk that are updated here.
-  view<owned_update<T>> updates_of(int chunk) const {
-    long const* const first = first_update_.begin() + chunk;
-    return {updates_.begin() + first[0], int(first[1] - first[0])};
-  }
   /// Whether this replica measures a block: of those that replicas divide, the ones of its slices.
   bool measures(long block) const {
     return owner_.size() == 0 || owner_[block] < 0 || is_own(block);
   }
-  /// The gradient, or the sum of a buffer, of a block that is measured here.
-  T* gradient_of(long block) const { return gradients_[block]; }
   /// The own part of a divided parameter's gradients, of one bucket; or of its values (ZeRO<3>).
   ///
   /// needs: a position in an own slice
@@ -152,12 +201,9 @@ class rank_shards {
           to.push_back({u,
                         divided && d_->zero > 2 ? own_values(c, begin) : at(chunk.values + begin),
                         divided ? own_gradients(c, begin) : at(chunk.gradients + begin),
-                        at(d_->zero > 0 ? end_.state : chunk.state) + u.state});
+                        at(end_.state) + u.state});
         };
-        if (chunk.rank == rank_ && d_->zero > 0)
-          state = for_each_owned(cuts_of(c), me_, state, add);
-        for (int i = 0; i < chunk.update_count && chunk.rank == rank_ && d_->zero == 0; ++i)
-          add(chunk.updates[i]);
+        if (chunk.rank == rank_) state = for_each_owned(cuts_of(c), me_, state, add);
         first_update_[c + 1] = to.count;
       }
     });
@@ -217,16 +263,32 @@ class rank_shards {
   arena_end end_;
   int rank_ = 0, me_ = 0, replicas_ = 1;
   heap_array<slice> slices_;
-  heap_array<owned_update<T>> updates_;
-  heap_array<long> first_update_;  // by chunk, and the end
   heap_array<replica_run> runs_;
   heap_array<long> first_run_;  // by replica, and the end
-  /// By gradient block: its numbers; the replica that measures it, or -1: all; and its number among
-  /// those of its owner and of replicas before it.
-  heap_array<T*> gradients_;
+  /// By gradient block: the replica that measures it, or -1: all; and its number among those of its
+  /// owner and of replicas before it.
   heap_array<int> owner_;
   heap_array<long> place_;
   heap_array<long> first_square_;  // by replica, and the end
 };
+
+/// The end of a rank's arena in this process.
+template <class T, class Transport>
+arena_end arena_end_of(pipeline_description const& d, int rank,
+                       [[maybe_unused]] process_place const& place) {
+  if constexpr (replica_transport<Transport>) {
+    return end_of_arena(d, sizeof(T), rank, place.replicas, place.replica);
+  } else {
+    arena_end whole;
+    whole.sums = d.rank[rank].fixed_bytes;
+    whole.end = d.rank[rank].bytes;
+    return whole;
+  }
+}
+
+/// The updates of a rank over a transport, which may be between replicas.
+template <class T, class Transport>
+using rank_shards_of =
+    std::conditional_t<replica_transport<Transport>, rank_shards<T>, rank_updates<T>>;
 
 }  // namespace pp::detail

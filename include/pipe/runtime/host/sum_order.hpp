@@ -19,8 +19,7 @@ namespace pp::detail {
 /// holder, or in a run that does not train.
 ///
 /// needs: every element that is added to has one launch of a program that does so
-/// law:   no cycle of waits: the micro-batch before is in a program that waits for earlier ones
-/// only,
+/// law:   waits have no cycle: the micro-batch before is in a program that waits for earlier ones,
 ///        or is still to come on its rank, which check_progress has proved to get there
 template <transport Transport>
 class sum_order {

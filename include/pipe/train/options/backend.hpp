@@ -43,12 +43,13 @@ struct backend : detail::any_family {
     using option = typename Options::template get<backend>;
     using beside = chosen<Options>;
     using update = typename beside::optimizer;
-    using cut = typename Options::template get<stages>;
+    using by = detail::replicated_by<typename Options::template get<stages>,
+                                     typename Options::template get<schedule>>;
     using found = decltype(option::template diagnose<beside>());
     if constexpr (!detail::is_accepted<typename found::type>)
       return found{};
-    else if constexpr (detail::has_ranks_of_stages<cut> && option::has_own_memory)
-      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, cut,
+    else if constexpr (!std::is_void_v<by> && option::has_own_memory)
+      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, by,
                                   option>();
     else if constexpr (!detail::is_constant<detail::workspace_call<
                            update, option, typename beside::precision::element>>)

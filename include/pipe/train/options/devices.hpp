@@ -57,7 +57,7 @@ struct option_family::devices : detail::any_family {
       return detail::diagnosis_of<wrong::process_has_one_device, option,
                                   typename Options::template get<transport>>();
     else if constexpr (option::count >
-                       count::value / Options::template get<schedule>::chunks_per_rank)
+                       detail::ranks_of<count, typename Options::template get<schedule>>())
       return detail::diagnosis_of<wrong::more_devices_than_ranks, option, count>();
     else
       return std::type_identity<detail::nothing_wrong>{};

@@ -23,9 +23,9 @@ struct schedule_does_not_train;
 /// The ranks would have different numbers of chunks.
 template <class... What>
 struct stages_are_no_multiple_of_the_chunks_per_rank;
-/// A schedule with replicas of chunks, or with updates before the end of a step.
+/// A schedule with updates before the end of a step.
 template <class... What>
-struct pipeline_keeps_one_copy_of_each_weight;
+struct pipeline_keeps_one_version_of_each_weight;
 /// StageReplicas with a schedule that does not distribute micro-batches over the ranks of a stage.
 template <class... What>
 struct schedule_has_no_stage_replicas;
@@ -53,12 +53,6 @@ constexpr member missing_of_schedule() {
   }
 }
 
-/// Whether a schedule needs one copy of each weight in one version: it has no second replica, and
-/// no update before the end of the step.
-template <schedule_policy S>
-constexpr bool reads_one_copy() {
-  return replicas(S::where) == 1 && !detail::is_unflushed<S>();
-}
 /// Whether a placement supports this number of chunks per rank.
 constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
@@ -107,8 +101,8 @@ struct schedule : detail::any_family {
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
-    else if constexpr (!detail::reads_one_copy<option>())
-      return detail::diagnosis_of<wrong::pipeline_keeps_one_copy_of_each_weight, option>();
+    else if constexpr (detail::is_unflushed<option>())
+      return detail::diagnosis_of<wrong::pipeline_keeps_one_version_of_each_weight, option>();
     else if constexpr (!detail::can_place(option::where, chunks))
       return detail::diagnosis_of<wrong::schedule_is_not_valid, option,
                                   wrong::Because<fault::wrong_shape>>();
@@ -116,7 +110,7 @@ struct schedule : detail::any_family {
       return detail::diagnosis_of<wrong::schedule_does_not_train, option>();
     else if constexpr (detail::has_ranks_of_stages<cut> && !detail::has_stage_replicas<option>())
       return detail::diagnosis_of<wrong::schedule_has_no_stage_replicas, option, cut>();
-    else if constexpr (cut::value % chunks != 0)
+    else if constexpr (cut::value * replicas(option::where) % chunks != 0)
       return detail::diagnosis_of<wrong::stages_are_no_multiple_of_the_chunks_per_rank, cut,
                                   option>();
     else if constexpr (!detail::is_constant<detail::refusal_call<option, ranks, parts::value>>)

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/shared_weights.hpp>
 #include <pipe/schedule/stage_ranks.hpp>
 #include <pipe/train/options/family.hpp>
 
@@ -42,21 +43,31 @@ namespace detail {
 template <class Stages>
 concept has_ranks_of_stages = requires { Stages::where; };
 
-/// The placement of a pipeline: its schedule's, or that of StageReplicas.
+/// The placement of a pipeline: that of StageReplicas or of its schedule, with one copy of the
+/// weights.
 template <class Stages, class Schedule>
 constexpr auto placement_of() {
   if constexpr (has_ranks_of_stages<Stages>)
     return Stages::where;
+  else if constexpr (replicas(Schedule::where) > 1)
+    return shared_weights{Schedule::where};
   else
     return placement(Schedule::where);
 }
+/// The option by which several ranks hold a stage: StageReplicas, a schedule in two directions, or
+/// none: void.
+template <class Stages, class Schedule>
+using replicated_by =
+    std::conditional_t<has_ranks_of_stages<Stages>, Stages,
+                       std::conditional_t<(replicas(Schedule::where) > 1), Schedule, void>>;
 /// The ranks of a pipeline.
 template <class Stages, class Schedule>
 constexpr int ranks_of() {
   if constexpr (has_ranks_of_stages<Stages>)
     return Stages::where.first[Stages::value];
   else
-    return Stages::value / (Schedule::chunks_per_rank > 0 ? Schedule::chunks_per_rank : 1);
+    return Stages::value * replicas(Schedule::where) /
+           (Schedule::chunks_per_rank > 0 ? Schedule::chunks_per_rank : 1);
 }
 
 /// The partition policy of a pipeline: P, which is told the numbers of ranks if it takes them.

@@ -7,6 +7,7 @@
 #include <pipe/base/constant.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/options/family.hpp>
+#include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/stages.hpp>
 #include <pipe/transport/in_process.hpp>
 #include <pipe/transport/transport.hpp>
@@ -24,6 +25,15 @@ namespace detail {
 template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
+
+/// Multiprocessors that an option leaves to the kernels of its transport; 0 if it does not say.
+template <class O>
+constexpr int reserved_by() {
+  if constexpr (requires { O::reserved_multiprocessors; })
+    return O::reserved_multiprocessors;
+  else
+    return 0;
+}
 
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).
@@ -71,7 +81,8 @@ namespace wrong {
 /// A member type `transport` lacks a member that concept transport needs.
 template <class... What>
 struct transport_is_incomplete;
-/// StageReplicas with a transport or a backend whose ranks do not read each other's memory.
+/// StageReplicas, or a schedule in two directions, with a transport or a backend whose ranks do not
+/// read each other's memory.
 template <class... What>
 struct replicas_of_a_stage_are_threads_of_one_process;
 }  // namespace wrong
@@ -105,9 +116,10 @@ struct transport : detail::any_family {
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<transport>;
-    using cut = typename Options::template get<stages>;
-    if constexpr (detail::has_ranks_of_stages<cut> && option::transport::copies)
-      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, cut,
+    using by = detail::replicated_by<typename Options::template get<stages>,
+                                     typename Options::template get<schedule>>;
+    if constexpr (!std::is_void_v<by> && option::transport::copies)
+      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, by,
                                   option>();
     else
       return std::type_identity<detail::nothing_wrong>{};

@@ -63,7 +63,8 @@ constexpr bool suits_wgmma() {
 /// law:   an element adds its products over ascending k, in steps of the tensor core's depth: the
 ///        order depends on K alone. It is not that of contraction_tiles: a tensor core cuts sums of
 ///        16 products, and there 8 or 16
-/// work:  a block has every 132nd tile; a consumer has 64 rows, in registers
+/// work:  a block has every 132nd tile, or fewer by the multiprocessors that P leaves to others; a
+///        consumer has 64 rows, in registers
 /// cost:  as contraction_tiles
 template <class P, int G, wgmma_plan Plan>
 struct wgmma_tiles {
@@ -79,7 +80,8 @@ struct wgmma_tiles {
                           tile_columns = (shape.columns + columns - 1) / columns,
                           tiles = tile_rows * tile_columns,
                           slabs = (shape.inner + Plan.depth - 1) / Plan.depth;
-  static constexpr extent resident_blocks = tiles < wgmma_blocks ? tiles : wgmma_blocks;
+  static constexpr extent most_blocks = wgmma_blocks - reserved_multiprocessors<P>();
+  static constexpr extent resident_blocks = tiles < most_blocks ? tiles : most_blocks;
   static constexpr long workspace_bytes = product::left_bytes;
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);
 
