@@ -140,9 +140,9 @@ void run(char const* what) {
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);
-    many.step(data.view());
-    if (Between::process() == 1) return say("ends early");
     try {
+      many.step(data.view());
+      if (Between::process() == 1) return say("ends early");
       many.step(data.view());
     } catch (error const& e) {
       say(e.what());

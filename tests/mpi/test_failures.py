@@ -40,10 +40,9 @@ PHASES = {
 }
 if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call ahead of process 0.
     del PHASES["starting"]
-    PHASES["agreeing"] = r"agreeing with the other processes"
-    PHASES["connecting"] = r"connecting to the other processes"
-    ANY = "(" + "|".join(PHASES.values()) + ")"
-    PHASES = {phase: ANY for phase in PHASES if phase not in ("agreeing", "connecting")}
+    ANY = (r"(constructing a trainer|connecting to the other processes|in a run: rank \d: .*|passing values between processes|"
+           r"agreeing with the other processes|outside of the trainers' calls|ending a trainer|ending the program)")
+    PHASES = {phase: ANY for phase in PHASES}
 # What processes 2 and FINDER are besides, where they have not two of eight ranks each.
 RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)")}
 WAYS = {

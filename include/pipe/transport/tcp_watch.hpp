@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Watch of the processes over each other by connections to process 0, which watches all others and
-// is watched by all. A thread of each process says every second that it lives, whatever its other
+// is watched by all. A thread of each process says twice a second that it lives, whatever its other
 // threads do; the system ends the connections of a process that dies. The first failure is told to
 // all; after the loss of a process there is a time of grace, and then all end.
 #pragma once
@@ -141,7 +141,7 @@ class tcp_watch : public process_watch {
     clock::duration silent{};
     bool has_parted = false;
   };
-  static constexpr std::chrono::milliseconds period{1000};  // between two words
+  static constexpr std::chrono::milliseconds period{500};  // between two words
 
   // ---- of any thread ----
 
