@@ -119,6 +119,33 @@ TEST_CASE("trainers on GPUs in several processes have the bits of one") {
         }) == same(2, "right"));
 }
 
+TEST_CASE("a drawing has the ranks of all processes") {
+  fake_nccl::start_anew();
+  CHECK(processes::launch(2, [] {
+          gpu.prefers = preference::first;
+          gpu.devices = 8;
+          differences found;
+          using trainer = Linked<Nccl>;
+          trainer t({.seed = 5, .runtime = {.timeline = true}});
+          laws::sample_batch<trainer> const data(1);
+          t.step(data.view());
+          executed_run const run = gather_executed(t);
+          found.expect(run.processes == 2 && run.ranks == 4 && run.rows.size() == 4, "size");
+          auto const& planned = trainer::compiled::table();
+          for (int r = 0; r < int(run.rows.size()); ++r) {
+            auto const& row = run.rows[std::size_t(r)];
+            found.expect(int(row.size()) == planned.size(r), "actions of a rank");
+            long before = 0;
+            for (int i = 0; i < int(row.size()); ++i) {
+              executed_action const& a = row[std::size_t(i)];
+              found.expect(a.what == planned.at(r, i), "order of a rank");
+              found.expect(a.start >= before && a.end >= a.start, "times of a rank");
+              before = a.end;
+            }
+          }
+          return found.first();
+        }) == same(2, "right"));
+}
 TEST_CASE("a process that is lost ends the runs of the others, and their trainers are broken") {
   for (bool const in_a_run : {false, true}) {
     fake_nccl::start_anew();

@@ -59,7 +59,7 @@ class cuda_engine {
  public:
   using element = typename P::element;
   using optimizer = typename P::optimizer;
-  using processes = cuda_processes<P>;
+  using process_set = cuda_processes<P>;
 
   /// The last argument lives until the engine is made.
   [[gnu::cold]] cuda_engine(optimizer const& o, executor_settings const& settings,
@@ -96,26 +96,31 @@ class cuda_engine {
     }
   }
 
-  static bool is_local(int chunk) { return processes::has(P::memory().chunks[chunk].rank); }
-  static bool writes_files() { return processes::has(0); }
+  static bool is_local(int chunk) { return process_set::has(P::memory().chunks[chunk].rank); }
+  static bool writes_files() { return process_set::has(0); }
   /// Between processes: see stream_transport.
   void broadcast(int process, char* data, long bytes)
-    requires(processes::are_several)
+    requires(process_set::are_several)
   {
     processes_.world().broadcast(process, data, bytes);
   }
   int process()
-    requires(processes::are_several)
+    requires(process_set::are_several)
   {
     return processes_.world().process();
   }
+  int processes()
+    requires(process_set::are_several)
+  {
+    return processes_.world().processes();
+  }
   int process_of(int chunk)
-    requires(processes::are_several)
+    requires(process_set::are_several)
   {
     return executor_.description().devices.of(P::memory().chunks[chunk].rank);  // its device
   }
   long least(long here)
-    requires(processes::are_several)
+    requires(process_set::are_several)
   {
     return processes_.world().least(here);
   }
@@ -160,6 +165,8 @@ class cuda_engine {
 
   executed_action const* executed(int rank) const { return executor_.times().executed(rank); }
   int executed_count(int rank) const { return executor_.times().executed_count(rank); }
+  /// When that run began here: see run_times.
+  std::chrono::steady_clock::time_point began() const { return executor_.times().began(); }
 
   /// The devices' name, the number of products that use cuBLASLt, and whether steps are graphs.
   [[gnu::cold]] std::string runs_on() const {
@@ -271,7 +278,7 @@ class cuda_engine {
   /// The orders in which the host enqueues training and evaluation. Computed once: every run of a
   /// trainer has the same.
   [[gnu::cold]] cuda_order order() const {
-    if constexpr (processes::are_several) return processes_.order();
+    if constexpr (process_set::are_several) return processes_.order();
     std::vector<detail::slot_count> slots;
     auto const* const map = &P::memory();
     for (int c = 0; c + 1 < P::stages; ++c)
@@ -351,7 +358,7 @@ class cuda_engine {
 
   /// Members are used by those after them, which are destroyed first.
   optimizer const optimizer_;
-  processes processes_;
+  process_set processes_;
   cuda::device_list devices_;
   std::vector<owner<cuda_launches<P>>> launches_;  // by device
   mutable cuda_executor executor_;

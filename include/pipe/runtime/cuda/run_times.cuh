@@ -60,6 +60,7 @@ class run_times {
       device_start& s = starts_[std::size_t(k)];
       check(cudaEventRecord(s.at, streams_.of(local.all.first_rank(local.first + k))),
             "record of an event");
+      if (k == 0) began_ = std::chrono::steady_clock::now();
       if (local.count == 1) return;
       s.at.wait();
       long const now =
@@ -84,6 +85,9 @@ class run_times {
 
   // ---- after the run ----
 
+  /// When the times of the run are 0, by the host's clock: to some ten microseconds, as the device
+  /// had nothing to do before.
+  std::chrono::steady_clock::time_point began() const { return began_; }
   /// Since begin(), by the host's clock.
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
@@ -152,7 +156,7 @@ class run_times {
   bool wants_;
   detail::heap_array<rank_timeline> timelines_;  // by rank
   std::vector<device_start> starts_;             // by device
-  std::chrono::steady_clock::time_point begin_;
+  std::chrono::steady_clock::time_point begin_, began_;
   bool is_on_ = true, is_read_ = true;  // of the last run
 };
 
