@@ -77,7 +77,7 @@ TEST_CASE("a tool receives names once, and a range for each action", "[cuda]") {
   detail::pipeline_description d;
   d.micro_batches = 2;
   d.rank = &rank;
-  cuda::rank_streams streams({}, {0});
+  cuda::rank_streams streams({}, {0}, nullptr);
   cuda::profiler_ranges const ranges(d, streams);
   CHECK(received.domain == "pipe");
   CHECK(received.registered == std::map<std::string, int>{{"BW chunk 0 micro-batch 0", 1},
