@@ -87,7 +87,7 @@ struct shared_launch {
 struct shared_state {
   std::atomic<int> communicators{0}, processes{0};
   std::atomic<long> changes{0};
-  std::atomic<int> is_hung{0};
+  std::atomic<int> is_hung{0};              // 1: one process prints the cycle, 2: all may fail
   char hang[4000]{};                        // the cycle
   std::atomic<long> waits[most_processes];  // the number of changes at which a process has none
   std::atomic<int> launches{0};
@@ -227,7 +227,10 @@ inline void wait_for_others() {
   bool all_wait = true;
   for (int p = 0; p < s.processes; ++p) all_wait = all_wait && s.waits[p] == now;
   int none = 0;
-  if (all_wait && s.changes == now && s.is_hung.compare_exchange_strong(none, 1)) print_cycle();
+  if (all_wait && s.changes == now && s.is_hung.compare_exchange_strong(none, 1)) {
+    print_cycle();
+    s.is_hung = 2;
+  }
   if (s.processes > 1) usleep(20);  // there may be more processes than cores
 }
 inline bool device_is_full(fake_gpu::stream const* s) {
@@ -295,7 +298,7 @@ class running_launch {
       shared_.is_done[i] = x.is_done;
       is_over = is_over && x.is_done;
     }
-    if (all().is_hung != 0) of_->fail(2, "a hang was found");
+    if (all().is_hung == 2) of_->fail(2, "a hang was found");
     if (of_->result != 0) is_over = true;
     if (!is_over) return false;
     shared_.state = shared_launch::ended;

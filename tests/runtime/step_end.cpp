@@ -57,7 +57,7 @@ TEST_CASE("a step with shared parameters and averages runs every operation") {
 }
 TEST_CASE("replicas that divide an update give each other their parts") {
   CHECK(executed(run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates |
-                 run_fact::has_averages | run_fact::is_divided) ==
+                 run_fact::has_averages | run_fact::divides) ==
         std::vector{add_leaves, measure, gather, judge, update, share, average, transpose});
 }
 TEST_CASE("whatever the facts, operations come after what they read") {

@@ -40,6 +40,7 @@ struct between_replicas {
   void during(words const&);
   void broadcast(int, char*, long);
   int process();
+  int processes();
   int process_of(int);
   long least(long);
   void send_to(int, int, int, char const*, long);
@@ -47,6 +48,7 @@ struct between_replicas {
   bool has_met(int, int);
   waited until(bool (*)(), failure_flag const&);
 };
+static_assert(replica_transport<between_replicas>);
 struct Replicas {
   using transport = between_replicas;
 };

@@ -43,7 +43,7 @@ struct run_fact {
     was_written = 64,   ///< parameters were written from outside
     has_buffers = 128,  ///< there are buffers that follow statistics
     is_last = 256,      ///< it is the last run of the step
-    is_divided = 512    ///< replicas divide the update: see ZeRO
+    divides = 512       ///< replicas divide the update: see ZeRO
   };
 };
 
@@ -55,7 +55,7 @@ inline unsigned facts_of(pipeline_description const& d, job const& j) {
          (training && j.updates ? run_fact::updates : 0u) |
          (d.tie_count > 0 ? run_fact::has_ties : 0u) | (d.averages ? run_fact::has_averages : 0u) |
          (d.has_buffers ? run_fact::has_buffers : 0u) |
-         (d.zero > 0 && j.replicas > 1 ? run_fact::is_divided : 0u);
+         (d.zero > 0 && j.replicas > 1 ? run_fact::divides : 0u);
 }
 
 /// A line of the program: an operation, and the facts that must all hold for it to run.
@@ -85,7 +85,7 @@ inline constexpr detail::step_line step_end[] = {
     {detail::step_op::update,
      detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
     {detail::step_op::share, detail::run_fact::trains | detail::run_fact::updates |
-                                 detail::run_fact::is_sound | detail::run_fact::is_divided},
+                                 detail::run_fact::is_sound | detail::run_fact::divides},
     {detail::step_op::average, detail::run_fact::trains | detail::run_fact::updates |
                                    detail::run_fact::is_sound | detail::run_fact::has_averages},
     {detail::step_op::commit, detail::run_fact::trains | detail::run_fact::updates |
