@@ -177,7 +177,7 @@ template <schedule_policy Policy, int Ranks, int MicroBatches>
 constexpr auto make_table() {
   int const chunks = chunks_for(Policy::where, Ranks, Policy::chunks_per_rank);
   return make_table<Policy, Ranks, MicroBatches>(
-      problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}});
+      problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}}, Policy::where);
 }
 
 }  // namespace pp
