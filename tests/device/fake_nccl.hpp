@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What is behind the stand-in for NCCL's header. All ranks of all communicators share one piece of
-// memory, also with processes that are forked after its first use: what each rank has called, the
-// data of a send and a receive that have met, and who waits. A hang is found, not waited for: it is
-// there when nothing changes while every process waits.
+// The implementation of the stand-in for NCCL's header. All ranks of all communicators share one
+// piece of memory, also with processes that are forked after its first use: what each rank has
+// called, the data of a send and a receive that have met, and who waits. A hang is found, not
+// waited for: it is there when nothing changes while every process waits.
 #pragma once
 
 #include <algorithm>
@@ -259,7 +259,7 @@ inline void end(communicator* c) {
   ++all().changes;
 }
 
-/// What a group does on the device.
+/// A group's work on the device.
 class running_launch {
  public:
   running_launch(std::shared_ptr<communicator> of, std::vector<operation> o)

@@ -15,7 +15,8 @@ struct number_widths {
   /// Whether matrices that are read transposed have copies that are; else kernels read the
   /// parameters themselves.
   bool has_transposes = true;
-  /// Whether parameters that replicas may divide are apart from the others: see is_divided.
+  /// Whether parameters that replicas may divide are apart from the others: see
+  /// lay_out_parameters.
   bool divides = false;
   /// Whether kernels read copies of parameters in the type of values.
   constexpr bool has_copies() const { return value != element; }

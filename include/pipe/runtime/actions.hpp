@@ -82,7 +82,7 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
   bool const last = c == d.chunks - 1;
   if (a.kind == action_kind::forward) {
     if (c > 0) need(c - 1, milestone::forward, mb);
-    // What was in the slot before must have been read.
+    // The slot is free once its last micro-batch has been read.
     if (!last) need(c + 1, milestone::release, d.chunk[c].boundary.before(mb));
   } else if (detail::makes_input_gradient(a.kind)) {
     if (!last) need(c + 1, milestone::input_gradient, mb);

@@ -59,6 +59,12 @@ constexpr void join_leaves_into(int own, int leaves, Add const& add) {
   });
 }
 
+/// use(replica) for all but number `me`, the next one first, so that not all send to the same.
+template <class Use>
+constexpr void for_others(int me, int replicas, Use const& use) {
+  for (int i = 1; i < replicas; ++i) use((me + i) % replicas);
+}
+
 /// Bytes of gradients that are joined, and exchanged between replicas, at once.
 inline constexpr long most_leaf_bucket = 8L << 20;
 /// Bytes for what replicas send to a rank whose largest chunk has `summed` bytes to add up: two

@@ -111,7 +111,8 @@ struct plan_of {
   rank_description const* rank_memory = nullptr;
   /// The links that stages use, in the order of the model.
   view<link_plan> links;
-  /// What a rank sends to each other one at the end of a step: norms, the last stage's the loss.
+  /// Bytes that a rank sends to each of the others at the end of a step: norms, and from the last
+  /// stage's rank the loss.
   list<long, Ranks> norm_bytes;
   /// Gradients of a rank that replicas add up, and sums of buffers: see exchange_bytes_of.
   list<long, Ranks> summed_bytes;
@@ -146,7 +147,7 @@ struct plan_of {
     checked_index<data_error>("replica", replica, replicas);
     return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).end;
   }
-  /// What a link carries in a step of one replica that runs all leaves, without norm_bytes.
+  /// The bytes over a link in a step of one replica that runs all leaves, without norm_bytes.
   constexpr long step_bytes_of(link_plan const& link) const {
     int const times = (micro_batches - link.first + link.every - 1) / link.every;
     return link.bytes() * times * leaves + link.shared;

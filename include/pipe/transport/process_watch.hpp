@@ -72,7 +72,7 @@ struct process_activity {
   void const* of = nullptr;
 };
 
-/// What a process knows of itself and of the first failure. Watches are derived from it; how they
+/// The state of a process and the first failure, if any. Watches are derived from it; how they
 /// hear of others, and tell them, is theirs.
 ///
 /// law: the first failure stays

@@ -20,7 +20,7 @@
 
 namespace pp::detail {
 
-/// What a process brings to the hand-shake, the same in all but for its number.
+/// The data of a process in the hand-shake, the same in all but for its number.
 struct tcp_start {
   int process = 0, processes = 1;
   int host = 0;      ///< the process that listens, for all with greater numbers

@@ -66,7 +66,7 @@ struct ordered_step {
   return all;
 }
 
-/// What a process enqueues of it, in the same order: the actions of its ranks, and the transfers
+/// The part that a process enqueues, in the same order: the actions of its ranks, and the transfers
 /// between one of them and a rank of another process.
 [[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
                                                              detail::local_devices const& local) {

@@ -27,7 +27,6 @@ template <class T, class Transport>
 struct no_replica_sum {
   void begin() {}
   void give(T*) {}
-  long done() const { return 0; }
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
   waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
     return waited::done;
@@ -233,7 +232,6 @@ class leaf_work {
   waited until_done(long number) {
     return exchanges() ? replicas_.until_done(number, *all_, calls_->add, *failed_) : waited::done;
   }
-  long done() const { return exchanges() ? replicas_.done() : next_; }
   /// Joins the next pieces, as long as they are complete.
   template <class Complete>
   void join_while(Complete const& is_complete) {

@@ -80,8 +80,6 @@ class replica_sum {
   void begin() { given_ = begun_ = added_ = done_ = 0; }
   /// Gives the next bucket, which is complete here.
   void give(T* data) { buckets_[given_++].data = data; }
-  /// How many are done: of those, data is not read any more.
-  long done() const { return done_; }
   /// Goes on as far as possible without waiting. Returns whether all that was given is done.
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
@@ -169,10 +167,9 @@ class replica_sum {
 
   T* half_of(long number) const { return room_ + number % 2 * half_; }
   static int lane_of(long number, phase p) { return int(number % 2) * 2 + p; }
-  /// use(replica) for all but this one, the next one first, so that not all send to the same.
   template <class Use>
   void for_others(Use const& use) const {
-    for (int i = 1; i < replicas_; ++i) use((me_ + i) % replicas_);
+    detail::for_others(me_, replicas_, use);
   }
 
   /// Begins to receive the own slice of all others, and to send theirs.

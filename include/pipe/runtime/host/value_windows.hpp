@@ -224,13 +224,15 @@ class value_windows {
     slice(me_, [&](long begin, char* to, long bytes) {
       char const* const own = reinterpret_cast<char const*>(shards_->own_values(g.chunk, begin));
       std::memcpy(to, own, std::size_t(bytes));
-      for (int i = 1; i < replicas_; ++i)
-        transport_->send_to(rank_, (me_ + i) % replicas_, first_lane + bucket % 2, own, bytes);
-    });
-    for (int i = 1; i < replicas_; ++i)
-      slice((me_ + i) % replicas_, [&](long, char* to, long bytes) {
-        transport_->receive_from(rank_, (me_ + i) % replicas_, first_lane + bucket % 2, to, bytes);
+      for_others(me_, replicas_, [&](int replica) {
+        transport_->send_to(rank_, replica, first_lane + bucket % 2, own, bytes);
       });
+    });
+    for_others(me_, replicas_, [&](int replica) {
+      slice(replica, [&](long, char* to, long bytes) {
+        transport_->receive_from(rank_, replica, first_lane + bucket % 2, to, bytes);
+      });
+    });
   }
   /// Makes the transposed copy of a parameter that is here, behind it.
   void transpose(gathered const& g) {
