@@ -53,8 +53,8 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
 
 }  // namespace detail
 
-/// The mini-batches of one epoch, of as many samples as the settings say; the last may be smaller. A
-/// data set is a batch of any number of samples, which must outlive this object. In order,
+/// The mini-batches of one epoch, of as many samples as the settings say; the last may be smaller.
+/// A data set is a batch of any number of samples, which must outlive this object. In order,
 /// mini-batches are views of it; shuffled, each is copied into a buffer when it is reached.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
