@@ -308,7 +308,8 @@ class cuda_engine {
     return all;
   }
 
-  /// End of the mirrored part of a chunk: everything up to the averages.
+  /// End of the mirrored part of a chunk: all up to the averages, the optimizer's state if it is in
+  /// the arena.
   static long mirrored(chunk_description const& c) { return c.copies; }
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
