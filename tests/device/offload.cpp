@@ -78,11 +78,33 @@ void moves_exactly_the_state() {
   CHECK(a.launches == b.launches);
 }
 
+/// After each of some steps.
+template <class Without, class With>
+void has_the_bits_of_state() {
+  Without a({.seed = 3});
+  With b({.seed = 3});
+  for (int step = 0; step < 3; ++step) {
+    laws::sample_batch<Without> const data(std::uint64_t(step) + 1);
+    a.step(data.view()), b.step(data.template view<With>());
+    for (int s = 0; s < With::plan.stage_count; ++s) {
+      std::size_t const bytes = std::size_t(With::plan.stages[s].host_bytes);
+      auto const of = [&](auto const& t) {
+        char const* const state = t.processes().parameters.engine->state(s);
+        return std::vector<char>(state, state + bytes);
+      };
+      std::vector<char> const x = of(a), y = of(b);
+      CHECK(x == y);
+      CHECK(std::count(x.begin(), x.end(), 0) < long(bytes));
+    }
+  }
+}
+
 template <class Optimizer, class Precision>
 void holds_for() {
   using without = laws::trained<Optimizer, Precision, Stages<3>, GPipe>;
   using with = laws::trained<Optimizer, Precision, Stages<3>, GPipe, OffloadState>;
   laws::gives_the_bits_of<without, with>(preference::last);
+  has_the_bits_of_state<without, with>();
   moves_exactly_the_state<without, with>();
 }
 

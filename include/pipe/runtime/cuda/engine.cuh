@@ -124,12 +124,21 @@ class cuda_engine {
   {
     return processes_.world().least(here);
   }
-  /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
-  /// rank's arena. Valid until the next run.
+  /// The host mirror of a chunk's parameters, gradients and averages, and of the optimizer's state
+  /// if it is on the device, at the offsets of its rank's arena. Valid until the next run.
   char* memory(int chunk) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
+  }
+  /// The optimizer's state of a chunk: in the mirror, or where kernels have it. Valid until the
+  /// next run.
+  char* state(int chunk) {
+    chunk_description const& c = P::memory().chunks[chunk];
+    if constexpr (P::offload::is_on)
+      return reinterpret_cast<char*>(parameters_.states().of(c));
+    else
+      return memory(chunk) + c.state;
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
@@ -308,8 +317,7 @@ class cuda_engine {
     return all;
   }
 
-  /// End of the mirrored part of a chunk: all up to the averages, the optimizer's state if it is in
-  /// the arena.
+  /// End of the mirrored part of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.copies; }
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }

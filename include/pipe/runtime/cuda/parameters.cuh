@@ -86,6 +86,7 @@ class cuda_parameters {
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
+  cuda_optimizer_states<P> const& states() const { return states_; }
   /// Waits for the end of the run, and returns its outcome.
   cuda::step_outcome outcome() const {
     streams_.wait();
