@@ -94,15 +94,16 @@ void has_the_bits_of_state() {
       };
       std::vector<char> const x = of(a), y = of(b);
       CHECK(x == y);
-      CHECK(std::count(x.begin(), x.end(), 0) < long(bytes));
+      CHECK((x.empty() || std::count(x.begin(), x.end(), 0) < long(bytes)));
     }
   }
 }
 
+/// With two stages for each rank.
 template <class Optimizer, class Precision>
 void holds_for() {
-  using without = laws::trained<Optimizer, Precision, Stages<3>, GPipe>;
-  using with = laws::trained<Optimizer, Precision, Stages<3>, GPipe, OffloadState>;
+  using without = laws::trained<Optimizer, Precision, Stages<4>, ZeroBubbleV>;
+  using with = laws::trained<Optimizer, Precision, Stages<4>, ZeroBubbleV, OffloadState>;
   laws::gives_the_bits_of<without, with>(preference::last);
   has_the_bits_of_state<without, with>();
   moves_exactly_the_state<without, with>();
