@@ -161,10 +161,9 @@ TEST_CASE("memory that cannot be page-locked is refused by rank and size, and no
     trainer t;
     for (long const bytes : sizes_of(gpu.pinned)) locked += bytes;
   }
-  locked -= all;  // by what comes before
+  locked -= all;  // by what is not state: little
   for (int r = 0; r < 4; ++r) {
-    locked += of[r];
-    gpu.most_pinned = locked - 1;
+    gpu.most_pinned = locked;
     CHECK_THROWS_WITH(trainer(), "rank " + std::to_string(r) +
                                      ": no page-locked memory on the host for " +
                                      std::to_string(of[r]) +
@@ -173,6 +172,7 @@ TEST_CASE("memory that cannot be page-locked is refused by rank and size, and no
                                      "page-locked memory: out of memory");
     CHECK((gpu.memory.empty() && gpu.pinned.empty()));
     CHECK(gpu.is_idle());
+    locked += of[r];
   }
   gpu.most_pinned = locked;
   trainer();

@@ -34,8 +34,7 @@ class cuda_parameters {
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), states_(executor),
-        whole_(executor, optimizer_, states_) {
+        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
       cuda::prepare_kernels(typename whole_updates::kernels{});
@@ -50,6 +49,7 @@ class cuda_parameters {
     }
   }
 
+  cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
     if (j.what != job::kind::train || !j.updates) return;
@@ -86,7 +86,6 @@ class cuda_parameters {
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
-  cuda_optimizer_states<P> const& states() const { return states_; }
   /// Waits for the end of the run, and returns its outcome.
   cuda::step_outcome outcome() const {
     streams_.wait();
@@ -409,11 +408,11 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
+  cuda_optimizer_states<P> states_{executor_};
   std::vector<lists> lists_;  // by chunk
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
-  cuda_optimizer_states<P> states_;
   whole_updates whole_;
 };
 
