@@ -408,7 +408,7 @@ class executor {
     int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      require(r, me.leaves.place(c, view, i, at, a.slot));
+      require(r, me.leaves.place(c, set, p, i, at, a.slot));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)

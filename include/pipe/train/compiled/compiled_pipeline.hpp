@@ -51,7 +51,7 @@ struct compiled_pipeline {
   using device_count = option<option_family::devices>;
   static constexpr int devices = device_count::count;
   static constexpr int reserved_multiprocessors =
-      pp::detail::reserved_by<option<option_family::transport>>();
+      pp::detail::reserved_multiprocessors<option<option_family::transport>>();
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;
