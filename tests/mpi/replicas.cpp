@@ -102,6 +102,12 @@ TEST_CASE("without SumIn each replica is a leaf") {
   // One process adds the leaves that are not there, too: zeros.
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(processes::same_values(one, many));
+  long counted = 0;
+  for (auto const& batch : batches<Replica>(data.view<Replica>(samples), {.samples = samples}))
+    counted += long(batch.labels.size());
+  CHECK(counted == long(data.view<Replica>(samples).labels.size()));
+  double const whole = many.evaluate(data.view<Replica>(samples));
+  CHECK(laws::same_bits(whole, evaluate_all(many, data.view<Replica>(samples))));
   if (Between::processes() > 1)
     CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
 }

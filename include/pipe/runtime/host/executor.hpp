@@ -358,10 +358,10 @@ class executor {
     require(r, link(r).run(s));
     me.waited += now() - arrived;
   }
-  void require(int r, waited outcome) const {
+  void require(int r, waited outcome) {
     if (outcome != waited::done) stopped(r);
   }
-  [[noreturn, gnu::cold]] void stopped(int r) const {
+  [[noreturn, gnu::cold]] void stopped(int r) {
     if constexpr (streams)
       if (std::string const why = transport_.announced(); !why.empty()) throw rank_error(why);
     throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});

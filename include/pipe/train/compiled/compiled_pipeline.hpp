@@ -44,6 +44,7 @@ struct compiled_pipeline {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using offload = offload_of<option<option_family::offload>, backend>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
