@@ -11,20 +11,24 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/checkpoints.hpp>
@@ -32,7 +36,40 @@
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/weights.hpp>
 
-namespace pp::detail {
+namespace pp {
+
+/// A place in a program's data, kept in a checkpoint: a number or a short text, which only the
+/// program understands.
+struct data_position {
+  std::string text;
+
+  data_position() = default;
+  data_position(std::string of) : text(std::move(of)) {}
+  data_position(char const* of) : text(of) {}
+  data_position(std::integral auto n) : text(std::to_string(n)) {}
+
+  /// The number; 0 if there is no position.
+  ///
+  /// throws: data_error if the text is another one
+  long number() const {
+    char* end = nullptr;
+    long const n = std::strtol(text.c_str(), &end, 10);
+    if (text != std::to_string(n) && !text.empty())
+      detail::throw_error<data_error>(
+          {"data position: expected a number, got '", std::string_view(text), "'"});
+    return n;
+  }
+  friend bool operator==(data_position const&, data_position const&) = default;
+};
+
+/// What a program needs to go on after load().
+struct resumed_run {
+  long steps = 0;          ///< training steps done: as trainer.steps()
+  int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()
+  data_position position;  ///< as it was given to save()
+};
+
+namespace detail {
 
 /// Numbers of a run that every process has, as a tensor: their 64 bits each.
 struct run_numbers {
@@ -363,4 +400,6 @@ struct checkpoint_of {
   }
 };
 
-}  // namespace pp::detail
+}  // namespace detail
+
+}  // namespace pp
