@@ -31,12 +31,12 @@ void moves(int accumulated) {
   a.save(folder.file("a"));
   b.load(folder.file("a"));
   b.save(folder.file("b"));
-  CHECK(content(folder.file("a")) == content(folder.file("b")));
+  CHECK(same_content(folder.file("a"), folder.file("b")));
   b.step(data.template view<B>());
   b.save(folder.file("b"));
   a.load(folder.file("b"));
   a.save(folder.file("a"));
-  CHECK(content(folder.file("a")) == content(folder.file("b")));
+  CHECK(same_content(folder.file("a"), folder.file("b")));
 }
 
 }  // namespace

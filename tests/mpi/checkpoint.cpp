@@ -39,7 +39,7 @@ std::string saves_alike(One& one, Many& many) {
   std::string const path = processes::in_folder("run");
   many.save(path, "here");
   one.save(own("alone"), "here");
-  CHECK(content(own("alone")) == content(path));
+  CHECK(same_content(own("alone"), path));
   return path;
 }
 

@@ -164,10 +164,8 @@ template <class T>
 void store(named_parameter<T> const& of, T const* values, std::vector<std::byte>& bytes) {
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   bytes.resize(sizeof(T) * std::size_t(of.rows) * std::size_t(of.columns));
-  for_each_run(of, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i)
-      put_little_endian(std::bit_cast<bits>(values[first + i * stride]),
-                        bytes.data() + (at + i) * sizeof(T));
+  for_each_number(of, [&](std::size_t at, std::size_t i) {
+    put_little_endian(std::bit_cast<bits>(values[i]), bytes.data() + at * sizeof(T));
   });
 }
 
