@@ -42,12 +42,12 @@ void moves(int accumulated) {
 }  // namespace
 
 TEST_CASE("a run on a GPU is resumed under another cut", "[cuda]") {
-  laws::resumes<Of<Device, AdamW>, Of<Device, AdamW, Stages<3>>>(1);
+  laws::resumes<Of<Device, AdamW>, Of<Device, AdamW, Stages<3>, OffloadState>>(1);
 }
 TEST_CASE("a run with a scaled loss is resumed", "[cuda]") {
   using scaled = Of<Device, AdamW, FP16, Stages<2>>;
   laws::resumes<scaled, scaled>(1);
 }
 TEST_CASE("a run moves from the host to a GPU and back", "[cuda]") {
-  moves<Of<PortableHost, AdamW>, Of<Device, AdamW, Stages<3>>>(2);
+  moves<Of<PortableHost, AdamW>, Of<Device, AdamW, Stages<3>, OffloadState>>(2);
 }

@@ -53,6 +53,8 @@ class host_engine {
     executor_.parameters_changed();
     if constexpr (is_mirrored) mirror_is_newer_ = true;
   }
+  /// The optimizer's state of a chunk, without ZeRO.
+  char* state(int chunk) { return executor_.memory(chunk) + P::memory().chunks[chunk].state; }
   /// Must be called after any state was written: what memory() has, or updates_of().
   void states_changed() { parameters_changed(); }
   /// What this process updates of a chunk that it has, with the optimizer state of it.

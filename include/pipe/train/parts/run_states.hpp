@@ -160,8 +160,9 @@ class run_state_table {
         });
       }
     } else {
+      T* const state = c.memory == nullptr ? nullptr : reinterpret_cast<T*>(engine.state(number));
       for (update_range const& u : std::span(c.of.updates, std::size_t(c.of.update_count)))
-        c.updates.push_back({u, c.process, in(c, c.of.state + u.state * width)});
+        c.updates.push_back({u, c.process, state == nullptr ? nullptr : state + u.state});
     }
   }
   /// An address in a chunk's memory; null if it is not here.
