@@ -178,7 +178,7 @@ struct checkpoint_of {
   using engine = typename Trainer::engine;
   using states = std::vector<run_state<T>>;
 
-  static void save(Trainer& trainer, std::string const& path, data_position const& position) {
+  static void save(Trainer& trainer, std::string const& path, data_position const& position = {}) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
