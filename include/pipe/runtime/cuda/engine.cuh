@@ -142,6 +142,25 @@ class cuda_engine {
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
+  /// The same of gradients, optimizer state and averages: the next run uploads all of memory().
+  void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
+  /// The factor of the loss in the next step, and the steps since it changed; zeros in a process
+  /// without rank 0, or if the loss is not scaled.
+  list<double, 2> loss_scaling() const {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling now{0, 0};
+    if (executor_.scaling(0) != nullptr) download(&now, executor_.scaling(0), sizeof now);
+    return {{double(now.scale), double(now.sound_steps)}};
+  }
+  void set_loss_scaling(list<double, 2> const& to) {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling const now{float(to[0]), int(to[1])};
+    loss_scale_ = now.scale;
+    executor_.for_each_device([&](int first) {
+      cuda::check(cudaMemcpy(executor_.scaling(first), &now, sizeof now, cudaMemcpyHostToDevice),
+                  "upload of the loss scale");
+    });
+  }
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
@@ -322,6 +341,14 @@ class cuda_engine {
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
+  /// Multiplies gradients in the mirror by a power of two.
+  void scale_gradients(int c, float factor) {
+    chunk_description const& chunk = P::memory().chunks[c];
+    float* const gradients =
+        reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
+    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+      gradients[i] *= factor;
+  }
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
@@ -337,29 +364,33 @@ class cuda_engine {
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
       // Gradients keep the scale of the loss in device memory.
-      if (loss_scale_ == 1) continue;
-      float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
-      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
-        gradients[i] /= loss_scale_;
+      scale_gradients(c, 1 / loss_scale_);
     }
     mirror_is_current_ = true;
   }
-  /// Copies parameters, buffers and averages from the mirror to the device, and renews their copies
-  /// there.
+  /// Copies parameters, buffers and averages, or all states, from the mirror to the device, and
+  /// renews the copies of parameters there.
   [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
+      if (states_are_newer_) scale_gradients(c, loss_scale_);
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
           cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
                                  std::size_t(bytes), cudaMemcpyHostToDevice),
                       "upload of parameters");
       };
+      if (states_are_newer_) {
+        copy(chunk.values, mirrored(chunk) - chunk.values);
+        scale_gradients(c, 1 / loss_scale_);
+        continue;
+      }
       copy(chunk.values, chunk.parameter_bytes);
       copy(chunk.buffers, chunk.buffer_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
+    states_are_newer_ = false;
     synchronize();
     parameters_.renew_copies();
     mirror_is_newer_ = false;
@@ -379,7 +410,7 @@ class cuda_engine {
   cuda::graph_table graphs_;
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
-  bool mirror_is_current_ = false, mirror_is_newer_ = false;
+  bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;
   job next_;  // to be uploaded while the next run is in progress, if has_next_
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device
