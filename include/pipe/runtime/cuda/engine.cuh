@@ -184,9 +184,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
+    parameters_.leaves().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    load_next(j);
+    if (is_last_leaf(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -194,7 +195,10 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    executor_.streams().wait();
+    if (is_last_leaf(j) || is_waited_for())
+      executor_.streams().wait();
+    else
+      parameters_.leaves().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
@@ -206,6 +210,8 @@ class cuda_engine {
     return result;
   }
 
+  /// Whether the host waits for each leaf: its times are read, or other processes may be lost.
+  bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
   /// Enters what the device has decided about a step in its result.
   void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
     result.loss = outcome.loss;
@@ -252,12 +258,14 @@ class cuda_engine {
     // Behind the uploads of all ranks.
     executor_.streams().join();
     cudaStream_t const stream = executor_.stream_of(executor_.root());
-    if (g->is_empty())
+    if (g->is_empty()) {
       *g = cuda::graph::capture(stream, [&] {
         long unused = 0;
         enqueue(unused);
         executor_.streams().join();
       });
+      executor_.streams().begin();  // what is captured has put work on none of them
+    }
     if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
     g->launch(stream);
   }
