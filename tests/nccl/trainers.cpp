@@ -115,7 +115,7 @@ TEST_CASE("trainers on GPUs in several processes have the bits of one") {
   }
   fake_nccl::start_anew();
   CHECK(processes::launch(2, [&] {
-          return trains_alike<Scaled<>, Scaled<Nccl>>(preference::awaited);
+          return trains_alike<Scaled<>, Scaled<Nccl, OffloadState>>(preference::awaited);
         }) == same(2, "right"));
 }
 

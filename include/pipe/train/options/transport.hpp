@@ -26,15 +26,6 @@ template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
 
-/// Multiprocessors that an option leaves to the kernels of its transport; 0 if it does not say.
-template <class O>
-constexpr int reserved_by() {
-  if constexpr (requires { O::reserved_multiprocessors; })
-    return O::reserved_multiprocessors;
-  else
-    return 0;
-}
-
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).
 template <class T>
