@@ -154,8 +154,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a batch out of range; error if two wait
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
-    prefetched_.add(prepare(b, detail::job::kind::train), detail::list_bytes(b),
-                    *engine_.operator->());
+    detail::job const j = prepare(b, detail::job::kind::train);
+    prefetched_.add(j, leaves_.here<M, element>(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.

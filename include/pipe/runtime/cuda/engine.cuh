@@ -212,9 +212,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
+    parameters_.leaves().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    load_next(j);
+    if (is_last_leaf(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -222,23 +223,31 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    cuda::step_outcome const outcome = parameters_.outcome();
+    if (is_last_leaf(j) || is_waited_for())
+      executor_.streams().wait();
+    else
+      parameters_.leaves().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
-    result.loss = outcome.loss;
-    if (j.what == job::kind::train) {
-      result.gradient_norm = outcome.norm;
-      result.loss_scale = outcome.loss_scale;
-      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
-      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
-      loss_scale_ = outcome.loss_scale;
-    }
     result.bubble = executor_.times().bubble();
+    if (is_last_leaf(j)) report(parameters_.outcome(), j, result);
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
+  }
+
+  /// Whether the host waits for each leaf: its times are read, or other processes may be lost.
+  bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
+  /// Enters what the device has decided about a step in its result.
+  void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
+    result.loss = outcome.loss;
+    if (j.what != job::kind::train) return;
+    result.gradient_norm = outcome.norm;
+    result.loss_scale = loss_scale_ = outcome.loss_scale;
+    bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+    result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
   }
 
   /// Uploads the next mini-batch, if job j is a run on the one before.
@@ -277,12 +286,14 @@ class cuda_engine {
     // Behind the uploads of all ranks.
     executor_.streams().join();
     cudaStream_t const stream = executor_.stream_of(executor_.root());
-    if (g->is_empty())
+    if (g->is_empty()) {
       *g = cuda::graph::capture(stream, [&] {
         long unused = 0;
         enqueue(unused);
         executor_.streams().join();
       });
+      executor_.streams().begin();  // what is captured has put work on none of them
+    }
     if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
     g->launch(stream);
   }
@@ -407,7 +418,7 @@ class cuda_engine {
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
-  cuda::graph_table graphs_;
+  cuda::graph_table graphs_{P::sum::leaves};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;
