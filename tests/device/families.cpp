@@ -52,7 +52,8 @@ void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, 
   CHECK(families >= 12);
 }
 
-/// A pipeline in several processes, of which each has a device: all of them are in this one.
+/// A pipeline, or replicas of it, in several processes, of which each has a device: all of them are
+/// in this one.
 struct processes_of_hashes {
   on_host::meeting_place meetings;
   std::vector<std::unique_ptr<on_host::meeting_link>> links;
@@ -60,9 +61,11 @@ struct processes_of_hashes {
 
   /// edit(process, turns) changes the order of a process.
   template <class Edit>
-  processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit) {
-    for (int p = 0; p < made.d.devices.devices; ++p) {
-      detail::local_devices const local{made.d.devices, p, 1};
+  processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit, int replicas = 1)
+      : replicas_(replicas) {
+    int const devices = made.d.devices.devices;
+    for (int p = 0; p < replicas * devices; ++p) {
+      detail::local_devices const local{made.d.devices, p % devices, 1, p / devices, replicas};
       detail::cuda_order order = made.order_in(local);
       edit(p, order.training);
       REQUIRE(cudaSetDevice(p) == cudaSuccess);
@@ -71,21 +74,44 @@ struct processes_of_hashes {
           made, detail::cuda_place{local, {p}, links.back().get()}, order));
     }
   }
+  /// All replicas have as many samples but the last, which has none of one micro-batch, or no more
+  /// than some.
+  ///
   /// throws: pp::error if the processes wait for each other
   void run(int samples, on_host::hash seed) {
+    parts_.clear();
+    for (int r = 0; r < replicas_; ++r)
+      parts_.push_back({r > 0 && r + 1 == replicas_ ? samples / 2 : samples,
+                        seed + (on_host::hash(r) << 32)});
     for (int p = 0; p < int(executors.size()); ++p) {
       REQUIRE(cudaSetDevice(p) == cudaSuccess);
-      executors[std::size_t(p)]->enqueue(samples, seed);
+      auto const& part = parts_[std::size_t(p * replicas_) / executors.size()];
+      executors[std::size_t(p)]->enqueue(part.samples, part.seed);
     }
     for (auto const& e : executors) e->wait();
   }
-  bool is_right(int samples) const {
+  /// Whether the last run has computed what it should.
+  bool is_right() const {
     bool right = meetings.mismatches == 0;
-    for (auto const& e : executors) right = right && e->is_right(samples);
+    for (auto const& e : executors) right = right && e->is_right(parts_);
     return right;
   }
+
+ private:
+  int replicas_;
+  std::vector<on_host::run_of_hashes> parts_;  // of the last run
 };
 void as_derived(int, std::vector<detail::cuda_turn>&) {}
+bool is_exchange(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::exchanges; }
+bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::sums; }
+/// The turns of a process that have a kind.
+template <class Kind>
+std::vector<std::size_t> those(std::vector<detail::cuda_turn> const& turns, Kind const& is_of) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    if (is_of(turns[i])) found.push_back(i);
+  return found;
+}
 
 /// after[i][j]: node j comes after node i. Nodes are in an order that edges allow.
 using relation = std::vector<std::vector<bool>>;
@@ -167,7 +193,7 @@ TEST_CASE("every schedule in several processes", "[cuda]") {
     gpu.prefers = preference(runs / 2 % 3);
     for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
       all.run(samples, on_host::hash(++runs));
-      CHECK(all.is_right(samples));
+      CHECK(all.is_right());
     }
     groups += all.meetings.groups, operations += all.meetings.operations;
   });
@@ -186,10 +212,10 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
     pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
     auto const turns = made.order_in({made.d.devices, 1, 1}).training;
     for (std::size_t i = 0; i < turns.size(); ++i) {
-      if (!turns[i].is_exchange()) continue;
+      if (!is_exchange(turns[i])) continue;
       // The next value of the same stream.
       std::size_t j = i + 1;
-      while (j < turns.size() && !(turns[j].is_exchange() && detail::stream_of(turns[j].of) ==
+      while (j < turns.size() && !(is_exchange(turns[j]) && detail::stream_of(turns[j].of) ==
                                                                  detail::stream_of(turns[i].of)))
         ++j;
       if (j == turns.size()) continue;
@@ -199,7 +225,7 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
       bool is_right = true;
       try {
         all.run(5, 1);
-        is_right = all.is_right(5);
+        is_right = all.is_right();
       } catch (pp::error const&) {
         is_right = false;
       }
@@ -210,6 +236,64 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
     }
   }
   CHECK(swaps > 40);
+}
+
+TEST_CASE("every schedule in replicas of several processes", "[cuda]") {
+  fake_gpu::several_devices const machine(9);
+  long runs = 0;
+  for_every_schedule(3, {1, 2, 5}, [&](pipeline_of_hashes const& made, int micro_batches) {
+    int const replicas = std::min(4, 9 / made.d.devices.devices);
+    processes_of_hashes all(made, &as_derived, replicas);
+    gpu.prefers = preference(runs / 2 % 3);
+    for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
+      all.run(samples, on_host::hash(++runs));
+      CHECK(all.is_right());
+    }
+  });
+  gpu.prefers = preference::awaited;
+  CHECK(gpu.foreign == 0);
+  CHECK(runs > 300);
+}
+
+TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
+  fake_gpu::several_devices const machine(4);
+  long edits = 0;
+  auto const is_caught = [&](pipeline_of_hashes const& made, auto const& edit) {
+    processes_of_hashes all(made, edit, 2);
+    bool is_right = true;
+    try {
+      all.run(4, 1);
+      is_right = all.is_right();
+    } catch (pp::error const&) {
+      is_right = false;
+    }
+    (void)cudaGetLastError();
+    ++edits;
+    CHECK_FALSE(is_right);
+  };
+  for (char const* name : {"interleaved", "zb-v", "zb-h1"}) {
+    INFO(name);
+    family const* const f = find_family(name);
+    pipeline_of_hashes const made(*f, 2, f->chunks_per_rank == 0 ? 2 : f->chunks_per_rank, 4, 2);
+    // Two chunks of one process in the other order.
+    if (made.d.chunks > made.d.ranks)
+      is_caught(made, [](int p, std::vector<detail::cuda_turn>& turns) {
+        auto const sums = those(turns, is_sum);
+        if (p == 2) std::swap(turns[sums[0]], turns[sums[1]]);
+      });
+    // Of one chunk, in all processes, before its last action.
+    for (int c = 0; c < made.d.chunks; ++c)
+      is_caught(made, [&](int, std::vector<detail::cuda_turn>& turns) {
+        auto const is_it = [&](detail::cuda_turn const& t) { return is_sum(t) && t.of.chunk == c; };
+        auto const sum = std::find_if(turns.begin(), turns.end(), is_it);
+        if (sum == turns.end()) return;
+        auto const action = std::find_if(turns.begin(), sum, [&](detail::cuda_turn const& t) {
+          return t.kind == detail::cuda_turn::runs && t.of == sum->of;
+        });
+        std::rotate(action, sum, sum + 1);
+      });
+  }
+  CHECK(edits >= 10);
 }
 
 TEST_CASE("two processes that send first wait for ever, unless they send and receive at once",

@@ -14,6 +14,8 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/processes.cuh>
+#include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
 #include <pipe/runtime/step_end.hpp>
@@ -33,7 +35,7 @@ class cuda_parameters {
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_) {
+        read_(long(sizeof(cuda::step_outcome))), replicas_(executor), whole_(executor, optimizer_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
       cuda::prepare_kernels(typename whole_updates::kernels{});
@@ -66,6 +68,8 @@ class cuda_parameters {
       }
   }
 
+  /// A chunk's gradients are complete here: see cuda_replica_work.
+  void complete(int chunk, job const& j) { replicas_.complete(chunk, j); }
   /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
   /// that writes state of the next step.
@@ -208,9 +212,8 @@ class cuda_parameters {
         if (executor_.is_local(c)) use(c);
     };
     switch (op) {
-      case step_op::add_leaves:
-      case step_op::share:
-        return;  // a mini-batch is one leaf, of one replica
+      case step_op::add_leaves: return replicas_.finish(j);
+      case step_op::share: return;  // each replica updates all parameters
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
@@ -276,7 +279,8 @@ class cuda_parameters {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
-         executor_.judged_losses(), d_.micro_batches, executor_.run(0),
+         executor_.judged_losses(), replicas_.exchanges(j) ? 1 : d_.micro_batches,
+         executor_.run(0),
          trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
         streams_.of(0));
   }
@@ -410,6 +414,8 @@ class cuda_parameters {
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
+  std::conditional_t<cuda_processes<P>::are_several, cuda_replica_work<P>, no_replica_work>
+      replicas_;
   whole_updates whole_;
 };
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One order of all actions and transfers of a pipeline, from which each process takes its own.
-// Every process derives the same one, so that the exchanges of any two are in the same order.
+// One order of all actions, transfers and sums over replicas of a pipeline, from which each process
+// takes its own. Every process derives the same one, so that the exchanges of any two are in the
+// same order.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include <pipe/runtime/description.hpp>
@@ -13,12 +15,13 @@
 
 namespace pp::detail {
 
-/// What the host enqueues next: the next action of a rank of this process or, if rank is negative,
-/// the exchange of an action's result with another process.
+/// What the host enqueues next: an action of a rank of this process, the exchange of its result
+/// with another process, or the sum over replicas of the gradients that it has completed.
 struct cuda_turn {
+  enum kinds : unsigned char { runs, exchanges, sums };
   int rank = 0;
   action of{};
-  bool is_exchange() const { return rank < 0; }
+  kinds kind = runs;
 };
 
 }  // namespace pp::detail
@@ -66,17 +69,32 @@ struct ordered_step {
   return all;
 }
 
-/// The part that a process enqueues, in the same order: the actions of its ranks, and the transfers
-/// between one of them and a rank of another process.
+/// The part that a process enqueues, in the same order: the actions of its ranks, the transfers
+/// between one of them and a rank of another process and, if there are replicas, the sum of each
+/// chunk's gradients, behind its last action and the transfer of that one's result.
+///
+/// law: the order is that of the table, whatever part of a mini-batch a replica has
 [[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
                                                              detail::local_devices const& local) {
-  std::vector<detail::cuda_turn> turns;
-  for (ordered_step const& s : all)
-    if (s.step.kind == detail::step_kind::compute) {
-      if (local.has(s.rank)) turns.push_back({s.rank, s.step.of});
-    } else if (local.has(s.rank) != local.has(s.step.peer)) {
-      turns.push_back({-1, s.step.of});
+  using turn = detail::cuda_turn;
+  std::vector<turn> turns;
+  auto const completes = [](ordered_step const& s) {
+    return detail::makes_weight_gradient(s.step.of.kind);
+  };
+  for (auto s = all.begin(); s != all.end(); ++s) {
+    bool const is_local = local.has(s->rank);
+    if (s->step.kind != detail::step_kind::compute) {
+      if (is_local != local.has(s->step.peer))
+        turns.push_back({s->rank, s->step.of, turn::exchanges});
+    } else if (is_local) {
+      turns.push_back({s->rank, s->step.of, turn::runs});
     }
+    if (local.replicas == 1 || !is_local || !completes(*s)) continue;
+    if (std::none_of(s + 1, all.end(), [&](ordered_step const& later) {
+          return completes(later) && later.step.of.chunk == s->step.of.chunk;
+        }))
+      turns.push_back({s->rank, s->step.of, turn::sums});
+  }
   return turns;
 }
 

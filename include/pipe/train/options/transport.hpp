@@ -26,6 +26,10 @@ template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
 
+/// A transport whose processes may be replicas of a pipeline.
+template <class T>
+concept connects_replicas = replica_transport<T> || device_transport<T>;
+
 /// Multiprocessors that an option leaves to the kernels of its transport; 0 if it does not say.
 template <class O>
 constexpr int reserved_by() {
