@@ -346,11 +346,9 @@ class hashing_executor {
     hash* const gradient =
         reinterpret_cast<hash*>(executor_.memory(chunk) + of_.chunks[std::size_t(chunk)].gradients);
     if (samples_ == 0) executor_.stream_of(rank)->put([=] { *gradient = 0; });
-    sums_.add_up<hash>(gradient, 1, room_.data(), long(room_.size()),
-                       executor_.copies().exchanges_behind(rank),
-                       [](long, hash* to, hash const* from, cudaStream_t on) {
-                         on->put([=] { *to += *from; });
-                       });
+    sums_.add_up<hash>(
+        gradient, 1, room_.data(), long(room_.size()), executor_.copies().exchanges_behind(rank),
+        [](long, hash* to, hash const* from, cudaStream_t on) { on->put([=] { *to += *from; }); });
   }
   static pp::detail::cuda_place place_of(pp::detail::device_blocks all) {
     return {{all, 0, all.devices}, pp::cuda::use_devices(0, all.devices).numbers, nullptr};

@@ -198,23 +198,26 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    cuda::step_outcome const outcome = parameters_.outcome();
+    executor_.streams().wait();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
-    result.loss = outcome.loss;
-    if (j.what == job::kind::train) {
-      result.gradient_norm = outcome.norm;
-      result.loss_scale = outcome.loss_scale;
-      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
-      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
-      loss_scale_ = outcome.loss_scale;
-    }
     result.bubble = executor_.times().bubble();
+    if (is_last_leaf(j)) report(parameters_.outcome(), j, result);
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
+  }
+
+  /// Enters what the device has decided about a step in its result.
+  void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
+    result.loss = outcome.loss;
+    if (j.what != job::kind::train) return;
+    result.gradient_norm = outcome.norm;
+    result.loss_scale = loss_scale_ = outcome.loss_scale;
+    bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+    result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
   }
 
   /// Uploads the next mini-batch, if job j is a run on the one before.
@@ -371,7 +374,7 @@ class cuda_engine {
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
-  cuda::graph_table graphs_;
+  cuda::graph_table graphs_{P::sum::leaves};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
   bool mirror_is_current_ = false, mirror_is_newer_ = false;

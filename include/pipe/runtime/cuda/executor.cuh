@@ -394,8 +394,7 @@ class cuda_executor {
         cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
       groups[l.group](a, slots, stream_of(r));
       if (job_.watch != nullptr)
-        show(slots,
-             {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from},
+        show(slots, {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from},
              stream_of(r));
     }
     if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))

@@ -55,6 +55,9 @@ struct step_memory {
   /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
   /// micro-batch, so none if a micro-batch is a single sample.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
+  /// Of those that are prefetched: of all leaves.
+  static constexpr int prefetched =
+      prefetch_rooms(Work::sum::leaves) * Work::sum::leaves * Work::micro_batches;
 
   /// Size of the largest gradient of a shared parameter that rank r receives.
   static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
@@ -85,7 +88,7 @@ struct step_memory {
       if (inputs_read >> i & 1) {
         rank.staging[i] = take(staged * batch_bytes(g, i));
         if (on_device && Work::prefetching::is_on)
-          rank.prefetched[i] = take(staged * batch_bytes(g, i));
+          rank.prefetched[i] = take(prefetched * batch_bytes(g, i));
       }
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
