@@ -9,7 +9,7 @@
 
 namespace pp::detail {
 
-/// That of this process of a world, for a pipeline of so many ranks: see process_place::of.
+/// That of this process of a world, for a pipeline of `ranks` ranks: see process_place::of.
 ///
 /// throws: error if there are more processes than ranks, and no multiple of them
 template <class World>

@@ -217,7 +217,8 @@ class cuda_parameters {
     };
     switch (op) {
       case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
-      case step_op::share: return;  // each replica updates all parameters
+      case step_op::share:
+        return;  // each replica updates all parameters
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();

@@ -5,7 +5,6 @@
 // same order.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include <pipe/runtime/description.hpp>
@@ -78,22 +77,22 @@ struct ordered_step {
                                                              detail::local_devices const& local) {
   using turn = detail::cuda_turn;
   std::vector<turn> turns;
-  auto const completes = [](ordered_step const& s) {
-    return detail::makes_weight_gradient(s.step.of.kind);
+  auto const completes = [&](std::size_t i, int chunk) {
+    action const& a = all[i].step.of;
+    return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
   };
-  for (auto s = all.begin(); s != all.end(); ++s) {
-    bool const is_local = local.has(s->rank);
-    if (s->step.kind != detail::step_kind::compute) {
-      if (is_local != local.has(s->step.peer))
-        turns.push_back({s->rank, s->step.of, turn::exchanges});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const& [step, rank] = all[i];
+    bool const is_local = local.has(rank);
+    if (step.kind != detail::step_kind::compute) {
+      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::exchanges});
     } else if (is_local) {
-      turns.push_back({s->rank, s->step.of, turn::runs});
+      turns.push_back({rank, step.of, turn::runs});
     }
-    if (local.replicas == 1 || !is_local || !completes(*s)) continue;
-    if (std::none_of(s + 1, all.end(), [&](ordered_step const& later) {
-          return completes(later) && later.step.of.chunk == s->step.of.chunk;
-        }))
-      turns.push_back({s->rank, s->step.of, turn::sums});
+    if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
+    std::size_t later = i + 1;
+    while (later < all.size() && !completes(later, step.of.chunk)) ++later;
+    if (later == all.size()) turns.push_back({rank, step.of, turn::sums});
   }
   return turns;
 }

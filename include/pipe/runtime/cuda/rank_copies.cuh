@@ -76,7 +76,8 @@ class rank_copies {
     for (exchange const& e : group) {
       transfer const x = links_[e.number]->of.of(e.micro_batch);
       if (local().has(x.from_rank))
-        messages_.push_back({local().process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
+        messages_.push_back(
+            {local().process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
       else
         messages_.push_back({local().process_of(x.from_rank), false, at(x.to_rank, x.to), x.bytes});
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the replicas of a pipeline add up on GPUs: the gradients of each chunk, behind the last
-// action that adds to them, while other chunks compute; and at the end of a run the loss.
+// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, behind
+// the last action that adds to them, while other chunks compute; and of the loss, at the end.
 #pragma once
 
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
@@ -63,8 +63,8 @@ class cuda_replica_work<P, true> {
     sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.received_leaves,
                     r.received_leaf_bytes, executor_.copies().exchanges_behind(rank),
                     [](long n, T* to, T const* from, cudaStream_t on) {
-                      cuda::launch_body<over_flat<Add>>(
-                          {cuda::flat_ranges::over(n), Add{to, from}}, on);
+                      cuda::launch_body<over_flat<Add>>({cuda::flat_ranges::over(n), Add{to, from}},
+                                                        on);
                     });
   }
 

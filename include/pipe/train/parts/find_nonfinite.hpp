@@ -216,7 +216,8 @@ template <class M, class Run>
 /// law: all throw the text that one process would throw for the whole pipeline
 template <class M, class T, class Engine, class Run>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, job const& here,
-                                         long labels_per_sample, int ranks, parameter_memory<Engine> const& parameters,
+                                         long labels_per_sample, int ranks,
+                                         parameter_memory<Engine> const& parameters,
                                          Run const& run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.data == data_place::loaded) j.data = data_place::staged;
