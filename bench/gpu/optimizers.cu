@@ -17,9 +17,10 @@ namespace {
 struct Wide : Model<Input<768>, Repeat<26, Residual<Linear<3072>, GELU, Linear<768>>>, MSE> {};
 
 /// Median microseconds of an update; gradients and steps are measured in turns.
-template <class Optimizer>
+template <class Optimizer, class... More>
 double microseconds_of_update() {
-  using Trainer = Pipeline<Wide, MicroBatches<1>, MicroBatchSize<16>, BF16, Optimizer, Cuda>;
+  using Trainer =
+      Pipeline<Wide, MicroBatches<1>, MicroBatchSize<16>, BF16, Optimizer, Cuda, More...>;
   Trainer trainer;
   std::vector<float> const x(std::size_t(Trainer::samples * Trainer::inputs_per_sample), 0.5f),
       y(std::size_t(Trainer::samples * Trainer::outputs_per_sample), 1.0f);
@@ -47,5 +48,10 @@ int main() {
     measure("lamb", LAMB{});
     measure("adafactor", Adafactor{});
     measure("muon", Muon{});
+    using offloading = Pipeline<Wide, BF16, AdamW, Cuda, OffloadState>;
+    double const us = microseconds_of_update<AdamW, OffloadState>();
+    bench::figure("update_us_adamw_state_on_host", us, 0);
+    bench::figure("link_gb_per_second_each_way",
+                  double(offloading::plan.host_bytes[0]) * 1e-3 / us);
   });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Optimizers of whole tensors on a GPU: the host's steps, the bits of one stage in many, with steps
-// as graphs. Compiled wherever nvcc is; run wherever a GPU is.
+// Optimizers of whole tensors on a GPU: the host's steps, the bits of one stage in many whose state
+// is on the host, with steps as graphs. Compiled wherever nvcc is; run wherever a GPU is.
 #include "cuda/device_laws.hpp"
 #include "laws/own_optimizer.hpp"
 
@@ -17,12 +17,21 @@ struct Small
 template <class Optimizer, class... More>
 using trained = Pipeline<Small, Cuda, Optimizer, MicroBatches<2>, MicroBatchSize<2>, More...>;
 
-/// Losses of some steps are the host's; the parameters after them have the bits of one stage.
+// [offload]
+using OnDevice = Pipeline<Small, Cuda, AdamW>;
+using OnHost = Pipeline<Small, Cuda, AdamW, OffloadState>;
+static_assert(OnHost::plan.host_bytes[0] > 0 &&
+              OnHost::plan.rank_bytes[0] ==
+                  OnDevice::plan.rank_bytes[0] - OnHost::plan.host_bytes[0]);
+// [/offload]
+
+/// Losses of some steps are the host's; the parameters after them have the bits of one stage,
+/// and of state on the device.
 template <class Optimizer, class Precision>
 void holds(double tolerance) {
   using host = Pipeline<Small, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>>;
   using one = trained<Optimizer, Precision>;
-  using many = trained<Optimizer, Precision, Stages<4>, ZeroBubbleV, RecomputeAll>;
+  using many = trained<Optimizer, Precision, Stages<4>, ZeroBubbleV, RecomputeAll, OffloadState>;
   host expected({.seed = 5, .clip_norm = 0.1});
   one found({.seed = 5, .clip_norm = 0.1});
   many cut({.seed = 5, .clip_norm = 0.1});

@@ -38,6 +38,22 @@ template <class Optimizer, class... More>
 using By = Pipeline<laws::Everything, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>,
                     SumIn<8>, More...>;
 
+template <class One, class Replicas>
+void writes_alike() {
+  One one({.seed = 3});
+  Replicas many({.seed = 3}), other({.seed = 4});
+  laws::sample_batch<One> const data(1);
+  one.step(data.view(3));
+  many.step(data.template view<Replicas>(3));
+  std::string const own =
+      processes::in_folder("replica") + "-" + std::to_string(Between::process());
+  save_weights(one, own);
+  save_weights(many, processes::in_folder("replicas"));
+  CHECK(processes::bytes_of(own) == processes::bytes_of(processes::in_folder("replicas")));
+  load_weights(other, processes::in_folder("replicas"));
+  CHECK(processes::same_values(one, other));
+}
+
 }  // namespace
 
 TEST_CASE("replicas give the bits of one process") {
@@ -63,6 +79,12 @@ TEST_CASE("replicas that divide gradients give the bits of one process") {
   processes::trains_alike<OfWide<>,
                           OfWide<Between, ZeRO<2>, Stages<2>, ZeroBubbleH1, HostThreads<2>>>();
 }
+TEST_CASE("replicas that divide parameters give the bits of one process") {
+  processes::trains_alike<OfDeep<>, OfDeep<Between, ZeRO<3>>>();
+  processes::trains_alike<
+      OfDeep<>, OfDeep<Between, ZeRO<3>, Stages<2>, ZeroBubbleH1, RecomputeAll, HostThreads<2>>>();
+  processes::trains_alike<OfWide<>, OfWide<Between, ZeRO<3>>>();
+}
 TEST_CASE("a tensor that is updated as a whole has one owner") {
   processes::trains_alike<By<Muon>, By<Muon, Between, ZeRO<1>>>();
   processes::trains_alike<By<LAMB>, By<LAMB, Between, Stages<2>, ZeRO<1>>>();
@@ -80,22 +102,17 @@ TEST_CASE("without SumIn each replica is a leaf") {
   // One process adds the leaves that are not there, too: zeros.
   CHECK(laws::same_bits(a.loss, b.loss));
   CHECK(processes::same_values(one, many));
+  long counted = 0;
+  for (auto const& batch : batches<Replica>(data.view<Replica>(samples), {.samples = samples}))
+    counted += long(batch.labels.size());
+  CHECK(counted == long(data.view<Replica>(samples).labels.size()));
+  double const whole = many.evaluate(data.view<Replica>(samples));
+  CHECK(laws::same_bits(whole, evaluate_all(many, data.view<Replica>(samples))));
   if (Between::processes() > 1)
     CHECK_THROWS_AS(many.accumulate(data.view<Replica>(samples)), error);
 }
 TEST_CASE(
     "one replica writes weights, all load them, and a mini-batch of one leaf is everybody's") {
-  using Replicas = Trained<Between, Stages<2>>;
-  Trained<> one({.seed = 3});
-  Replicas many({.seed = 3}), other({.seed = 4});
-  laws::sample_batch<Trained<>> const data(1);
-  one.step(data.view(3));
-  many.step(data.view<Replicas>(3));
-  std::string const own =
-      processes::in_folder("replica") + "-" + std::to_string(Between::process());
-  save_weights(one, own);
-  save_weights(many, processes::in_folder("replicas"));
-  CHECK(processes::bytes_of(own) == processes::bytes_of(processes::in_folder("replicas")));
-  load_weights(other, processes::in_folder("replicas"));
-  CHECK(processes::same_values(one, other));
+  writes_alike<Trained<>, Trained<Between, Stages<2>>>();
+  writes_alike<OfDeep<>, OfDeep<Between, ZeRO<3>>>();
 }

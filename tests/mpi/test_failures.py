@@ -132,7 +132,9 @@ class Failures(unittest.TestCase):
                                   r"(another process, constructing a trainer|process \d, connecting to the other processes)$")
 
     def test_a_process_that_ends_early_fails_the_others(self):
-        self.ends("ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))
+        ended = "process 1 has ended its trainer, which this one still runs"
+        self.ends("ends_early", *(rf"^process {p}: {ended}\n(.*\n)*?process {p}: this trainer is broken, as a run over several processes has failed: "
+                                  rf"{ended}$" for p in (0, 2, 3)))
 
     def test_other_plans_are_refused(self):
         self.ends("other_plan", r"^process 0: process 1 has another plan than process 0: start the same program in all processes$",

@@ -103,7 +103,7 @@ TEST_CASE("replicas on GPUs have the bits of one process that runs all leaves") 
 }
 TEST_CASE("replicas of several ranks on GPUs have the bits of one process") {
   for (int const n : {2, 4}) train_alike<Woven<SumIn<2>>, Woven<SumIn<2>, Nccl>>(n);
-  train_alike<Scaled<SumIn<4>>, Scaled<SumIn<4>, Nccl>>(4);
+  train_alike<Scaled<SumIn<4>>, Scaled<SumIn<4>, Nccl, OffloadState>>(4);
   train_alike<Linked<SumIn<2>>, Linked<SumIn<2>, Nccl>>(8);
 }
 TEST_CASE("without SumIn each replica on a GPU is a leaf") {

@@ -20,8 +20,9 @@ TEST_CASE("trainers on GPUs in several processes have the bits of one") {
           same(n, "right"));
   }
   fake_nccl::start_anew();
-  CHECK(launch(2, [&] { return trains_alike<Scaled<>, Scaled<Nccl>>(preference::awaited); }) ==
-        same(2, "right"));
+  CHECK(launch(2, [&] {
+          return trains_alike<Scaled<>, Scaled<Nccl, OffloadState>>(preference::awaited);
+        }) == same(2, "right"));
 }
 
 TEST_CASE("a drawing has the ranks of all processes") {

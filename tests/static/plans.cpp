@@ -77,6 +77,11 @@ static_assert(shares_add_up<four>(0) && shares_add_up<four>(3) && shares_add_up<
 static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.memory_of(0)[0].bytes >=
               2 * 4 * (16 * 16 + 16));
 
+// On a host all memory is the host's.
+static_assert(Pipeline<Tiny, AdamW, PortableHost, OffloadState>::plan.rank_bytes[0] ==
+              Pipeline<Tiny, AdamW, PortableHost>::plan.rank_bytes[0]);
+static_assert(Pipeline<Tiny, AdamW, PortableHost, OffloadState>::plan.host_bytes[0] == 0);
+
 // What passes between ranks: 64 floats each way for each micro-batch.
 static_assert(four::plan.links.count == 6 && tiny::plan.links.count == 0);
 static_assert(four::plan.links[0].from == 0 && four::plan.links[0].to == 1 &&

@@ -165,6 +165,19 @@ TEST_CASE("a short last mini-batch is left out on demand") {
   CHECK(in_a_row(all_of(data(12), {.drop_last = true})) == ascending(12));
 }
 
+TEST_CASE("replicas share larger mini-batches") {
+  data const d(22);
+  auto const lengths = [&](batch_settings const& s) {
+    std::vector<std::size_t> all;
+    for (auto const& batch : batches<Classifier>(d.view(), s)) all.push_back(batch.labels.size());
+    return all;
+  };
+  CHECK(lengths({}) == std::vector<std::size_t>{4, 4, 4, 4, 4, 2});
+  CHECK(lengths({.samples = 8}) == std::vector<std::size_t>{8, 8, 6});
+  CHECK(lengths({.first = 1, .drop_last = true, .samples = 8}) == std::vector<std::size_t>{8});
+  CHECK(batches<Classifier>(d.view(), {.samples = 8}).size() == 3);
+}
+
 TEST_CASE("data sets that are none are refused") {
   data const d(6), short_one(5);
   auto const refused = [](Classifier::batch const& b, batch_settings const& s = {}) {
@@ -183,6 +196,7 @@ TEST_CASE("data sets that are none are refused") {
         "batches: expected a data set of at least 4 samples for a whole mini-batch, got 3");
   CHECK(refused(d.view(), {.first = 3}) == "batches: first: mini-batch 3 is not in [0, 2]");
   CHECK(refused(d.view(), {.first = -1}) == "batches: first: mini-batch -1 is not in [0, 2]");
+  CHECK(refused(d.view(), {.samples = -1}) == "batches: samples: expected 0 or more, got -1");
   CHECK(refused(d.view(), {.epoch = -1}) == "batches: epoch: expected 0 or more, got -1");
 }
 

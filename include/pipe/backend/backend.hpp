@@ -29,6 +29,16 @@ struct arrays_are_on_one_device;
 
 namespace detail {
 
+/// Multiprocessors that a transport's option, or a pipeline, leaves to the kernels of the
+/// transport; 0 if it does not say.
+template <class P>
+constexpr int reserved_multiprocessors() {
+  if constexpr (requires { P::reserved_multiprocessors; })
+    return P::reserved_multiprocessors;
+  else
+    return 0;
+}
+
 /// A backend, an option of a Pipeline:
 ///
 ///     name                              in reports

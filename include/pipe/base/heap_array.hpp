@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <pipe/base/view.hpp>
+
 namespace pp::detail {
 
 /// `size` items on the heap; movable, not copyable.
@@ -41,5 +43,15 @@ class heap_array {
   T* items_ = nullptr;
   long size_ = 0;
 };
+
+/// Makes an array of what list(sink) pushes, which is called twice: first to count.
+template <class T, class List>
+[[gnu::cold]] void fill(heap_array<T>& items, List const& list) {
+  sink<T> counted;
+  list(counted);
+  items = heap_array<T>(counted.count);
+  sink<T> filled{items.begin()};
+  list(filled);
+}
 
 }  // namespace pp::detail

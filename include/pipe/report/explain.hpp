@@ -145,13 +145,16 @@ std::string explain_memory() {
 }
 
 /// Table of the ranks' memory: stages, staged inputs, bookkeeping, and scratch of running kernels;
-/// partial sums of gradients if there are any.
+/// partial sums of gradients if there are any, and optimizer state in the host's memory.
 template <class Trainer>
 std::string explain_ranks() {
   auto const& plan = Trainer::compiled::plan();
   std::vector<std::string> names{"rank", "stages", "inputs", "bookkeeping", "scratch"};
   if (plan.leaves > 1) names.emplace_back("sums");
   names.emplace_back("allocated");
+  long host_bytes = 0;
+  for (long const bytes : plan.host_bytes) host_bytes += bytes;
+  if (host_bytes > 0) names.emplace_back("on the host");
   text_table table(names);
   for (int r = 0; r < plan.rank_count; ++r) {
     long stages = 0;
@@ -164,10 +167,14 @@ std::string explain_ranks() {
         readable_bytes(plan.bookkeeping_bytes[r]), readable_bytes(scratch)};
     if (plan.leaves > 1) cells.push_back(readable_bytes(plan.gradient_sum_bytes[r]));
     cells.push_back(readable_bytes(plan.rank_bytes[r]));
+    if (host_bytes > 0) cells.push_back(readable_bytes(plan.host_bytes[r]));
     table.add(cells);
   }
   std::string text =
-      table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all\n";
+      table.str() + "one allocation per rank, " + readable_bytes(plan.bytes) + " in all";
+  if (host_bytes > 0)
+    text += ", and " + readable_bytes(host_bytes) + " of optimizer state on the host";
+  text += "\n";
   if (plan.zero == 0) return text;
   text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of 2, 8, 64 replicas: " +
           readable_bytes(plan.rank_bytes_of(0, 2)) + ", " +

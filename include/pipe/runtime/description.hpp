@@ -139,10 +139,13 @@ struct chunk_description {
   int parameter_count = 0;
   update_range const* updates = nullptr;
   int update_count = 0;
-  /// Offsets of the flat regions of parameters. With ZeRO the state is at the arena's end instead.
+  /// Offsets of the flat regions of parameters. With ZeRO the state is at the arena's end instead,
+  /// with OffloadState in host_state.
   long values = 0, gradients = 0, transposed = 0, state = 0;
   long buffers = 0, sums = 0;  ///< offsets of buffers, and of sums for those that steps update
   long buffer_bytes = 0, state_bytes = 0;
+  /// Of the optimizer's state in the host's memory: offset from the start of the rank's, and size.
+  long host_state = 0, host_bytes = 0;
   /// Size of what is added up over the leaves of a mini-batch: the range of gradients and sums.
   constexpr long summed_bytes() const { return state - gradients; }
   long in_level = 0;  ///< its place in each level of the rank's leaf sums
@@ -212,7 +215,8 @@ struct rank_description {
   /// Where the end of the arena begins, which depends on the number of replicas: see arena_end.
   /// Size of a level of its partial sums.
   long fixed_bytes = 0, level_bytes = 0;
-  long bytes = 0;  ///< size of the arena, with one replica
+  long bytes = 0;       ///< size of the arena, with one replica
+  long host_bytes = 0;  ///< page-locked memory of the host: see OffloadState
 };
 
 }  // namespace detail

@@ -30,7 +30,7 @@ struct shard_cuts {
   /// Those of divided parameters, which come first: each has buckets of its own.
   constexpr int divided_buckets() const {
     int count = 0;
-    for_each_divided([&](parameter_place const& p) { count += count_in(bytes_of(p)); });
+    for_each_divided([&](parameter_place const& p) { count += buckets_of(p); });
     return count;
   }
   /// The start of a bucket; of the number after the last one: the end.
@@ -38,7 +38,7 @@ struct shard_cuts {
     long begin = -1;
     for_each_divided([&](parameter_place const& p) {
       if (begin >= 0) return;
-      if (int const n = count_in(bytes_of(p)); bucket >= n)
+      if (int const n = buckets_of(p); bucket >= n)
         bucket -= n;
       else
         begin = p.offset + bucket * most_leaf_bucket;
@@ -68,7 +68,7 @@ struct shard_cuts {
     int bucket = 0;
     for_each_divided([&](parameter_place const& p) {
       if (at >= p.offset + bytes_of(p))
-        bucket += count_in(bytes_of(p));
+        bucket += buckets_of(p);
       else if (at >= p.offset)
         bucket += int((at - p.offset) / most_leaf_bucket);
     });
@@ -99,6 +99,8 @@ struct shard_cuts {
   constexpr long block_bytes() const { return gradient_block::most_elements * width; }
   /// Bytes of a parameter, padded.
   constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
+  /// Buckets of a divided parameter.
+  constexpr int buckets_of(parameter_place const& p) const { return count_in(bytes_of(p)); }
   /// use(place) for the parameters of which a replica has only its part of the gradient, in the
   /// order of their offsets.
   template <class Use>
@@ -136,16 +138,6 @@ struct shard_cuts {
     return last;
   }
 };
-
-/// The divided parameter that has this byte of the regions of parameters and gradients, or null.
-constexpr parameter_place const* divided_at(chunk_description const& c, long at) {
-  if (at >= c.divided_bytes) return nullptr;
-  parameter_place const* found = nullptr;
-  shard_cuts{c}.for_each_divided([&](parameter_place const& p) {
-    if (p.offset <= at) found = &p;
-  });
-  return found;
-}
 
 /// Whether all replicas need the sum of a bucket of a chunk, though each updates only what it owns:
 /// there are sums of buffers in it, gradients that are added to those of another place, or those of

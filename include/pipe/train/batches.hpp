@@ -29,6 +29,8 @@ struct batch_settings {
   long epoch = 0;          ///< counted from 0
   long first = 0;          ///< mini-batch to begin at, counted from 0
   bool drop_last = false;  ///< omits the last mini-batch if it is not full
+  /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples().
+  int samples = 0;
 };
 
 /// A random permutation of 0 ... n - 1, uniformly distributed.
@@ -51,8 +53,8 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
 
 }  // namespace detail
 
-/// The mini-batches of one epoch, `Trainer::samples` samples each; the last one may be smaller. A
-/// data set is a batch of any number of samples, which must outlive this object. In order,
+/// The mini-batches of one epoch, of as many samples as the settings say; the last may be smaller.
+/// A data set is a batch of any number of samples, which must outlive this object. In order,
 /// mini-batches are views of it; shuffled, each is copied into a buffer when it is reached.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
@@ -70,12 +72,14 @@ class batches {
   /// Throws data_error for lists of different numbers of samples, an epoch without mini-batches, or
   /// a setting out of range.
   explicit batches(batch const& data, detail::batch_settings const& s = detail::batch_settings{})
-      : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first) {
-    constexpr std::size_t whole = std::size_t(Trainer::samples);
-    size_ = long(s.drop_last ? count_ / whole : (count_ + whole - 1) / whole);
+      : data_(data), count_(data_set::count<Trainer>(data, true)), first_(s.first),
+        whole_(std::size_t(s.samples > 0 ? s.samples : Trainer::samples)) {
+    if (s.samples < 0)
+      detail::throw_error<data_error>({"batches: samples: expected 0 or more, got ", s.samples});
+    size_ = long(s.drop_last ? count_ / whole_ : (count_ + whole_ - 1) / whole_);
     if (size_ == 0)
       detail::throw_error<data_error>({"batches: expected a data set of at least ",
-                                       s.drop_last ? whole : 1, " samples for a ",
+                                       s.drop_last ? whole_ : 1, " samples for a ",
                                        s.drop_last ? "whole " : "", "mini-batch, got ", count_});
     if (s.first < 0 || s.first > size_)
       detail::throw_error<data_error>(
@@ -121,10 +125,8 @@ class batches {
   /// cost: a view in order; shuffled, a copy of all lists of the mini-batch
   void make(long index) {
     if (index >= size_) return;
-    std::size_t const first = std::size_t(index) * std::size_t(Trainer::samples),
-                      left = count_ - first;
-    std::size_t const n =
-        left < std::size_t(Trainer::samples) ? left : std::size_t(Trainer::samples);
+    std::size_t const first = std::size_t(index) * whole_, left = count_ - first;
+    std::size_t const n = left < whole_ ? left : whole_;
     current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
                               : gather(std::span(order_).subspan(first, n));
   }
@@ -158,7 +160,9 @@ class batches {
 
   batch data_, current_;
   std::size_t count_;
-  long first_, size_ = 0;
+  long first_;
+  std::size_t whole_;  // samples of a full mini-batch
+  long size_ = 0;
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
   // Copied samples, list after list: lists of ids, and lists of numbers.

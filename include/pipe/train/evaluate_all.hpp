@@ -16,7 +16,7 @@ namespace pp {
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {
   double sum = 0, terms = 0;
-  for (auto const& batch : batches<Trainer>(data)) {
+  for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
     double const n = Trainer::loss_terms(batch);
     sum += trainer.evaluate(batch) * n;
     terms += n;

@@ -17,6 +17,7 @@
 #include <pipe/train/options/memory_limit.hpp>
 #include <pipe/train/options/micro_batch_size.hpp>
 #include <pipe/train/options/micro_batches.hpp>
+#include <pipe/train/options/offload.hpp>
 #include <pipe/train/options/optimizer.hpp>
 #include <pipe/train/options/partition.hpp>
 #include <pipe/train/options/precision.hpp>
@@ -41,10 +42,11 @@ using option_families =
     layers<option_family::stages, option_family::micro_batches, option_family::micro_batch_size,
            option_family::sum, option_family::zero, option_family::schedule,
            option_family::partition, option_family::recompute, option_family::precision,
-           option_family::optimizer, option_family::averaging, option_family::prefetching,
-           option_family::threads, option_family::products, option_family::sorts,
-           option_family::attentions, option_family::graphs, option_family::backend,
-           option_family::transport, option_family::devices, option_family::memory_limit>;
+           option_family::optimizer, option_family::averaging, option_family::offload,
+           option_family::prefetching, option_family::threads, option_family::products,
+           option_family::sorts, option_family::attentions, option_family::graphs,
+           option_family::backend, option_family::transport, option_family::devices,
+           option_family::memory_limit>;
 
 }  // namespace detail
 

@@ -40,6 +40,7 @@ struct stage_plan {
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
   long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
+  long host_bytes = 0;       ///< not in them: optimizer state in the host's memory (OffloadState)
 
   /// Whether a rank runs the stage: the first, or another.
   constexpr bool is_on(int r) const {
@@ -104,6 +105,8 @@ struct plan_of {
   list<stage_plan, Stages> stages;
   /// A rank's arena, its only allocation, where one replica trains: see rank_bytes_of.
   list<long, Ranks> rank_bytes;
+  /// Page-locked memory of the host for the state of a rank's optimizer: see OffloadState.
+  list<long, Ranks> host_bytes;
   /// Parts of rank_bytes: see memory_use.
   list<long, Ranks> staging_bytes, bookkeeping_bytes, gradient_sum_bytes;
   /// The memory map, which lives until the end of the program.

@@ -52,6 +52,7 @@ struct planned_pipeline {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using offload = offload_of<option<option_family::offload>, backend>;
   using sum = option<option_family::sum>;
   using partition = option<option_family::partition>;
   using recompute = option<option_family::recompute>;
@@ -245,6 +246,7 @@ struct planned_pipeline {
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
       f.zero = zero::level;
+      f.offloads_state = offload::is_on;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);

@@ -80,13 +80,16 @@ class process_transport {
 
   /// Begins a run: all slots are free, no rank has arrived at a barrier.
   ///
-  /// throws: rank_error if a process has failed
+  /// throws: rank_error if a process has failed; the first error of this trainer says why, later
+  ///         ones that it is broken
   void reset() {
     ++runs_;
-    if (world_.has_failed())
+    if (world_.has_failed()) {
+      bool const is_known = is_failure_told_.exchange(true);
       throw_error<rank_error>(
-          {"this trainer is broken, as a run over several processes has failed: ",
+          {is_known ? "this trainer is broken, as a run over several processes has failed: " : "",
            std::string_view(world_.watch().failure())});
+    }
     for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
     for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
     local_.reset();
@@ -271,9 +274,16 @@ class process_transport {
   /// which have perhaps passed it.
   bool cancel_barrier(int number) { return local_.cancel(2 * number); }
 
-  /// Tells the other processes of a failure here; the text of one, wherever it was.
-  void announce(std::string_view text) { world_.announce(text); }
-  std::string announced() const { return world_.watch().failure(); }
+  /// Tells the other processes of a failure here, of which an exception is on its way.
+  void announce(std::string_view text) {
+    is_failure_told_ = true;
+    world_.announce(text);
+  }
+  /// The text of a failure, wherever it was, for an exception; empty if there is none.
+  std::string announced() {
+    if (world_.has_failed()) is_failure_told_ = true;
+    return world_.watch().failure();
+  }
   /// Says what this process does, until the end of the scope, to those that miss another one.
   process_watch::doing during(process_activity what) { return world_.during(what); }
 
@@ -381,10 +391,11 @@ class process_transport {
   patience limits_;
   std::chrono::milliseconds deadline_;  // of calls between runs
   long runs_ = 0;
-  heap_array<char*> memory_;      // by rank; null for one of another process
-  heap_array<channel> channels_;  // by stream
-  heap_array<pair> pairs_;        // of this process's ranks
-  heap_array<lane> lanes_;        // of this process's ranks, if there are replicas
+  std::atomic<bool> is_failure_told_{false};  // by an exception, to the caller
+  heap_array<char*> memory_;                  // by rank; null for one of another process
+  heap_array<channel> channels_;              // by stream
+  heap_array<pair> pairs_;                    // of this process's ranks
+  heap_array<lane> lanes_;                    // of this process's ranks, if there are replicas
   barrier local_;
   Messages messages_;
 };

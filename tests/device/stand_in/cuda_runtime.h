@@ -4,6 +4,7 @@
 // stream is done when it is waited for: see device/tasks.hpp.
 #pragma once
 
+#include <climits>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +26,7 @@
 enum cudaError_t {
   cudaSuccess,
   cudaErrorInvalidValue,
+  cudaErrorMemoryAllocation,
   cudaErrorNoDevice,
   cudaErrorNoKernelImageForDevice,
   cudaErrorInvalidDeviceFunction,
@@ -83,6 +85,7 @@ struct device : machine {
   std::set<std::pair<int, int>> peers;  // enabled: a device, and another whose memory it reaches
   long foreign = 0;  // pages of other devices that kernels read or wrote, as none must here
   std::map<void*, long> memory, pinned;  // what programs have of each, by where it begins
+  long most_pinned = LONG_MAX;           // bytes that the host locks
   std::map<void*, home> homes;           // of memory
   long graphs = 0;                       // instantiated, and not destroyed
   counters count;
@@ -236,6 +239,7 @@ enum cudaStreamCaptureMode {
 
 inline char const* cudaGetErrorString(cudaError_t e) {
   return e == cudaErrorNoDevice                   ? "no device"
+         : e == cudaErrorMemoryAllocation         ? "out of memory"
          : e >= cudaErrorStreamCaptureUnsupported ? "not under capture"
                                                   : "invalid value";
 }
@@ -309,6 +313,9 @@ inline cudaError_t cudaMallocHost(void** p, std::size_t bytes) {
   if (cudaError_t const e = fake_gpu::gpu.answer(fake_gpu::gpu.refuse_under_capture());
       e != cudaSuccess)
     return e;
+  long all = long(bytes);
+  for (auto const& [at, size] : fake_gpu::gpu.pinned) all += size;
+  if (all > fake_gpu::gpu.most_pinned) return fake_gpu::gpu.last = cudaErrorMemoryAllocation;
   *p = fake_memory(fake_gpu::gpu.pinned, bytes);
   return cudaSuccess;
 }

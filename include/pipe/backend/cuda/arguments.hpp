@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <pipe/backend/backend.hpp>
 #include <pipe/backend/cuda/run_state.hpp>
 #include <pipe/backend/launch_context.hpp>
 #include <pipe/base/dtype.hpp>
@@ -43,15 +44,6 @@ struct arguments : detail::launch_context {
   }
 };
 
-/// Multiprocessors that P leaves to kernels of others; 0 if it does not say.
-template <class P>
-constexpr int reserved_multiprocessors() {
-  if constexpr (requires { P::reserved_multiprocessors; })
-    return P::reserved_multiprocessors;
-  else
-    return 0;
-}
-
 /// What the kernels of a pipeline depend on, and no more: pipelines that differ in their schedule
 /// or their optimizer share kernels.
 template <class Fused, class T, dtype Product, int Reserved = 0>
@@ -66,7 +58,7 @@ struct kernel_source {
 /// Of a compiled pipeline.
 template <class P>
 using source_of = kernel_source<typename P::passes::fused, typename P::value, P::precision::product,
-                                reserved_multiprocessors<P>()>;
+                                detail::reserved_multiprocessors<P>()>;
 
 /// Group G of pipeline P, as a constant that device code may copy: `constexpr group g = group_of<P,
 /// G>::value;`

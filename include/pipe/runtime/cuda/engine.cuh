@@ -128,12 +128,21 @@ class cuda_engine {
   {
     return processes_.world().least(here);
   }
-  /// The host mirror of a chunk's parameters, gradients, state and averages, at the offsets of its
-  /// rank's arena. Valid until the next run.
+  /// The host mirror of a chunk's parameters, gradients and averages, and of the optimizer's state
+  /// if it is on the device, at the offsets of its rank's arena. Valid until the next run.
   char* memory(int chunk) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
+  }
+  /// The optimizer's state of a chunk: in the mirror, or where kernels have it. Valid until the
+  /// next run.
+  char* state(int chunk) {
+    chunk_description const& c = P::memory().chunks[chunk];
+    if constexpr (P::offload::is_on)
+      return reinterpret_cast<char*>(parameters_.states().of(c));
+    else
+      return memory(chunk) + c.state;
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }

@@ -15,6 +15,7 @@
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/leaf_sums.cuh>
+#include <pipe/runtime/cuda/optimizer_states.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
@@ -36,7 +37,7 @@ class cuda_parameters {
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
-        whole_(executor, optimizer_) {
+        whole_(executor, optimizer_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
       cuda::prepare_kernels(typename whole_updates::kernels{});
@@ -51,6 +52,7 @@ class cuda_parameters {
     }
   }
 
+  cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
     if (j.what != job::kind::train || !j.updates) return;
@@ -340,7 +342,7 @@ class cuda_parameters {
       step.weights = memory + element(c.values) + u.begin;
       step.gradients = memory + element(c.gradients) + u.begin;
       // Its states, one after the other; the second is read only if the optimizer has two.
-      step.first = memory + element(c.state) + u.state;
+      step.first = states_.of(c) + u.state;
       step.second = step.first + (u.end - u.begin);
       step.judged = executor_.outcome(c.rank);
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
@@ -416,6 +418,7 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
+  cuda_optimizer_states<P> states_{executor_};
   std::vector<lists> lists_;  // by chunk
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.
   std::vector<double*> squares_, clamped_;

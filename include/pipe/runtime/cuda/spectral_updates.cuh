@@ -11,6 +11,7 @@
 #include <pipe/backend/cuda/update/newton_schulz.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/optimizer_states.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
@@ -29,7 +30,7 @@ constexpr cuda::product_format product_format_of() {
 ///
 /// law:   work is enqueued only; as many bytes of bookkeeping are taken as spectral_update_bytes
 ///        and spectral_workspace_of_rank say
-/// needs: the executor and the optimizer outlive this object
+/// needs: executor, optimizer and states outlive this object
 template <class P>
 class cuda_spectral_updates {
   using optimizer = typename P::optimizer;
@@ -45,8 +46,9 @@ class cuda_spectral_updates {
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
   /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
-  cuda_spectral_updates(cuda_executor& executor, optimizer const& o)
-      : executor_(executor), d_(executor.description()), optimizer_(o),
+  cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
+                        cuda_optimizer_states<P> const& states)
+      : executor_(executor), states_(states), d_(executor.description()), optimizer_(o),
         workspace_(std::size_t(d_.ranks)) {
     local_devices const& local = executor.streams().local();
     for (int r = local.first_rank(); r < local.end_rank(); ++r)
@@ -136,7 +138,7 @@ class cuda_spectral_updates {
     of.sets = executor_.coefficients<unsigned char>(c.rank);
     of.weights = floats(c, c.values);
     of.gradients = floats(c, c.gradients);
-    of.states = floats(c, c.state);
+    of.states = states_.of(c);
     of.workspace = workspace_[std::size_t(c.rank)];
     of.judged = executor_.outcome(c.rank);
     // Each batch has its own part of the lists of tiles; matrices keep their numbers.
@@ -153,6 +155,7 @@ class cuda_spectral_updates {
   }
 
   cuda_executor& executor_;
+  cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   optimizer const& optimizer_;
   std::vector<float*> workspace_;           // by rank

@@ -11,6 +11,7 @@
 #include <pipe/backend/cuda/update/whole_tensors.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/optimizer_states.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
@@ -18,12 +19,13 @@ namespace pp::detail {
 /// The updates of whole tensors in compiled pipeline P; nothing where its optimizer has none.
 ///
 /// law:   work is enqueued only; as many bytes of bookkeeping are taken as whole_update_bytes says
-/// needs: the executor outlives this object
+/// needs: executor and states outlive this object
 template <class P, bool = two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
-  cuda_whole_updates(cuda_executor&, typename P::optimizer const&) {}
+  cuda_whole_updates(cuda_executor&, typename P::optimizer const&,
+                     cuda_optimizer_states<P> const&) {}
   void update(int) const {}
 };
 
@@ -45,8 +47,9 @@ class cuda_whole_updates<P, true> {
       cuda::kernel_list<gather, cuda::flat_kernel<move>>>;
 
   /// Makes the lists of all chunks.
-  cuda_whole_updates(cuda_executor& executor, optimizer const&)
-      : executor_(executor), d_(executor.description()) {
+  cuda_whole_updates(cuda_executor& executor, optimizer const&,
+                     cuda_optimizer_states<P> const& states)
+      : executor_(executor), states_(states), d_(executor.description()) {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
       lists_.push_back(executor.is_local(c) ? lists_of(d_.chunk[c], coefficients) : lists{});
@@ -124,7 +127,7 @@ class cuda_whole_updates<P, true> {
     l.of.sets = executor_.coefficients<unsigned char>(c.rank);
     l.of.weights = floats(c, c.values);
     l.of.gradients = floats(c, c.gradients);
-    l.of.states = floats(c, c.state);
+    l.of.states = states_.of(c);
     if constexpr (factors) list_matrices(c, tensors, l);
     return l;
   }
@@ -146,6 +149,7 @@ class cuda_whole_updates<P, true> {
   }
 
   cuda_executor& executor_;
+  cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   std::vector<lists> lists_;  // by chunk
 };

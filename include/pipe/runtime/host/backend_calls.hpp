@@ -49,6 +49,17 @@ struct backend_calls {
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.
   /// Null if no averages are kept.
   void (*approach)(std::ptrdiff_t, T*, T const*, T) = nullptr;
+
+  /// The rows of a matrix that one thread copies and transposes, whole cache lines of the
+  /// transposed copy.
+  static host::share rows_of(parameter_place const& p, int part, int parts) {
+    return host::share_of(p.rows, host::columns_step<T>, part, parts);
+  }
+  /// Writes these rows of a parameter's transposed copy.
+  void transpose_rows(parameter_place const& p, host::share rows, T const* values, T* to) const {
+    transpose(values + rows.begin * p.columns, rows.size(), p.columns, p.columns, to + rows.begin,
+              p.rows);
+  }
 };
 
 }  // namespace pp::detail

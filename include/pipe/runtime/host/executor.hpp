@@ -358,10 +358,10 @@ class executor {
     require(r, link(r).run(s));
     me.waited += now() - arrived;
   }
-  void require(int r, waited outcome) const {
+  void require(int r, waited outcome) {
     if (outcome != waited::done) stopped(r);
   }
-  [[noreturn, gnu::cold]] void stopped(int r) const {
+  [[noreturn, gnu::cold]] void stopped(int r) {
     if constexpr (streams)
       if (std::string const why = transport_.announced(); !why.empty()) throw rank_error(why);
     throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
@@ -408,7 +408,7 @@ class executor {
     int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
-      require(r, me.leaves.place(c, view, i, at, a.slot));
+      require(r, me.leaves.place(c, set, p, i, at, a.slot));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
       if (job_.watch == nullptr)

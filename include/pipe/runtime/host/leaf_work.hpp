@@ -10,6 +10,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/divided_operands.hpp>
 #include <pipe/runtime/host/parameter_ring.hpp>
 #include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/host/replica_sum.hpp>
@@ -28,7 +29,9 @@ struct no_replica_sum {
   void begin() {}
   void give(T*) {}
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
-  waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&) {
+  template <class Also>
+  waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&,
+                    Also const&) {
     return waited::done;
   }
   waited add_up(double&, failure_flag const&) { return waited::done; }
@@ -66,8 +69,10 @@ struct leaf_piece {
   long begin = 0, end = 0;
   /// Whether every replica needs its sum: all are, unless ZeRO divides the updates.
   bool is_for_all = true;
-  /// Of a divided parameter: the one, whose gradient is in a ring.
-  parameter_place const* of = nullptr;
+  /// Of a divided parameter: its number in divided_operands. Its gradient is in a ring, and the own
+  /// part of the sum is copied to `keep`.
+  int parameter = -1;
+  char* keep = nullptr;
   /// The last launch that writes to it, by set of programs: `keeping`, `dropping`.
   int launch[2]{-1, -1};
 };
@@ -90,7 +95,7 @@ struct leaf_piece {
     shard_cuts const cuts = cuts_of(c);
     for (int b = 0; b < cuts.buckets(); ++b, ++next) {
       long const begin = cuts.begin_of(b), end = cuts.begin_of(b + 1);
-      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b), divided_at(chunk, begin)};
+      *next = {c, b, begin, end, d.zero == 0 || is_for_all(d, cuts, b)};
     }
     for (program_set const* set : {&chunk.keeping, &chunk.dropping}) {
       program_view const& view = set->weight_program();
@@ -157,23 +162,29 @@ class leaf_work {
   }
   /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
   /// where their gradients are until they are added up.
-  waited place(int chunk, program_view const& view, int i, region_bases const& at, void** slot) {
+  waited place([[maybe_unused]] int chunk, program_set const& set, program p, int i,
+               region_bases const& at, void** slot) {
+    program_view const& view = set.programs[int(p)];
     launch const& l = view.launches[i];
     placed_operand const* const from = view.operands + l.first;
     for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
     if constexpr (may_divide)
-      if (d_->zero > 1) return place_divided(chunk, view, i, slot);
+      if (d_->zero > 1) return place_divided(program_number(*d_, chunk, set, p), i, slot);
     return waited::done;
   }
-  /// Takes part in what other replicas do in an action for which this one has no samples.
+  /// Takes part in what other replicas do in an action for which this one has no samples, launch by
+  /// launch: they may wait for its part of a gradient before they bring more parameters.
   waited skip([[maybe_unused]] action const& a) {
     waited w = waited::done;
     if constexpr (may_divide) {
       auto const nothing = [](auto const&...) {};
       auto const bring = [&](program_set const& set, program p) {
         program_view const& view = set.programs[int(p)];
-        for (int i = 0; i < view.count && w == waited::done; ++i)
-          w = windows_.bring(a.chunk, view, i);
+        int const number = program_number(*d_, a.chunk, set, p);
+        for (int i = 0; i < view.count && w == waited::done; ++i) {
+          w = windows_.bring(number, i);
+          join_after(0, a.chunk, set, view, i);
+        }
       };
       if (d_->zero > 2) run_action(*d_, *job_, a, bring, nothing, nothing, nothing);
     }
@@ -182,10 +193,7 @@ class leaf_work {
   typename value_windows_of<T, Transport>::type& windows() { return windows_; }
   /// Goes on after a launch of a program that completes gradients, or after another one.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
-    if (!is_on_ || left_[chunk] != 1 || &view != &set.weight_program()) return;
-    int const which = &set == &d_->chunk[chunk].dropping;
-    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
-    go_on();
+    join_after(1, chunk, set, view, launch);
   }
   /// Goes on after an action.
   void after(action const& a) {
@@ -230,12 +238,23 @@ class leaf_work {
   }
   /// Waits until a number of pieces are done: what they were joined from may be overwritten.
   waited until_done(long number) {
-    return exchanges() ? replicas_.until_done(number, *all_, calls_->add, *failed_) : waited::done;
+    if (!exchanges()) return waited::done;
+    return replicas_.until_done(number, *all_, calls_->add, *failed_, [&] {
+      if constexpr (may_divide) windows_.advance();
+    });
   }
   /// Joins the next pieces, as long as they are complete.
   template <class Complete>
   void join_while(Complete const& is_complete) {
     for (; next_ < pieces_.size() && is_complete(pieces_[next_]); ++next_) join(pieces_[next_]);
+  }
+  /// Joins what a launch completes, if it is in the action after which `left` still add to it.
+  void join_after(int left, int chunk, program_set const& set, program_view const& view,
+                  int launch) {
+    if (!is_on_ || left_[chunk] != left || &view != &set.weight_program()) return;
+    int const which = &set == &d_->chunk[chunk].dropping;
+    join_while([&](leaf_piece const& p) { return p.chunk == chunk && p.launch[which] <= launch; });
+    go_on();
   }
   void join_complete() {
     join_while([&](leaf_piece const& p) { return left_[p.chunk] == 0; });
@@ -243,57 +262,43 @@ class leaf_work {
   /// The numbers of a piece. Those of a divided parameter come into the ring if they are not there:
   /// no launch has written them.
   T* data_of(leaf_piece const& p) {
-    chunk_description const& c = d_->chunk[p.chunk];
     if constexpr (may_divide)
-      if (p.of != nullptr) {
-        char* const begin = take(*p.of, {c, sizeof(T), 1});
-        return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - p.of->offset);
+      if (p.parameter >= 0) {
+        char* const begin = take(p.parameter);
+        long const offset = divided_.parameters()[p.parameter].of->offset;
+        return begin == nullptr ? nullptr : reinterpret_cast<T*>(begin + p.begin - offset);
       }
-    return reinterpret_cast<T*>(memory_ + c.gradients + p.begin);
+    return reinterpret_cast<T*>(memory_ + d_->chunk[p.chunk].gradients + p.begin);
   }
   /// Memory in the ring for the gradient of a divided parameter, which may be there already; waits
   /// until earlier ones are done. Null if the run has failed meanwhile.
-  char* take(parameter_place const& p, shard_cuts const& cuts) {
-    char* at = ring_.find(p);
-    while (at == nullptr && (at = ring_.take(p, cuts.bytes_of(p))) == nullptr) {
-      long const last = last_piece_of(ring_.first());
+  char* take(int parameter) {
+    auto const& parameters = divided_.parameters();
+    char* at = ring_.find(parameter);
+    while (at == nullptr && (at = ring_.take(parameter, parameters[parameter].bytes)) == nullptr) {
+      long const last = last_piece_[ring_.first()];
       if (last >= next_)
-        throw_error<error>({"ZeRO<", d_->zero, ">: layer ", p.layer,
-                            "'s gradients are computed before those of layer ", ring_.first().layer,
-                            " are complete"});
+        throw_error<error>({"ZeRO<", d_->zero, ">: layer ", parameters[parameter].of->layer,
+                            "'s gradients are computed before those of layer ",
+                            parameters[ring_.first()].of->layer, " are complete"});
       if (until_done(last + 1) != waited::done) return nullptr;
       ring_.drop_first();
     }
     return at;
   }
-  /// The number of the last piece of a divided parameter.
-  long last_piece_of(parameter_place const& p) const {
-    long last = 0;
-    for (long i = 0; i < pieces_.size(); ++i)
-      if (pieces_[i].of == &p) last = i;
-    return last;
-  }
   /// The operands of divided parameters, in the rings. Waits for values that other replicas have,
   /// and until there is room for gradients.
   ///
   /// throws: error if a launch needs more than a ring holds: see arena_facts::ring_bytes
-  waited place_divided(int chunk, program_view const& view, int i, void** slot)
+  waited place_divided(int program, int i, void** slot)
     requires may_divide
   {
-    chunk_description const& c = d_->chunk[chunk];
-    launch const& l = view.launches[i];
     if (d_->zero > 2)
-      if (waited const w = windows_.bring(chunk, view, i); w != waited::done) return w;
-    for (int k = 0; k < l.count; ++k) {
-      address const& a = view.operands[l.first + k].at;
-      if (d_->zero > 2)
-        if (char* const at = windows_.find(chunk, a)) slot[k] = at;
-      parameter_place const* const p =
-          a.where == region::parameter_gradients ? divided_at(c, a.offset) : nullptr;
-      if (p == nullptr) continue;
-      char* const begin = take(*p, {c, sizeof(T), 1});
+      if (waited const w = windows_.bring(program, i); w != waited::done) return w;
+    for (divided_operand const& o : divided_.of_launch(program, i)) {
+      char* const begin = o.is_gradient ? take(o.parameter) : windows_.find(o.parameter);
       if (begin == nullptr) return waited::failed;
-      slot[k] = begin + a.offset - p->offset;
+      slot[o.slot] = begin + o.offset;
     }
     return waited::done;
   }
@@ -301,8 +306,22 @@ class leaf_work {
   [[gnu::cold]] void assemble_replicas(Transport& transport, process_place const& place,
                                        arena_end const& end) {
     pipeline_description const& d = *d_;
-    windows_.assemble(d, *calls_, transport, place, rank_, memory_, end, *shards_, *all_, *failed_);
-    ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, pieces_.size());
+    divided_.assemble(d, sizeof(T), rank_);
+    windows_.assemble(d, *calls_, transport, replicas_, place, rank_, memory_ + end.value_ring,
+                      end.value_ring_bytes, *shards_, divided_, *all_, *failed_);
+    long const parameters = divided_.parameters().size();
+    ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, parameters);
+    last_piece_ = heap_array<long>(parameters);
+    for (long i = 0; i < pieces_.size(); ++i) {
+      leaf_piece& p = pieces_[i];
+      p.parameter = divided_.parameter_of(p.chunk, p.bucket);
+      if (p.parameter < 0) continue;
+      last_piece_[p.parameter] = i;
+      shard_cuts const cuts{d.chunk[p.chunk], sizeof(T), place.replicas};
+      int const own = cuts.slice_of(p.bucket, place.replica);
+      p.keep =
+          reinterpret_cast<char*>(shards_->own_gradients(p.chunk, cuts.begin_of(p.bucket, own)));
+    }
     if (place.replicas == 1) return;
     rank_description const& mine = d.rank[rank_];
     char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
@@ -321,10 +340,7 @@ class leaf_work {
       int const s = cuts.slice_of(p.bucket, replica);
       return host::share{at(s), at(s + 1)};
     };
-    T* const keep = p.of == nullptr ? nullptr
-                                    : shards_->own_gradients(
-                                          p.chunk, p.begin + slice_of(place.replica).begin * width);
-    replicas_.describe(number, p.is_for_all, keep, slice_of);
+    replicas_.describe(number, p.is_for_all, reinterpret_cast<T*>(p.keep), slice_of);
   }
   /// Joins a piece with the partial sums of the leaves before this one, and gives it to the
   /// replicas if this is the last.
@@ -349,8 +365,8 @@ class leaf_work {
     });
     if (exchanges()) return replicas_.give(own);
     if constexpr (may_divide)
-      if (p.of != nullptr && is_last_leaf(j))  // no other replica has a part of it
-        std::memcpy(shards_->own_gradients(p.chunk, p.begin), own, std::size_t(p.end - p.begin));
+      if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of it
+        std::memcpy(p.keep, own, std::size_t(p.end - p.begin));
   }
 
   pipeline_description const* d_ = nullptr;
@@ -362,10 +378,12 @@ class leaf_work {
   char* memory_ = nullptr;
   rank_shards_of<T, Transport> const* shards_ = nullptr;
   heap_array<leaf_piece> pieces_;
-  parameter_ring ring_;   // gradients of divided parameters
-  heap_array<int> left_;  // by chunk: actions of this run that still add to its gradients
-  long next_ = 0;         // the piece to be joined next
-  long sums_ = 0;         // offset of the partial sums
+  divided_operands divided_;
+  parameter_ring ring_;          // gradients of divided parameters
+  heap_array<long> last_piece_;  // of each
+  heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
+  long next_ = 0;                // the piece to be joined next
+  long sums_ = 0;                // offset of the partial sums
   bool is_on_ = false;
   typename value_windows_of<T, Transport>::type windows_;
   typename replica_sum_of<T, Transport>::type replicas_;

@@ -213,7 +213,7 @@ class parameter_work {
       T* const to = at(place, place.values, t.place);
       T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
-        host::share const own = rows_of(t.place, part, all.size());
+        host::share const own = calls_.rows_of(t.place, part, all.size());
         // Over a transport that copies, share() has received the values at their place already.
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
@@ -227,7 +227,7 @@ class parameter_work {
     all.run([&](int part) {
       for_chunks_of(r, [&](chunk_description const& c) {
         for (int i = 0; i < c.parameter_count; ++i)
-          transpose_rows(c, c.parameters[i], rows_of(c.parameters[i], part, all.size()));
+          transpose_rows(c, c.parameters[i], calls_.rows_of(c.parameters[i], part, all.size()));
       });
     });
   }
@@ -260,11 +260,6 @@ class parameter_work {
   /// The elements of one thread, cut at multiples of the widest vector.
   static host::share elements_of(long n, int part, int parts) {
     return host::share_of(n, line, part, parts);
-  }
-  /// The rows of a matrix that one thread copies and transposes, whole cache lines of the
-  /// transposed copy.
-  static host::share rows_of(parameter_place const& p, int part, int parts) {
-    return host::share_of(p.rows, line, part, parts);
   }
   /// Sum of the squared norms of all chunks' gradients, in parameter order.
   double sum_of(which squared, int reader) const {
@@ -324,8 +319,7 @@ class parameter_work {
   /// Renews some rows of a parameter's transposed copy, if it has one.
   void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
     if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
-    calls_.transpose(at(c, c.values, p) + rows.begin * p.columns, rows.size(), p.columns, p.columns,
-                     at(c, c.transposed + p.transposed, rows.begin), p.rows);
+    calls_.transpose_rows(p, rows, at(c, c.values, p), at(c, c.transposed + p.transposed, 0));
   }
 
   pipeline_description const& d_;

@@ -167,15 +167,6 @@ class rank_shards : public rank_updates<T> {
   bool is_divided(int chunk, long at) const { return at < d_->chunk[chunk].divided_bytes; }
   T* at(long offset) const { return reinterpret_cast<T*>(memory_ + offset); }
 
-  /// Lists what the first call of `list` counts.
-  template <class Item, class List>
-  static void fill(heap_array<Item>& items, List const& list) {
-    sink<Item> counted;
-    list(counted);
-    items = heap_array<Item>(counted.count);
-    sink<Item> filled{items.begin()};
-    list(filled);
-  }
   /// The own parts of divided parameters, in the order in which they lie one after the other.
   [[gnu::cold]] void list_slices() {
     fill(slices_, [&](sink<slice>& to) {

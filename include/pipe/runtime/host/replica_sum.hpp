@@ -101,12 +101,14 @@ class replica_sum {
     }
     return done_ == given_;
   }
-  /// Waits until a number of buckets are done.
+  /// Waits until a number of buckets are done. also(): goes on with what other replicas may wait
+  /// for meanwhile.
   ///
   /// needs: as many are given
+  template <class Also>
   waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
-                    failure_flag const& failed) {
-    return transport_->until([&] { return advance(all, add) || done_ >= number; }, failed);
+                    failure_flag const& failed, Also const& also) {
+    return transport_->until([&] { return also(), advance(all, add) || done_ >= number; }, failed);
   }
   /// Adds a number up over the replicas.
   ///

@@ -37,9 +37,10 @@ struct chunk_facts {
   bool copies_value = false, copies_gradient = false;  ///< whether received values are copied
   long received_bytes = 0, received_gradient_bytes = 0;
   number_widths widths{};
-  long state_bytes = 0;   ///< optimizer state
-  int zero = 0;           ///< what replicas divide, and is not in the chunk: see ZeRO
-  bool averages = false;  ///< averages of trained parameters are kept
+  long state_bytes = 0;         ///< optimizer state
+  int zero = 0;                 ///< what replicas divide, and is not in the chunk: see ZeRO
+  bool offloads_state = false;  ///< the state is in the host's memory: see OffloadState
+  bool averages = false;        ///< averages of trained parameters are kept
 };
 
 /// Sets a chunk's offsets, those of rings from the start of a holder's values, and its sizes.
@@ -69,7 +70,8 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.gradients = take_after(f.zero > 1 ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
   c.state_bytes = align_up(f.state_bytes);
-  c.state = take(f.zero > 0 ? 0 : f.state_bytes);
+  c.host_bytes = f.offloads_state ? c.state_bytes : 0;
+  c.state = take(f.zero > 0 || f.offloads_state ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);

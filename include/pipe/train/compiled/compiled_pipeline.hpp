@@ -44,13 +44,14 @@ struct compiled_pipeline {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using offload = offload_of<option<option_family::offload>, backend>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
   using device_count = option<option_family::devices>;
   static constexpr int devices = device_count::count;
   static constexpr int reserved_multiprocessors =
-      pp::detail::reserved_by<option<option_family::transport>>();
+      pp::detail::reserved_multiprocessors<option<option_family::transport>>();
   static constexpr product_policy products = option<option_family::products>::products;
   using row_sort = typename option<option_family::sorts>::row_sort;
   using attention_library = typename option<option_family::attentions>::attention_library;

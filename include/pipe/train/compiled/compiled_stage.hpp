@@ -129,6 +129,7 @@ struct compiled_stage {
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
     f.zero = Work::zero::level;
+    f.offloads_state = Work::offload::is_on;
     f.averages = Work::averaging::averages;
     if constexpr (S > 0) {
       f.has_entered = true;

@@ -105,6 +105,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     // end.
     long const apart = (p.zero > 0 ? c.state_bytes : 0) + (p.zero > 1 ? c.divided_bytes : 0) +
                        (p.zero > 2 ? c.divided_bytes : 0);
+    q.host_bytes = c.host_bytes;
     q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes : 0);
     q.transposed_bytes =
         align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
@@ -121,6 +122,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   }
   for (int r = 0; r < ranks; ++r) {
     p.rank_bytes[r] = map.rank[r].bytes;
+    p.host_bytes[r] = map.rank[r].host_bytes;
     p.staging_bytes[r] = map.rank[r].staging_bytes;
     p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
     p.summed_bytes[r] = map.rank[r].level_bytes;

@@ -52,6 +52,8 @@ constexpr void lay_out_rank(memory_map<Stages, Ranks, Holders>& m, int r,
     if (c.rank == r) {
       shift(c, rank.bytes);
       rank.bytes += c.weight_bytes;
+      c.host_state = rank.host_bytes;
+      rank.host_bytes += c.host_bytes;
     }
     for (int n = c.first_holder; n < c.first_holder + c.holders; ++n) {
       if (m.holders[n].rank != r) continue;

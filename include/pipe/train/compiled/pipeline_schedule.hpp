@@ -46,6 +46,7 @@ struct pipeline_schedule {
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
+  using offload = offload_of<option<option_family::offload>, backend>;
   using sum = option<option_family::sum>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;

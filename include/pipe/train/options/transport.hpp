@@ -30,15 +30,6 @@ concept transport_option =
 template <class T>
 concept connects_replicas = replica_transport<T> || device_transport<T>;
 
-/// Multiprocessors that an option leaves to the kernels of its transport; 0 if it does not say.
-template <class O>
-constexpr int reserved_by() {
-  if constexpr (requires { O::reserved_multiprocessors; })
-    return O::reserved_multiprocessors;
-  else
-    return 0;
-}
-
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).
 template <class T>

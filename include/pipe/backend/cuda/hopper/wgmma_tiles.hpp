@@ -80,7 +80,7 @@ struct wgmma_tiles {
                           tile_columns = (shape.columns + columns - 1) / columns,
                           tiles = tile_rows * tile_columns,
                           slabs = (shape.inner + Plan.depth - 1) / Plan.depth;
-  static constexpr extent most_blocks = wgmma_blocks - reserved_multiprocessors<P>();
+  static constexpr extent most_blocks = wgmma_blocks - detail::reserved_multiprocessors<P>();
   static constexpr extent resident_blocks = tiles < most_blocks ? tiles : most_blocks;
   static constexpr long workspace_bytes = product::left_bytes;
   static_assert(shape.rows < 0x7fffff00 && shape.columns < 0x7fffff00);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The place of the optimizer's state: the arenas of the ranks, or page-locked memory of the host,
+// whose addresses are valid in kernels of every device. An update kernel reads and writes it there,
+// so that both directions of the link are busy at once.
+#pragma once
+
+#include <cstring>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/description.hpp>
+
+namespace pp::detail {
+
+/// The optimizer's state in compiled pipeline P: a part of the arenas.
+///
+/// needs: the executor outlives this object
+template <class P, bool = P::offload::is_on>
+class cuda_optimizer_states {
+ public:
+  explicit cuda_optimizer_states(cuda_executor const& executor) : executor_(executor) {}
+  /// The state of a chunk of this process, as a kernel on its rank's device sees it.
+  float* of(chunk_description const& c) const {
+    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + c.state);
+  }
+
+ private:
+  cuda_executor const& executor_;
+};
+
+/// In the host's memory: one allocation for each rank, zero at first.
+///
+/// throws: pp::error if as much memory cannot be page-locked, with the rank and the bytes
+template <class P>
+class cuda_optimizer_states<P, true> {
+ public:
+  [[gnu::cold]] explicit cuda_optimizer_states(cuda_executor& executor)
+      : memory_(executor.description().ranks) {
+    pipeline_description const& d = executor.description();
+    local_devices const& local = executor.streams().local();
+    for (int r = local.first_rank(); r < local.end_rank(); ++r) {
+      executor.streams().make_current(r);
+      allocate(d, r);
+    }
+  }
+  float* of(chunk_description const& c) const {
+    return reinterpret_cast<float*>(memory_[c.rank].data() + c.host_state);
+  }
+
+ private:
+  void allocate(pipeline_description const& d, int rank) {
+    long const bytes = d.rank[rank].host_bytes;
+    try {
+      memory_[rank] = cuda::pinned_buffer(bytes);
+    } catch (error const& e) {
+      long all = 0;
+      for (int r = 0; r < d.ranks; ++r) all += d.rank[r].host_bytes;
+      throw_error<error>({"rank ", rank, ": no page-locked memory on the host for ", bytes,
+                          " bytes of the optimizer's state, of ", all,
+                          " that the plan needs in all: ", e.what()});
+    }
+    if (bytes > 0) std::memset(memory_[rank].data(), 0, std::size_t(bytes));
+  }
+
+  heap_array<cuda::pinned_buffer> memory_;  // by rank
+};
+
+}  // namespace pp::detail
