@@ -102,8 +102,10 @@ struct processes_of_hashes {
   std::vector<on_host::run_of_hashes> parts_;  // of the last run
 };
 void as_derived(int, std::vector<detail::cuda_turn>&) {}
-bool is_exchange(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::exchanges; }
-bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::sums; }
+bool is_exchange(detail::cuda_turn const& t) {
+  return t.kind == detail::cuda_turn::kinds::exchange;
+}
+bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::kinds::sum; }
 /// The turns of a process that have a kind.
 template <class Kind>
 std::vector<std::size_t> those(std::vector<detail::cuda_turn> const& turns, Kind const& is_of) {

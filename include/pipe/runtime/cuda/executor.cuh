@@ -86,11 +86,12 @@ class cuda_executor {
     if (times_.is_on()) times_.start();
     bool const trains = job_.what == job::kind::train;
     for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
-      if (turn.kind != cuda_turn::exchanges) exchange();
-      if (turn.kind == cuda_turn::sums)
+      if (turn.kind != cuda_turn::kinds::exchange) exchange();
+      if (turn.kind == cuda_turn::kinds::sum)
         add_up(turn.of.chunk);
       else if (samples_in(d_, job_, turn.of.micro_batch) > 0)
-        turn.kind == cuda_turn::runs ? execute(turn.rank, turn.of) : prepare_exchange(turn.of);
+        turn.kind == cuda_turn::kinds::run ? execute(turn.rank, turn.of)
+                                           : prepare_exchange(turn.of);
     }
     exchange();
     copies_.join();

@@ -17,10 +17,10 @@ namespace pp::detail {
 /// What the host enqueues next: an action of a rank of this process, the exchange of its result
 /// with another process, or the sum over replicas of the gradients that it has completed.
 struct cuda_turn {
-  enum kinds : unsigned char { runs, exchanges, sums };
+  enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;
   action of{};
-  kinds kind = runs;
+  kinds kind = kinds::run;
 };
 
 }  // namespace pp::detail
@@ -85,14 +85,14 @@ struct ordered_step {
     auto const& [step, rank] = all[i];
     bool const is_local = local.has(rank);
     if (step.kind != detail::step_kind::compute) {
-      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::exchanges});
+      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::kinds::exchange});
     } else if (is_local) {
-      turns.push_back({rank, step.of, turn::runs});
+      turns.push_back({rank, step.of, turn::kinds::run});
     }
     if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
     std::size_t later = i + 1;
     while (later < all.size() && !completes(later, step.of.chunk)) ++later;
-    if (later == all.size()) turns.push_back({rank, step.of, turn::sums});
+    if (later == all.size()) turns.push_back({rank, step.of, turn::kinds::sum});
   }
   return turns;
 }
