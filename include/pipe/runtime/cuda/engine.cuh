@@ -22,31 +22,12 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/execution.hpp>
 
 namespace pp {
-
-namespace cuda {
-
-/// A topological order of a table's actions: the ranks in the order in which they take their next
-/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
-///
-/// shape: -> turns[actions of the table]
-/// needs: the table gets to its end with these slots
-template <class Problem, class Rows>
-[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
-    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
-  std::vector<detail::cuda_turn> order;
-  auto walk =
-      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
-  walk.run([&](int rank, long, long) { order.push_back({rank, {}}); });
-  return order;
-}
-
-}  // namespace cuda
 
 namespace detail {
 
@@ -97,7 +78,7 @@ class cuda_engine {
   }
 
   static bool is_local(int chunk) { return process_set::has(P::memory().chunks[chunk].rank); }
-  static bool writes_files() { return process_set::has(0); }
+  static bool writes_files() { return process_set::has(0) && process_set::is_first_replica(); }
   /// Between processes: see stream_transport.
   void broadcast(int process, char* data, long bytes)
     requires(process_set::are_several)
@@ -117,7 +98,8 @@ class cuda_engine {
   int process_of(int chunk)
     requires(process_set::are_several)
   {
-    return executor_.description().devices.of(P::memory().chunks[chunk].rank);  // its device
+    // Its device, in the first replica.
+    return executor_.description().devices.of(P::memory().chunks[chunk].rank);
   }
   long least(long here)
     requires(process_set::are_several)
@@ -278,7 +260,7 @@ class cuda_engine {
   void enqueue(job const& j) {
     auto const enqueue = [&](long& failed_update) {
       executor_.streams().fork();
-      executor_.enqueue();
+      executor_.enqueue([&](int chunk) { parameters_.complete(chunk, j); });
       if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
     };
     cuda::graph* const g = is_replayed(j) ? graphs_.find(cuda::shape_of(j)) : nullptr;
@@ -306,8 +288,7 @@ class cuda_engine {
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
-    if (executor_.streams().local().count < executor_.description().devices.devices)
-      return "ranks are in several processes";
+    if (executor_.copies().processes() != nullptr) return "ranks are in several processes";
     if (!devices_.are_peers) return "a device does not reach the memory of another";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +

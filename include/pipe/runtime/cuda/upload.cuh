@@ -82,12 +82,14 @@ class batch_upload {
   ///
   /// post: the arrays have been read
   void load(detail::job const& j) {
-    is_loaded_ = false;  // if it fails
-    for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
-    for_each_list(j, [&](int r, int i) {
-      send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), loading_[0]);
-    });
-    check(cudaEventRecord(arrived_, loading_[0]), "record of an event");
+    is_loaded_ = false;                  // if it fails
+    for (stream const& on : loading_) {  // none if no rank of the device reads any of it
+      for (event const& left : left_) check(cudaStreamWaitEvent(on, left, 0), "a wait");
+      for_each_list(j, [&](int r, int i) {
+        send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), on);
+      });
+      check(cudaEventRecord(arrived_, on), "record of an event");
+    }
     is_loaded_ = true;
   }
   /// After a failure: see rank_streams::drain.
