@@ -154,8 +154,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a batch out of range; error if two wait
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
-    prefetched_.add(prepare(b, detail::job::kind::train), detail::list_bytes(b),
-                    *engine_.operator->());
+    detail::job const j = prepare(b, detail::job::kind::train);
+    prefetched_.add(j, leaves_.here<M, element>(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.
@@ -337,7 +337,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   void take(device_batch const& b, detail::job& j) {
     if constexpr (takes_device_data)
-      detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
+      detail::take_device_batch(b, batch_samples(), labels_per_sample, j, *engine_.operator->());
   }
   void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
   /// A job on a checked batch, with the seed and the number of the next step.
@@ -430,8 +430,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
-      detail::reject_step<M, element>({steps_ + 1, with}, j, labels_per_sample, compiled::ranks,
-                                      parameter_places(), [&] { run(j); });
+      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here<M, element>(j),
+                                      labels_per_sample, compiled::ranks, parameter_places(),
+                                      [&] { run(j); });
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;
