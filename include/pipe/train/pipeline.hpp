@@ -50,10 +50,9 @@ namespace pp {
 ///      optimizer itself every later call throws pp::error
 ///
 /// A trainer takes one call at a time, in the process that constructed it. A concurrent call, a
-/// call from one of its own callbacks, in a child of fork() or after a move throws pp::error
-/// without effect. Callbacks may call steps(), accumulated(), learning_rate() and
-/// allocated_bytes(). The destructor waits for another thread's run to end. Views of parameters
-/// stay valid when the trainer is moved.
+/// call from its own callbacks, in a child of fork() or after a move throws pp::error without
+/// effect. Callbacks may call steps(), accumulated(), learning_rate() and allocated_bytes(). The
+/// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
                  public detail::with_checkpoints<Pipeline<Given, Options...>> {
