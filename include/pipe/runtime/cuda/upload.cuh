@@ -83,11 +83,13 @@ class batch_upload {
   /// post: the arrays have been read
   void load(detail::job const& j) {
     is_loaded_ = false;  // if it fails
-    for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
-    for_each_list(j, [&](int r, int i) {
-      send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), loading_[0]);
-    });
-    check(cudaEventRecord(arrived_, loading_[0]), "record of an event");
+    for (stream const& on : loading_) {
+      for (event const& left : left_) check(cudaStreamWaitEvent(on, left, 0), "a wait");
+      for_each_list(j, [&](int r, int i) {
+        send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), on);
+      });
+      check(cudaEventRecord(arrived_, on), "record of an event");
+    }
     is_loaded_ = true;
   }
   /// After a failure: see rank_streams::drain.
@@ -220,8 +222,8 @@ class batch_upload {
   event gone_[2];  // the copy from a half of pinned_ has finished
   long sent_ = 0;  // halves copied so far
   event ready_;    // of a program's arrays in device memory
-  detail::heap_array<stream>
-      loading_;                     // of the mini-batch that is prefetched; none if none ever is
+  /// Of the mini-batch that is prefetched: one, or none if no rank of the device ever reads one.
+  detail::heap_array<stream> loading_;
   event arrived_;                   // it is there
   detail::heap_array<event> left_;  // by rank of the device: it has been staged
   bool is_loaded_ = false;
