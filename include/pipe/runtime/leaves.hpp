@@ -88,5 +88,7 @@ constexpr int prefetch_rooms(int leaves) { return leaves > 1 ? 2 : 1; }
 constexpr bool has_leaves(job const& j) { return j.leaves > 1 || j.replicas > 1; }
 /// Whether a job is the last run of its step.
 constexpr bool is_last_leaf(job const& j) { return j.leaf + 1 == j.leaves; }
+/// Whether replicas add up what a job has computed.
+constexpr bool exchanges(job const& j) { return j.replicas > 1 && is_last_leaf(j); }
 
 }  // namespace pp::detail

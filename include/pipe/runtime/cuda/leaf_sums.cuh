@@ -22,6 +22,7 @@ class cuda_leaf_sums {
   explicit cuda_leaf_sums(cuda_executor const&) {}
   void begin() const {}
   void add(job const&) const {}
+  void join(chunk_description const&, job const&) const {}
   void run_ahead() const {}
 };
 
@@ -46,13 +47,14 @@ class cuda_leaf_sums<P, true> {
     });
   }
 
-  /// Joins the gradients and the loss of a run that is a leaf of several.
+  /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
+  /// add up have been joined before, chunk by chunk.
   ///
   /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
   ///       a run are, and losses()[0] is the sum of their losses
   void add(job const& j) {
     if (!has_leaves(j)) return;
-    if (j.what == job::kind::train)
+    if (j.what == job::kind::train && !exchanges(j))
       for (int c = 0; c < d_.chunks; ++c)
         if (executor_.is_local(c)) join(d_.chunk[c], j);
     if (executor_.is_local(d_.chunks - 1))
@@ -69,11 +71,6 @@ class cuda_leaf_sums<P, true> {
     for (cuda::event const& begun : begun_) begun.wait();
   }
 
- private:
-  using join_kernel = cuda::flat_kernel<cuda::join_elements>;
-  using kernels = cuda::kernel_list<cuda::join_losses_kernel, join_kernel>;
-  static_assert(cuda::fit_every_device(kernels{}));
-
   /// Joins a chunk's gradients, and the sums of its buffers behind them.
   void join(chunk_description const& c, job const& j) {
     constexpr long width = sizeof(float);
@@ -89,6 +86,11 @@ class cuda_leaf_sums<P, true> {
     cuda::launch_body<join_kernel>({cuda::flat_ranges::over(count), sum},
                                    executor_.stream_of(c.rank));
   }
+
+ private:
+  using join_kernel = cuda::flat_kernel<cuda::join_elements>;
+  using kernels = cuda::kernel_list<cuda::join_losses_kernel, join_kernel>;
+  static_assert(cuda::fit_every_device(kernels{}));
 
   cuda_executor& executor_;
   pipeline_description const& d_;

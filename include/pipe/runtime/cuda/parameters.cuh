@@ -16,6 +16,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/leaf_sums.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
+#include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
 #include <pipe/runtime/step_end.hpp>
@@ -35,7 +36,7 @@ class cuda_parameters {
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), leaves_(executor),
+        read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
         whole_(executor, optimizer_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
@@ -70,6 +71,13 @@ class cuda_parameters {
       }
   }
 
+  /// Adds a chunk's gradients, which are complete here, to those of the other replicas, if job j is
+  /// the last run of a step.
+  void complete(int chunk, job const& j) {
+    if (!exchanges(j)) return;
+    leaves_.join(d_.chunk[chunk], j);
+    replicas_.add_up(d_.chunk[chunk]);
+  }
   /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
   /// that writes state of the next step.
@@ -211,9 +219,9 @@ class cuda_parameters {
         if (executor_.is_local(c)) use(c);
     };
     switch (op) {
-      case step_op::add_leaves: return leaves_.add(j);
+      case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
       case step_op::share:
-        return;  // there is one replica
+        return;  // each replica updates all parameters
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
@@ -417,6 +425,7 @@ class cuda_parameters {
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
   cuda_leaf_sums<P> leaves_;
+  cuda_replica_work<P> replicas_;
   whole_updates whole_;
 };
 

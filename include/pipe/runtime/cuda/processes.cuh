@@ -23,6 +23,7 @@ class cuda_processes {
  public:
   static constexpr bool are_several = false;
   static constexpr bool has(int) { return true; }
+  static constexpr bool is_first_replica() { return true; }
 
   explicit cuda_processes(executor_settings const&) {}
   static constexpr int device() { return 0; }
@@ -37,7 +38,7 @@ class cuda_processes {
 /// P::transport, a device_transport, connects the processes, of which each has consecutive ranks on
 /// one device:
 ///
-///     place(ranks)           the ranks of this process: see process_place
+///     place(ranks)           the ranks and the replica of this process: see process_place
 ///     T(settings)            in all processes
 ///     process(), processes(), broadcast(), least()    see stream_transport
 ///     device()               the number of this process's device
@@ -48,6 +49,7 @@ class cuda_processes<P, true> {
  public:
   static constexpr bool are_several = true;
   static bool has(int rank) { return P::transport::place(P::ranks).has(rank); }
+  static bool is_first_replica() { return P::transport::place(P::ranks).replica == 0; }
 
   [[gnu::cold]] explicit cuda_processes(executor_settings const& settings) : transport_(settings) {}
   typename P::transport& world() { return transport_; }
@@ -69,7 +71,7 @@ class cuda_processes<P, true> {
     };
     return {of(true), of(false)};
   }
-  /// Gives the output of an inference to all processes.
+  /// Gives the output of an inference to all processes, that of the first replica.
   void share_output(job const& j) {
     pipeline_description const d = description();
     long const each = d.output_bytes / size_of(d.value_type) / d.samples;
@@ -82,7 +84,9 @@ class cuda_processes<P, true> {
 
  private:
   local_devices local() const {
-    return {{transport_.processes(), P::ranks}, transport_.process(), 1};
+    process_place const here = P::transport::place(P::ranks);
+    int const each = transport_.processes() / here.replicas;
+    return {{each, P::ranks}, transport_.process() % each, 1, here.replica, here.replicas};
   }
 
   typename P::transport transport_;

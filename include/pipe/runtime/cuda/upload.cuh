@@ -82,8 +82,8 @@ class batch_upload {
   ///
   /// post: the arrays have been read
   void load(detail::job const& j) {
-    is_loaded_ = false;  // if it fails
-    for (stream const& on : loading_) {
+    is_loaded_ = false;                  // if it fails
+    for (stream const& on : loading_) {  // none if no rank of the device reads any of it
       for (event const& left : left_) check(cudaStreamWaitEvent(on, left, 0), "a wait");
       for_each_list(j, [&](int r, int i) {
         send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), on);
@@ -222,8 +222,8 @@ class batch_upload {
   event gone_[2];  // the copy from a half of pinned_ has finished
   long sent_ = 0;  // halves copied so far
   event ready_;    // of a program's arrays in device memory
-  /// Of the mini-batch that is prefetched: one, or none if no rank of the device ever reads one.
-  detail::heap_array<stream> loading_;
+  detail::heap_array<stream>
+      loading_;                     // of the mini-batch that is prefetched; none if none ever is
   event arrived_;                   // it is there
   detail::heap_array<event> left_;  // by rank of the device: it has been staged
   bool is_loaded_ = false;
