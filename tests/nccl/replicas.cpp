@@ -4,6 +4,7 @@
 // trainers, whose bits are those of one process that runs all leaves.
 #include <catch2/catch.hpp>
 
+#include "device/device_arrays.hpp"
 #include "nccl/alike.hpp"
 
 #include <pipe/train/copy_weights.hpp>
@@ -168,6 +169,43 @@ TEST_CASE("all replicas reject a step with the text of one process") {
          return found.first();
        }))
     CHECK(text == "right");
+}
+
+TEST_CASE("replicas take their leaves of arrays on the GPU") {
+  fake_nccl::start_anew();
+  CHECK(launch(2, []() -> std::string {
+          gpu.devices = 8;
+          cudaSetDevice(Nccl::process());
+          using one = Single<SumIn<2>>;
+          using many = Single<Nccl>;
+          one a({.seed = 3});
+          many b({.seed = 3});
+          differences found;
+          for (int i = 0; i < 2; ++i) {
+            laws::sample_batch<one> const data(std::uint64_t(i) + 1);
+            long const samples = one::samples - 4 * i;
+            on_host::device_copy<many> const device(data.template view<many>(samples));
+            found.expect(
+                laws::same_bits(a.step(data.view(samples)).loss, b.step(device.view()).loss),
+                "loss");
+            found.expect(has_the_values(a, b), "parameters");
+            std::vector<float> u(std::size_t(samples * one::outputs_per_sample));
+            a.forward(data.view(samples), u);
+            on_host::device_array<float> v(u.size());
+            b.forward(device.view(), v.view());
+            found.expect(laws::same_numbers(v.read(), u), "outputs");
+          }
+          return found.first();
+        }) == same(2, "right"));
+}
+
+TEST_CASE("the plan of a pipeline between GPUs has what replicas exchange") {
+  using one = Single<>;
+  using many = Single<Nccl>;
+  CHECK(many::plan.exchange_bytes_of(0, 2) > 0);
+  CHECK(many::plan.rank_bytes_of(0, 4) >= one::plan.rank_bytes_of(0, 1) + (128L << 10));
+  CHECK(explain<many>().find("replicas: each of n sends 2 (n - 1) / n times the gradients") !=
+        std::string::npos);
 }
 
 TEST_CASE("weights and drawings of replicas on GPUs are those of all processes") {
