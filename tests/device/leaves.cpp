@@ -23,6 +23,7 @@ using fake_gpu::preference;
 using fake_gpu::several_devices;
 
 struct Net : Model<Input<3>, Linear<8>, Tanh, Linear<5>, Tanh, Linear<2>, MSE> {};
+struct Random : Model<Input<3>, Linear<8>, Dropout<1, 4>, Tanh, Linear<2>, MSE> {};
 /// Leaves of six samples.
 template <class M, class... More>
 using Leaf = Pipeline<M, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, More...>;
@@ -32,6 +33,30 @@ using Four = Leaf<Net, SumIn<4>, AdamW, More...>;
 /// A buffer that follows statistics, matrices that are updated whole, a loss that is scaled.
 struct Followed : Model<Input<2, 3>, Custom<on_host::Centered>, Linear<4>, Tanh,
                         Custom<on_host::Centered>, Linear<2>, MSE> {};
+/// A layer that counts how many of its launches have not run yet.
+struct Counted {
+  static inline long enqueued = 0, done = 0, most_behind = 0;
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const& a) {
+    std::copy(a.x, a.x + a.samples * a.in.elements(), a.y);
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a) {
+    std::copy(a.dy, a.dy + a.samples * a.in.elements(), a.dx);
+  }
+  template <class T>
+  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+    most_behind = std::max(most_behind, ++enqueued - done);
+    on->put([a] { forward(a), ++done; });
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+    on->put([a] { input_gradient(a); });
+  }
+};
+struct Delayed : Model<Input<3>, Linear<4>, Custom<Counted>, Linear<2>, MSE> {};
+
 template <class... More>
 using Scaled = Leaf<Followed, SumIn<4>, FP16, Muon, Averaging<9, 10>, More...>;
 
@@ -96,9 +121,9 @@ TEST_CASE("buffers, whole matrices and averages follow the sum of leaves", "[cud
 }
 
 TEST_CASE("leaves on a device have the numbers of the host", "[cuda]") {
-  using host = Pipeline<Net, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>, SumIn<4>>;
+  using host = Pipeline<Random, PortableHost, AdamW, MicroBatches<3>, MicroBatchSize<2>, SumIn<4>>;
   host expected({.seed = 3, .clip_norm = 0.1});
-  Four<Stages<2>> found({.seed = 3, .clip_norm = 0.1});
+  Leaf<Random, SumIn<4>, AdamW, Stages<2>> found({.seed = 3, .clip_norm = 0.1});
   laws::copy_parameters(expected, found);
   for (int i = 0; i < 3; ++i) {
     laws::sample_batch<host> const data(std::uint64_t(i) + 1);
@@ -145,6 +170,19 @@ TEST_CASE("leaves that are joined alike are one graph", "[cuda]") {
   // By streams ran the first of each shape.
   CHECK(gpu.graph_launches == 2 * (4 * 8 - 4));
   CHECK(laws::same_numbers(laws::snapshot(t).values, laws::snapshot(by_streams).values));
+}
+
+TEST_CASE("a leaf is enqueued while the one before it runs", "[cuda]") {
+  using trainer = Leaf<Delayed, SumIn<4>, Prefetching>;
+  laws::sample_batch<trainer> const data(1);
+  for (bool const is_timed : {false, true}) {
+    trainer t({.runtime = {.timeline = is_timed}});
+    Counted::most_behind = 0;
+    t.prefetch(data.view());
+    t.step(prefetched);
+    CHECK(Counted::done == Counted::enqueued);
+    CHECK(Counted::most_behind == (is_timed ? 3 : 2 * 3));
+  }
 }
 
 TEST_CASE("partial sums on a device are planned", "[cuda]") {

@@ -23,6 +23,7 @@
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/checkpoints.hpp>
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
@@ -43,8 +44,7 @@ namespace pp {
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
-/// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates
-///      nothing
+/// law: a rank's memory is one allocation of plan.rank_bytes[rank] bytes; steps allocate nothing
 /// law: an exception from a call leaves the trainer as it was, except that a failed run of `step`
 ///      or `accumulate` discards accumulated gradients, and that after an exception from the
 ///      optimizer itself every later call throws pp::error
@@ -55,7 +55,8 @@ namespace pp {
 /// allocated_bytes(). The destructor waits for another thread's run to end. Views of parameters
 /// stay valid when the trainer is moved.
 template <class Given, class... Options>
-class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled> {
+class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
+                 public detail::with_checkpoints<Pipeline<Given, Options...>> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -174,9 +175,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
-  /// leaves, which is such a sum. Accumulated gradients survive a
-  /// rejected batch (data_error); they are discarded by parameters_changed, and by a run that fails
-  /// or is skipped, here or in step.
+  /// leaves, which is such a sum. Accumulated gradients survive a rejected batch (data_error); they
+  /// are discarded by parameters_changed, and by a run that fails or is skipped, here or in step.
   ///
   /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
   /// throws: as step does
@@ -303,6 +303,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
+  friend detail::checkpoint_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
     bool const is_shared = j.what != detail::job::kind::infer;

@@ -22,34 +22,12 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/execution.hpp>
 
 namespace pp {
-
-namespace cuda {
-
-/// A topological order of a table's actions: the ranks in the order in which they take their next
-/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
-///
-/// shape: rows: a table -> turns[actions of the table]
-/// needs: the table gets to its end with these slots
-template <class Problem, class Rows>
-[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
-    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
-  std::vector<detail::cuda_turn> order;
-  std::vector<int> next(std::size_t(problem.ranks));  // by rank
-  auto walk =
-      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
-  walk.run([&](int rank, long, long) {
-    order.push_back({rank, rows.at(rank, next[std::size_t(rank)]++)});
-  });
-  return order;
-}
-
-}  // namespace cuda
 
 namespace detail {
 
@@ -146,6 +124,25 @@ class cuda_engine {
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
+  /// The same of gradients, optimizer state and averages: the next run uploads all of memory().
+  void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
+  /// The factor of the loss in the next step, and the steps since it changed; zeros in a process
+  /// without rank 0, or if the loss is not scaled.
+  list<double, 2> loss_scaling() const {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling now{0, 0};
+    if (executor_.scaling(0) != nullptr) download(&now, executor_.scaling(0), sizeof now);
+    return {{double(now.scale), double(now.sound_steps)}};
+  }
+  void set_loss_scaling(list<double, 2> const& to) {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling const now{float(to[0]), int(to[1])};
+    loss_scale_ = now.scale;
+    executor_.for_each_device([&](int first) {
+      cuda::check(cudaMemcpy(executor_.scaling(first), &now, sizeof now, cudaMemcpyHostToDevice),
+                  "upload of the loss scale");
+    });
+  }
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
@@ -197,9 +194,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
+    parameters_.leaves().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    load_next(j);
+    if (is_last_leaf(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -207,7 +205,10 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    executor_.streams().wait();
+    if (is_last_leaf(j) || is_waited_for())
+      executor_.streams().wait();
+    else
+      parameters_.leaves().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
@@ -219,6 +220,8 @@ class cuda_engine {
     return result;
   }
 
+  /// Whether the host waits for each leaf: its times are read, or other processes may be lost.
+  bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
   /// Enters what the device has decided about a step in its result.
   void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
     result.loss = outcome.loss;
@@ -265,12 +268,14 @@ class cuda_engine {
     // Behind the uploads of all ranks.
     executor_.streams().join();
     cudaStream_t const stream = executor_.stream_of(executor_.root());
-    if (g->is_empty())
+    if (g->is_empty()) {
       *g = cuda::graph::capture(stream, [&] {
         long unused = 0;
         enqueue(unused);
         executor_.streams().join();
       });
+      executor_.streams().begin();  // what is captured has put work on none of them
+    }
     if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
     g->launch(stream);
   }
@@ -328,6 +333,14 @@ class cuda_engine {
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
+  /// Multiplies gradients in the mirror by a power of two.
+  void scale_gradients(int c, float factor) {
+    chunk_description const& chunk = P::memory().chunks[c];
+    float* const gradients =
+        reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
+    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+      gradients[i] *= factor;
+  }
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
@@ -343,29 +356,33 @@ class cuda_engine {
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
       // Gradients keep the scale of the loss in device memory.
-      if (loss_scale_ == 1) continue;
-      float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
-      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
-        gradients[i] /= loss_scale_;
+      scale_gradients(c, 1 / loss_scale_);
     }
     mirror_is_current_ = true;
   }
-  /// Copies parameters, buffers and averages from the mirror to the device, and renews their copies
-  /// there.
+  /// Copies parameters, buffers and averages, or all states, from the mirror to the device, and
+  /// renews the copies of parameters there.
   [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
+      if (states_are_newer_) scale_gradients(c, loss_scale_);
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
           cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
                                  std::size_t(bytes), cudaMemcpyHostToDevice),
                       "upload of parameters");
       };
+      if (states_are_newer_) {
+        copy(chunk.values, mirrored(chunk) - chunk.values);
+        scale_gradients(c, 1 / loss_scale_);
+        continue;
+      }
       copy(chunk.values, chunk.parameter_bytes);
       copy(chunk.buffers, chunk.buffer_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
+    states_are_newer_ = false;
     synchronize();
     parameters_.renew_copies();
     mirror_is_newer_ = false;
@@ -385,7 +402,7 @@ class cuda_engine {
   cuda::graph_table graphs_{P::sum::leaves};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
-  bool mirror_is_current_ = false, mirror_is_newer_ = false;
+  bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;
   job next_;  // to be uploaded while the next run is in progress, if has_next_
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device

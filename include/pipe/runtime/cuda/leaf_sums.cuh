@@ -4,9 +4,12 @@
 // the runs before it, rank by rank, each on its own stream.
 #pragma once
 
+#include <vector>
+
 #include <pipe/backend/cuda/update/leaf_sums.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 
@@ -17,8 +20,10 @@ template <class P, bool MayHaveLeaves = P::may_have_leaves>
 class cuda_leaf_sums {
  public:
   explicit cuda_leaf_sums(cuda_executor const&) {}
+  void begin() const {}
   void add(job const&) const {}
   void join(chunk_description const&, job const&) const {}
+  void run_ahead() const {}
 };
 
 /// law: work is enqueued only; the order of all sums is that of join_leaf
@@ -28,7 +33,18 @@ class cuda_leaf_sums<P, true> {
   /// needs: the executor outlives this object
   [[gnu::cold]] explicit cuda_leaf_sums(cuda_executor& executor)
       : executor_(executor), d_(executor.description()) {
-    executor_.for_each_device([](int) { cuda::prepare_kernels(kernels{}); });
+    executor_.for_each_device([&](int) {
+      cuda::prepare_kernels(kernels{});
+      begun_.emplace_back();
+    });
+  }
+
+  /// To be called when the upload of a run's numbers is enqueued, and nothing behind it.
+  void begin() {
+    cuda::event const* next = begun_.data();
+    executor_.for_each_device([&](int first) {
+      cuda::check(cudaEventRecord(*next++, executor_.stream_of(first)), "record of an event");
+    });
   }
 
   /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
@@ -46,6 +62,13 @@ class cuda_leaf_sums<P, true> {
           {executor_.losses(), d_.micro_batches, executor_.losses() + d_.micro_batches,
            levels_before(j.leaf), !is_last_leaf(j)},
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
+  }
+
+  /// In place of a wait for the end of a run that is not the last: orders the next one behind it,
+  /// and waits until the host may write the numbers of the next one, which is when this one begins.
+  void run_ahead() {
+    executor_.streams().meet();
+    for (cuda::event const& begun : begun_) begun.wait();
   }
 
   /// Joins a chunk's gradients, and the sums of its buffers behind them.
@@ -71,6 +94,7 @@ class cuda_leaf_sums<P, true> {
 
   cuda_executor& executor_;
   pipeline_description const& d_;
+  std::vector<cuda::event> begun_;  // by device
 };
 
 }  // namespace pp::detail

@@ -97,6 +97,7 @@ class cuda_parameters {
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
+  cuda_leaf_sums<P>& leaves() { return leaves_; }
   /// The outcome of a step. needs: its last run has ended
   cuda::step_outcome const& outcome() const { return *read_.as<cuda::step_outcome>(); }
 

@@ -10,6 +10,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
+#include <pipe/schedule/execution.hpp>
 #include <pipe/schedule/rank_step.hpp>
 
 namespace pp::detail {
@@ -95,6 +96,24 @@ struct ordered_step {
     if (later == all.size()) turns.push_back({rank, step.of, turn::kinds::sum});
   }
   return turns;
+}
+
+/// A topological order of a table's actions: the ranks in the order in which they take their next
+/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
+///
+/// shape: rows: a table -> turns[actions of the table]
+/// needs: the table gets to its end with these slots
+template <class Problem, class Rows>
+[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
+    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
+  std::vector<detail::cuda_turn> order;
+  std::vector<int> next(std::size_t(problem.ranks));  // by rank
+  auto walk =
+      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
+  walk.run([&](int rank, long, long) {
+    order.push_back({rank, rows.at(rank, next[std::size_t(rank)]++)});
+  });
+  return order;
 }
 
 }  // namespace pp::cuda
