@@ -6,11 +6,12 @@
 
 #include "device/device_arrays.hpp"
 #include "nccl/alike.hpp"
+#include "train/folder.hpp"
 
+#include <pipe/train/checkpoint.hpp>
 #include <pipe/train/copy_weights.hpp>
 #include <pipe/train/weights.hpp>
 
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -171,6 +172,34 @@ TEST_CASE("all replicas reject a step with the text of one process") {
     CHECK(text == "right");
 }
 
+TEST_CASE("a run of replicas on GPUs is saved as that of one process, and resumed") {
+  fake_nccl::start_anew();
+  temporary_folder const folder;
+  CHECK(launch(4, [&]() -> std::string {
+          gpu.devices = 8;
+          using one = Scaled<SumIn<2>>;
+          using many = Scaled<SumIn<2>, Nccl, OffloadState>;
+          one a({.seed = 3});
+          many b({.seed = 3}), c({.seed = 4});
+          differences found;
+          auto const steps_alike = [&](auto& x, auto& y, std::uint64_t seed) {
+            laws::sample_batch<one> const data(seed);
+            auto const of_x = x.step(data.view()), of_y = y.step(data.template view<many>());
+            found.expect(laws::same_bits(of_x.loss, of_y.loss), "loss");
+            found.expect(of_x.loss_scale == of_y.loss_scale, "scale");
+          };
+          for (std::uint64_t i = 0; i < 2; ++i) steps_alike(a, b, i);
+          std::string const own = folder.file(std::to_string(Nccl::process()));
+          a.save(own);
+          b.save(folder.file("all"));
+          found.expect(same_content(own, folder.file("all")), "file");
+          c.load(folder.file("all"));
+          steps_alike(a, c, 2);
+          found.expect(has_the_parameters(a, c), "parameters");
+          return found.first();
+        }) == same(4, "right"));
+}
+
 TEST_CASE("replicas take their leaves of arrays on the GPU") {
   fake_nccl::start_anew();
   CHECK(launch(2, []() -> std::string {
@@ -210,7 +239,8 @@ TEST_CASE("the plan of a pipeline between GPUs has what replicas exchange") {
 
 TEST_CASE("weights and drawings of replicas on GPUs are those of all processes") {
   fake_nccl::start_anew();
-  CHECK(launch(4, []() -> std::string {
+  temporary_folder const folder;
+  CHECK(launch(4, [&]() -> std::string {
           gpu.devices = 8;
           differences found;
           Woven<> one({.seed = 3});
@@ -218,13 +248,11 @@ TEST_CASE("weights and drawings of replicas on GPUs are those of all processes")
           trainer many({.seed = 4, .runtime = {.timeline = true}});
           copy_weights(one, many);
           found.expect(has_the_values(one, many), "copied weights");
-          std::string const path =
-              "/tmp/pipe-replicas-on-gpus-" + std::to_string(getppid()) + ".safetensors";
+          std::string const path = folder.file("weights");
           save_weights(many, path);
           trainer other({.seed = 6});
           load_weights(other, path);
           found.expect(has_the_values(one, other), "loaded weights");
-          if (Nccl::process() == 0) std::remove(path.c_str());
           laws::sample_batch<Woven<SumIn<2>>> const data(1);
           many.step(data.view<trainer>(many.batch_samples()));
           executed_run const run = gather_executed(many);
