@@ -305,9 +305,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::checkpoint_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
-    bool const is_shared = j.what != detail::job::kind::infer;
-    return detail::run_leaves<compiled>(*engine_.operator->(), j,
-                                        is_shared ? leaves_ : leaves_.alone());
+    auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
+    return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
   }
 
   /// The chunks with their memory in the engine.
