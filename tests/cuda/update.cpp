@@ -4,6 +4,7 @@
 // the loss scale, and copies.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -285,6 +286,11 @@ TEST_CASE("leaves are joined level by level", "[cuda]") {
                                                   order);
     CHECK(sums[0] == (alone + 0.7) + partial[1]);
     CHECK(partial[2] == 9);
+
+    sums = losses;
+    over(7, cuda::add_losses{sums.data(), losses.data() + 7}, order);
+    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[7]) == 7);
+    CHECK(sums[7] == losses[7]);
   }
 }
 

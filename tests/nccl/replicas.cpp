@@ -4,12 +4,14 @@
 // trainers, whose bits are those of one process that runs all leaves.
 #include <catch2/catch.hpp>
 
+#include "device/device_arrays.hpp"
 #include "nccl/alike.hpp"
+#include "train/folder.hpp"
 
+#include <pipe/train/checkpoint.hpp>
 #include <pipe/train/copy_weights.hpp>
 #include <pipe/train/weights.hpp>
 
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -192,9 +194,75 @@ TEST_CASE("all replicas reject a step with the text of one process") {
     CHECK(text == "right");
 }
 
+TEST_CASE("a run of replicas on GPUs is saved as that of one process, and resumed") {
+  fake_nccl::start_anew();
+  temporary_folder const folder;
+  CHECK(launch(4, [&]() -> std::string {
+          gpu.devices = 8;
+          using one = Scaled<SumIn<2>>;
+          using many = Scaled<SumIn<2>, Nccl, OffloadState>;
+          one a({.seed = 3});
+          many b({.seed = 3}), c({.seed = 4});
+          differences found;
+          auto const steps_alike = [&](auto& x, auto& y, std::uint64_t seed) {
+            laws::sample_batch<one> const data(seed);
+            auto const of_x = x.step(data.view()), of_y = y.step(data.template view<many>());
+            found.expect(laws::same_bits(of_x.loss, of_y.loss), "loss");
+            found.expect(of_x.loss_scale == of_y.loss_scale, "scale");
+          };
+          for (std::uint64_t i = 0; i < 2; ++i) steps_alike(a, b, i);
+          std::string const own = folder.file(std::to_string(Nccl::process()));
+          a.save(own);
+          b.save(folder.file("all"));
+          found.expect(same_content(own, folder.file("all")), "file");
+          c.load(folder.file("all"));
+          steps_alike(a, c, 2);
+          found.expect(has_the_parameters(a, c), "parameters");
+          return found.first();
+        }) == same(4, "right"));
+}
+
+TEST_CASE("replicas take their leaves of arrays on the GPU") {
+  fake_nccl::start_anew();
+  CHECK(launch(2, []() -> std::string {
+          gpu.devices = 8;
+          cudaSetDevice(Nccl::process());
+          using one = Single<SumIn<2>>;
+          using many = Single<Nccl>;
+          one a({.seed = 3});
+          many b({.seed = 3});
+          differences found;
+          for (int i = 0; i < 2; ++i) {
+            laws::sample_batch<one> const data(std::uint64_t(i) + 1);
+            long const samples = one::samples - 4 * i;
+            on_host::device_copy<many> const device(data.template view<many>(samples));
+            found.expect(
+                laws::same_bits(a.step(data.view(samples)).loss, b.step(device.view()).loss),
+                "loss");
+            found.expect(has_the_values(a, b), "parameters");
+            std::vector<float> u(std::size_t(samples * one::outputs_per_sample));
+            a.forward(data.view(samples), u);
+            on_host::device_array<float> v(u.size());
+            b.forward(device.view(), v.view());
+            found.expect(laws::same_numbers(v.read(), u), "outputs");
+          }
+          return found.first();
+        }) == same(2, "right"));
+}
+
+TEST_CASE("the plan of a pipeline between GPUs has what replicas exchange") {
+  using one = Single<>;
+  using many = Single<Nccl>;
+  CHECK(many::plan.exchange_bytes_of(0, 2) > 0);
+  CHECK(many::plan.rank_bytes_of(0, 4) >= one::plan.rank_bytes_of(0, 1) + (128L << 10));
+  CHECK(explain<many>().find("replicas: each of n sends 2 (n - 1) / n times the gradients") !=
+        std::string::npos);
+}
+
 TEST_CASE("weights and drawings of replicas on GPUs are those of all processes") {
   fake_nccl::start_anew();
-  CHECK(launch(4, []() -> std::string {
+  temporary_folder const folder;
+  CHECK(launch(4, [&]() -> std::string {
           gpu.devices = 8;
           differences found;
           Woven<> one({.seed = 3});
@@ -202,13 +270,11 @@ TEST_CASE("weights and drawings of replicas on GPUs are those of all processes")
           trainer many({.seed = 4, .runtime = {.timeline = true}});
           copy_weights(one, many);
           found.expect(has_the_values(one, many), "copied weights");
-          std::string const path =
-              "/tmp/pipe-replicas-on-gpus-" + std::to_string(getppid()) + ".safetensors";
+          std::string const path = folder.file("weights");
           save_weights(many, path);
           trainer other({.seed = 6});
           load_weights(other, path);
           found.expect(has_the_values(one, other), "loaded weights");
-          if (Nccl::process() == 0) std::remove(path.c_str());
           laws::sample_batch<Woven<SumIn<2>>> const data(1);
           many.step(data.view<trainer>(many.batch_samples()));
           executed_run const run = gather_executed(many);

@@ -7,11 +7,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <pipe/train/checkpoint.hpp>
+#include <pipe/train/safetensors.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"
@@ -175,6 +179,32 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
     CHECK(said_by<Of<Tiny, AdamW, SumIn<2>>>(i.path) ==
           i.refused("it has accumulated gradients, to which a mini-batch of several leaves, or "
                     "with divided gradients, adds none"));
+  }
+  SECTION("of numbers that no run has") {
+    // A file with a wrong number, and with the checksums that belong to it.
+    auto const with = [&](std::string const& tensor, std::size_t index, double number) {
+      safetensors_file const from(std::as_bytes(std::span(i.bytes)), "bytes");
+      std::vector<detail::safetensors_place> places;
+      for (auto const& t : from.tensors())
+        if (t.name != "checksums") places.push_back({t.name, t.type, t.shape});
+      detail::checkpoint_writer to(i.path, places, from.metadata());
+      for (auto const& t : from.tensors()) {
+        if (t.name == "checksums") continue;
+        std::vector<std::byte> bytes(t.bytes.begin(), t.bytes.end());
+        if (t.name == tensor) std::memcpy(bytes.data() + 8 * index, &number, sizeof number);
+        to.write(bytes);
+      }
+      to.commit();
+      return sentence<data_error>([&] { tiny().load(i.path); });
+    };
+    double const nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK(with("run/accumulated", 0, 1) == "no error");
+    for (std::string const& said :
+         {with("run/steps", 0, -1.0), with("run/accumulated", 0, nan),
+          with("run/accumulated", 0, -1), with("run/accumulated", 4, 1e18),
+          with("run/loss_scale", 0, nan), with("run/loss_scale", 1, 1e10)})
+      CHECK(said ==
+            i.refused("its numbers of steps or of accumulated mini-batches are those of no run"));
   }
   SECTION("a folder, and nothing") {
     CHECK(sentence<file_error>([&] { i.trainer.load(i.folder.file("none")); }) ==

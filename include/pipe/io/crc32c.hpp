@@ -31,7 +31,7 @@ constexpr std::uint32_t crc32c(std::string_view bytes) {
 ///         CRC generators", 2005
 inline std::uint32_t crc32c_of(std::span<std::byte const> bytes) {
   struct remainders {
-    std::uint32_t of[8][256];  // of a byte that `i` zero bytes follow
+    std::uint32_t of[8][256]{};  // of a byte that `i` zero bytes follow
     remainders() {
       for (std::uint32_t b = 0; b < 256; ++b) {
         of[0][b] = b;

@@ -84,6 +84,9 @@ struct run_numbers {
     for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
     return to;
   }
+  /// One of F64 numbers.
+  double real(std::size_t i) const { return std::bit_cast<double>(bits[i]); }
+  void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
   /// Takes over the bytes of a file.
   void set(std::byte const* bytes) {
     for (std::size_t i = 0; i < bits.size(); ++i)
@@ -216,7 +219,7 @@ struct checkpoint_of {
     bool const is_read = least(e, failure ? 0 : 1) == 1;
     if (failure) std::rethrow_exception(failure);
     if (!is_read) throw data_error("another process could not load " + in_quotes(path));
-    // Nothing from here on can fail.
+    // Nothing from here on can fail, but a device.
     for (loaded_state& state : read.states) scatter(state, all[state.row].pieces, read.room);
     set_numbers(trainer, read.numbers);
     e.states_changed();
@@ -226,7 +229,7 @@ struct checkpoint_of {
  private:
   /// A file that was read, but has not been taken over.
   struct loaded_state {
-    std::size_t row;  // of the table
+    std::size_t row = 0;  // of the table
     named_parameter<T> to;
     std::unique_ptr<std::byte[]> bytes;
   };
@@ -250,38 +253,35 @@ struct checkpoint_of {
 
   // ---- the numbers of a run ----
 
+  enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
+
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
     std::vector<run_numbers> all{
         {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
         {"run/seed", stored_type::u64, {trainer.settings_.seed}},
         {"run/accumulated", stored_type::f64, {}},
-        {"run/loss_scale", stored_type::f64, {0, 0}},
+        {"run/loss_scale", stored_type::f64, {}},
     };
     accumulation sum = trainer.accumulated_;
-    sum.for_each_number(
-        [&](auto n) { all[2].bits.push_back(std::bit_cast<std::uint64_t>(double(n))); });
-    if constexpr (requires(engine const& e) { e.loss_scaling(); })
-      for (int i = 0; i < 2; ++i)
-        all[3].bits[std::size_t(i)] =
-            std::bit_cast<std::uint64_t>(trainer.engine_->loss_scaling()[i]);
+    sum.for_each_number([&](auto n) { all[accumulated].push_back(double(n)); });
+    list<double, 2> scaling{};
+    if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
+    for (double const n : scaling) all[loss_scale].push_back(n);
     return all;
   }
   /// Sets them from a file.
   ///
   /// needs: require_numbers() has not thrown
   static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
-    trainer.steps_ = long(from[0].bits[0]);
-    trainer.settings_.seed = from[1].bits[0];
+    trainer.steps_ = long(from[steps].bits[0]);
+    trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
-    trainer.accumulated_.for_each_number([&](auto& n) {
-      n = std::remove_reference_t<decltype(n)>(std::bit_cast<double>(from[2].bits[next++]));
-    });
-    if constexpr (compiled::precision::scales_loss) {
-      list<double, 2> const scaling{
-          {std::bit_cast<double>(from[3].bits[0]), std::bit_cast<double>(from[3].bits[1])}};
-      if (scaling[0] > 0) trainer.engine_->set_loss_scaling(scaling);
-    }
+    trainer.accumulated_.for_each_number(
+        [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
+    if constexpr (compiled::precision::scales_loss)
+      if (double const scale = from[loss_scale].real(0); scale > 0)
+        trainer.engine_->set_loss_scaling({{scale, from[loss_scale].real(1)}});
   }
 
   // ---- saving ----
@@ -365,15 +365,13 @@ struct checkpoint_of {
   /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
   static bool require_numbers(Trainer const& trainer, checkpoint_reader const& file,
                               std::vector<run_numbers> const& of) {
-    bool is_sound = of[0].bits[0] < std::uint64_t(1) << 62;
-    for (std::uint64_t const bits : of[2].bits) {
-      double const n = std::bit_cast<double>(bits);
-      is_sound = is_sound && n > -1e300 && n < 1e300;
-    }
-    double const count = std::bit_cast<double>(of[2].bits[0]),
-                 samples = std::bit_cast<double>(of[2].bits[4]);
-    if (!is_sound || !(count >= 0 && count < 2e9) || !(samples >= 0 && samples < 9e15))
-      file.refuse("its numbers of steps or of accumulated mini-batches are out of range");
+    auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
+    run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
+    double const count = sum.real(0);
+    if (of[steps].bits[0] >> 62 != 0 || !is_below(count, 2e9) || !is_below(sum.real(1), 1e300) ||
+        !is_below(sum.real(2), 1e300) || !is_below(sum.real(4), 9e15) ||
+        !is_below(scaling.real(0), 1e38) || !is_below(scaling.real(1), 2e9))
+      file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
     if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::zero::level > 1))
       file.refuse(
           "it has accumulated gradients, to which a mini-batch of several leaves, or with "

@@ -50,10 +50,9 @@ namespace pp {
 ///      optimizer itself every later call throws pp::error
 ///
 /// A trainer takes one call at a time, in the process that constructed it. A concurrent call, a
-/// call from one of its own callbacks, in a child of fork() or after a move throws pp::error
-/// without effect. Callbacks may call steps(), accumulated(), learning_rate() and
-/// allocated_bytes(). The destructor waits for another thread's run to end. Views of parameters
-/// stay valid when the trainer is moved.
+/// call from its own callbacks, in a child of fork() or after a move throws pp::error without
+/// effect. Callbacks may call steps(), accumulated(), learning_rate() and allocated_bytes(). The
+/// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
                  public detail::with_checkpoints<Pipeline<Given, Options...>> {
@@ -306,9 +305,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::checkpoint_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
-    bool const is_shared = j.what != detail::job::kind::infer;
-    return detail::run_leaves<compiled>(*engine_.operator->(), j,
-                                        is_shared ? leaves_ : leaves_.alone());
+    auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
+    return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
   }
 
   /// The chunks with their memory in the engine.

@@ -4,9 +4,11 @@
 // transport connects, with a device each.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/cuda/block/check.cuh>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>
@@ -72,11 +74,22 @@ class cuda_processes<P, true> {
     return {of(true), of(false)};
   }
   /// Gives the output of an inference to all processes, that of the first replica.
+  ///
+  /// needs: the run has ended
   void share_output(job const& j) {
     pipeline_description const d = description();
-    long const each = d.output_bytes / size_of(d.value_type) / d.samples;
-    transport_.broadcast(d.devices.of(d.chunk[d.chunks - 1].rank), static_cast<char*>(j.output),
-                         j.samples * each * long(sizeof(float)));
+    long const each = d.output_bytes / size_of(d.value_type) / d.samples,
+               bytes = j.samples * each * long(sizeof(float));
+    int const from = d.devices.of(d.chunk[d.chunks - 1].rank);
+    if (!j.output_is_on_device)
+      return transport_.broadcast(from, static_cast<char*>(j.output), bytes);
+    std::vector<char> values(static_cast<std::size_t>(bytes));
+    auto const copy = [&](void* to, void const* of, cudaMemcpyKind kind) {
+      cuda::check(cudaMemcpy(to, of, values.size(), kind), "copy of outputs");
+    };
+    if (transport_.process() == from) copy(values.data(), j.output, cudaMemcpyDeviceToHost);
+    transport_.broadcast(from, values.data(), bytes);
+    copy(j.output, values.data(), cudaMemcpyHostToDevice);
   }
   void abort(char const* why) noexcept {
     if (transport_.link() != nullptr) transport_.link()->abort(why);
