@@ -318,9 +318,9 @@ TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with ot
         detail::cuda_turn const& t = turns[i];
         int& of_chunk = sums[std::size_t(t.of.chunk)];
         // The first chunk's last result goes nowhere; no process waits for one behind a sum.
-        if (t.adds_up) CHECK((of_chunk == 1 && !is_exchange(t) && !is_sum(t)));
-        for (std::size_t k = i + 1; t.adds_up && k < turns.size(); ++k)
-          CHECK_FALSE((is_exchange(turns[k]) && turns[k].of == t.of));
+        if (t.adds_up)
+          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(turns.at(i + 1)) &&
+                 turns[i + 1].of == t.of));
         first_chunk += t.adds_up && t.of.chunk == 0;
         if (is_sum(t)) ++of_chunk, ++(runs_later ? overlapping : last);
         if (is_sum(t) || is_exchange(t)) continue;

@@ -336,7 +336,8 @@ class cuda_executor {
                 "copy of a value that is handed on");
         },
         [&](address const& output) {
-          if (job_.output_is_on_device) return keep_on_device(at.at(output), mb, stream_of(r));
+          if (job_.output_is_on_device)
+            return uploads(r).give_output(job_, mb, at.at(output), stream_of(r));
           cuda::check(
               cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
                               std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
@@ -346,18 +347,6 @@ class cuda_executor {
         [&](milestone m) {
           cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "record of an event");
         });
-  }
-
-  /// Outputs of a micro-batch to the program's array in device memory.
-  void keep_on_device(char const* from, int mb, cudaStream_t on) {
-    long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
-               count = each * samples_in(d_, job_, mb);
-    float* const to = static_cast<float*>(job_.output) + mb * d_.samples * each;
-    if (d_.value_type != dtype::f32)
-      return uploads(last_rank()).conversions().to_floats(to, from, count, on);
-    cuda::check(
-        cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
-        "copy of outputs");
   }
 
   region_bases bases_for(int c, int mb) const {

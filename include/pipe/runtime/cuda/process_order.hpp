@@ -97,9 +97,8 @@ struct ordered_step {
     std::size_t later = i + 1;
     while (later < all.size() && !completes(later, step.of.chunk)) ++later;
     if (later < all.size()) continue;
-    auto made = turns.rbegin();
-    while (made->of != step.of) ++made;
-    made->adds_up = made->kind == turn::kinds::run;
+    turn& made = turns.back();
+    made.adds_up = made.kind == turn::kinds::run && made.of == step.of;
     turns.push_back({rank, step.of, turn::kinds::sum});
   }
   return turns;
