@@ -53,14 +53,14 @@ TEST_CASE("replicas on GPUs that divide the optimizer's state have the bits of o
 }
 TEST_CASE("replicas on GPUs divide parameters of several buckets") {
   fake_nccl::start_anew();
-  using one = OfWide<SumIn<4>>;
-  using many = OfWide<SumIn<4>, Nccl, ZeRO<1>>;
-  CHECK(launch(4, []() -> std::string {
+  using one = OfWide<SumIn<2>>;
+  using many = OfWide<SumIn<2>, Nccl, ZeRO<1>>;
+  CHECK(launch(2, []() -> std::string {
           gpu.devices = 8;
           differences found;
           one a({.seed = 3});
           many b({.seed = 3});
-          for (int const samples : {4, 2}) {  // the last replicas have some, and none
+          for (int const samples : {2, 1}) {  // the second replica has some, and none
             laws::sample_batch<one> const data(samples);
             auto const x = a.step(data.view(samples)), y = b.step(data.view<many>(samples));
             found.expect(x.loss == y.loss && x.gradient_norm == y.gradient_norm, "step");
@@ -68,7 +68,7 @@ TEST_CASE("replicas on GPUs divide parameters of several buckets") {
             found.expect(a.evaluate(data.view()) == b.evaluate(data.view<many>()), "copies");
           }
           return found.first();
-        }) == same(4, "right"));
+        }) == same(2, "right"));
 }
 TEST_CASE("replicas of several ranks on GPUs divide the states of whole tensors") {
   train_alike<OfTensors<SumIn<2>>, OfTensors<SumIn<2>, Nccl, ZeRO<1>>>(4);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a process updates of a pipeline on GPUs: all ranges of its chunks or, where replicas divide
-// the update (see ZeRO), parts of them, whose results it then gives to the other replicas.
+// The updates of a process of a pipeline on GPUs: all ranges of its chunks or, where replicas
+// divide the update (see ZeRO), parts of them, whose results it then gives to the other replicas.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -42,7 +41,6 @@ class cuda_own_updates {
   }
   /// Bytes of a rank's state on the host.
   long host_bytes(int rank) const { return d_.rank[rank].host_bytes; }
-  void share() const {}
 
  private:
   pipeline_description const& d_;
@@ -63,7 +61,8 @@ class cuda_own_updates<P, true> {
       for (int c = 0; c < d_.chunks; ++c)
         if (d_.chunk[c].rank == r) state = list_chunk(c, state);
     }
-    for (auto const& of_replica : runs_) rounds_ = std::max(rounds_, of_replica.size());
+    for (std::vector<run> const& of_replica : runs_)
+      if (of_replica.size() > rounds_) rounds_ = of_replica.size();
   }
 
   template <class Use>

@@ -217,7 +217,9 @@ class cuda_parameters {
     };
     switch (op) {
       case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
-      case step_op::share: return own_.share(), shorten();
+      case step_op::share:
+        if constexpr (P::zero::level > 0) own_.share(), shorten();
+        return;
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
@@ -333,7 +335,7 @@ class cuda_parameters {
     if constexpr (element_optimizer<optimizer>) update_elements(chunk);
     whole_.update(chunk);
   }
-  /// What is updated here by single elements.
+  /// Its ranges of single elements that are updated here.
   void update_elements(int chunk) {
     using coefficients = typename optimizer::template coefficients<float>;
     chunk_description const& c = d_.chunk[chunk];

@@ -18,11 +18,12 @@ namespace option_family {
 struct zero;
 }
 
-/// What replicas (see Mpi) divide among them, each of which otherwise has all of it. Default:
+/// What replicas (see Mpi, Nccl) divide among them, each of which otherwise has all of it. Default:
 /// ZeRO<0>, nothing. Rajbhandari et al., 2020.
 ///
 /// 1: The optimizer's state. Each replica updates its part of the parameters, and gives it to the
-///    others. A step sends as much as without.
+///    others. A step sends as much as without; between GPUs, which have level 1 alone, half as much
+///    again, as each has all gradients.
 /// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
 ///    replica keeps its part of the sum. The same is sent.
 /// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
