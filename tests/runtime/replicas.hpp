@@ -171,7 +171,8 @@ struct matrices {
     chunk.gradients = bytes, chunk.transposed = 2 * bytes;
     chunk.sums = chunk.state = 2 * bytes;
     chunk.trained_bytes = chunk.parameter_bytes = bytes;
-    rank.received_leaves = 3 * bytes, rank.received_leaf_bytes = room_for_replicas(bytes);
+    rank.received_leaves = 3 * bytes;
+    rank.received_leaf_bytes = zero == 0 ? room_for_replicas(bytes) : 0;
     rank.fixed_bytes = rank.received_leaves + rank.received_leaf_bytes, rank.level_bytes = bytes;
     rank.training = training, rank.training_count = 2;
     for (parameter_place const& p : places) rank.block_count += blocks_of(p);

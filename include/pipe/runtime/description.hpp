@@ -206,7 +206,7 @@ struct rank_description {
   /// If the transport copies: squared norms of other ranks' chunks. If it copies, or there are
   /// several devices: the gradient of a shared parameter's later place.
   long norms = 0, received_tie = 0;
-  /// If there may be replicas, without ZeRO: room for what they send, in two halves.
+  /// If there may be replicas: room for what they send, in two halves; on the host without ZeRO.
   long received_leaves = 0, received_leaf_bytes = 0;
   long executed = 0;                 ///< executed_action records of the last run
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks

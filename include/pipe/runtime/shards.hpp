@@ -281,7 +281,7 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   for (long const least :
        {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
     if (half < least) half = least;
-  bool const has_room = rank.received_leaf_bytes > 0;  // before the end, on a device
+  bool const has_room = rank.received_leaf_bytes > 0;  // as on a device
   e.room_bytes = of.zero > 0 && replicas > 1 && !has_room ? 2 * align_up(half) : 0;
   e.room = take(e.room_bytes);
   return e;
