@@ -4,12 +4,14 @@
 // the loss scale, and copies.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
 
+#include <pipe/backend/cuda/update/leaf_sums.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 #include <pipe/base/half.hpp>
@@ -249,6 +251,46 @@ TEST_CASE("the outcome of a step", "[cuda]") {
     judge();
     CHECK(scaling.scale == std::numeric_limits<float>::max() / 1.5f);
     CHECK(scaling.sound_steps == 0);
+  }
+}
+
+TEST_CASE("leaves are joined level by level", "[cuda]") {
+  constexpr cuda::extent size = 4099, apart = 4112;
+  auto const own = numbers(1, size), levels = numbers(2, 2 * apart);
+  auto losses = std::vector<double>(300, 0.1);
+  for (auto const order : orders) {
+    auto in_place = own, none_here = levels, kept = levels;
+    over(size, cuda::join_elements{in_place.data(), in_place.data(), levels.data(), apart, 2},
+         order);
+    over(size, cuda::join_elements{none_here.data(), nullptr, none_here.data() + apart, apart, 1},
+         order);
+    over(size, cuda::join_elements{kept.data() + apart, own.data(), kept.data(), apart, 1}, order);
+    long wrong = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      float const first = levels[i], second = levels[i + apart];
+      wrong += in_place[i] != (own[i] + first) + second;
+      wrong += none_here[i] != 0 + second;
+      wrong += kept[i + apart] != own[i] + first;
+    }
+    CHECK(wrong == 0);
+
+    auto sums = losses, partial = std::vector<double>{0.7, 0.3, 9};
+    double alone = 0;
+    on_host::run_kernel<cuda::add_up_kernel>({losses.data(), 300, nullptr, 1, &alone}, order);
+    on_host::run_kernel<cuda::join_losses_kernel>({sums.data(), 300, partial.data(), 1, true},
+                                                  order);
+    CHECK(sums[0] == alone + 0.7);
+    CHECK(partial == std::vector<double>{0.7, sums[0], 9});
+    sums = losses;
+    on_host::run_kernel<cuda::join_losses_kernel>({sums.data(), 300, partial.data(), 2, false},
+                                                  order);
+    CHECK(sums[0] == (alone + 0.7) + partial[1]);
+    CHECK(partial[2] == 9);
+
+    sums = losses;
+    over(7, cuda::add_losses{sums.data(), losses.data() + 7}, order);
+    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[7]) == 7);
+    CHECK(sums[7] == losses[7]);
   }
 }
 

@@ -52,7 +52,8 @@ void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, 
   CHECK(families >= 12);
 }
 
-/// A pipeline in several processes, of which each has a device: all of them are in this one.
+/// A pipeline, or replicas of it, in several processes, of which each has a device: all of them are
+/// in this one.
 struct processes_of_hashes {
   on_host::meeting_place meetings;
   std::vector<std::unique_ptr<on_host::meeting_link>> links;
@@ -60,9 +61,11 @@ struct processes_of_hashes {
 
   /// edit(process, turns) changes the order of a process.
   template <class Edit>
-  processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit) {
-    for (int p = 0; p < made.d.devices.devices; ++p) {
-      detail::local_devices const local{made.d.devices, p, 1};
+  processes_of_hashes(pipeline_of_hashes const& made, Edit const& edit, int replicas = 1)
+      : replicas_(replicas) {
+    int const devices = made.d.devices.devices;
+    for (int p = 0; p < replicas * devices; ++p) {
+      detail::local_devices const local{made.d.devices, p % devices, 1, p / devices, replicas};
       detail::cuda_order order = made.order_in(local);
       edit(p, order.training);
       REQUIRE(cudaSetDevice(p) == cudaSuccess);
@@ -71,21 +74,46 @@ struct processes_of_hashes {
           made, detail::cuda_place{local, {p}, links.back().get()}, order));
     }
   }
+  /// All replicas have as many samples but the last, which has none of one micro-batch, or no more
+  /// than some.
+  ///
   /// throws: pp::error if the processes wait for each other
   void run(int samples, on_host::hash seed) {
+    parts_.clear();
+    for (int r = 0; r < replicas_; ++r)
+      parts_.push_back(
+          {r > 0 && r + 1 == replicas_ ? samples / 2 : samples, seed + (on_host::hash(r) << 32)});
     for (int p = 0; p < int(executors.size()); ++p) {
       REQUIRE(cudaSetDevice(p) == cudaSuccess);
-      executors[std::size_t(p)]->enqueue(samples, seed);
+      auto const& part = parts_[std::size_t(p * replicas_) / executors.size()];
+      executors[std::size_t(p)]->enqueue(part.samples, part.seed);
     }
     for (auto const& e : executors) e->wait();
   }
-  bool is_right(int samples) const {
+  /// Whether the last run has computed what it should.
+  bool is_right() const {
     bool right = meetings.mismatches == 0;
-    for (auto const& e : executors) right = right && e->is_right(samples);
+    for (auto const& e : executors) right = right && e->is_right(parts_);
     return right;
   }
+
+ private:
+  int replicas_;
+  std::vector<on_host::run_of_hashes> parts_;  // of the last run
 };
 void as_derived(int, std::vector<detail::cuda_turn>&) {}
+bool is_exchange(detail::cuda_turn const& t) {
+  return t.kind == detail::cuda_turn::kinds::exchange;
+}
+bool is_sum(detail::cuda_turn const& t) { return t.kind == detail::cuda_turn::kinds::sum; }
+/// The turns of a process that have a kind.
+template <class Kind>
+std::vector<std::size_t> those(std::vector<detail::cuda_turn> const& turns, Kind const& is_of) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < turns.size(); ++i)
+    if (is_of(turns[i])) found.push_back(i);
+  return found;
+}
 
 /// after[i][j]: node j comes after node i. Nodes are in an order that edges allow.
 using relation = std::vector<std::vector<bool>>;
@@ -167,7 +195,7 @@ TEST_CASE("every schedule in several processes", "[cuda]") {
     gpu.prefers = preference(runs / 2 % 3);
     for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
       all.run(samples, on_host::hash(++runs));
-      CHECK(all.is_right(samples));
+      CHECK(all.is_right());
     }
     groups += all.meetings.groups, operations += all.meetings.operations;
   });
@@ -186,11 +214,11 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
     pipeline_of_hashes const made(*f, 4, f->chunks_per_rank, 5, 4);
     auto const turns = made.order_in({made.d.devices, 1, 1}).training;
     for (std::size_t i = 0; i < turns.size(); ++i) {
-      if (!turns[i].is_exchange()) continue;
+      if (!is_exchange(turns[i])) continue;
       // The next value of the same stream.
       std::size_t j = i + 1;
-      while (j < turns.size() && !(turns[j].is_exchange() && detail::stream_of(turns[j].of) ==
-                                                                 detail::stream_of(turns[i].of)))
+      while (j < turns.size() && !(is_exchange(turns[j]) && detail::stream_of(turns[j].of) ==
+                                                                detail::stream_of(turns[i].of)))
         ++j;
       if (j == turns.size()) continue;
       processes_of_hashes all(made, [&](int p, std::vector<detail::cuda_turn>& order) {
@@ -199,7 +227,7 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
       bool is_right = true;
       try {
         all.run(5, 1);
-        is_right = all.is_right(5);
+        is_right = all.is_right();
       } catch (pp::error const&) {
         is_right = false;
       }
@@ -210,6 +238,90 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
     }
   }
   CHECK(swaps > 40);
+}
+
+TEST_CASE("every schedule in replicas of several processes", "[cuda]") {
+  fake_gpu::several_devices const machine(9);
+  long runs = 0;
+  for_every_schedule(3, {1, 5}, [&](pipeline_of_hashes const& made, int micro_batches) {
+    int const replicas = std::min(4, 9 / made.d.devices.devices);
+    processes_of_hashes all(made, &as_derived, replicas);
+    gpu.prefers = preference(runs / 2 % 3);
+    for (int const samples : {micro_batches, std::max(1, micro_batches - 2)}) {
+      all.run(samples, on_host::hash(++runs));
+      CHECK(all.is_right());
+    }
+  });
+  gpu.prefers = preference::awaited;
+  CHECK(gpu.foreign == 0);
+  CHECK(runs > 200);
+}
+
+TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
+  fake_gpu::several_devices const machine(4);
+  long early = 0;
+  auto const is_caught = [&](pipeline_of_hashes const& made, auto const& edit) {
+    bool is_right = true;
+    for (preference const p : {preference::awaited, preference::last, preference::first}) {
+      gpu.prefers = p;
+      processes_of_hashes all(made, edit, 2);
+      try {
+        all.run(4, 1);
+        is_right = is_right && all.is_right();
+      } catch (pp::error const&) {
+        is_right = false;
+      }
+      (void)cudaGetLastError();
+    }
+    gpu.prefers = preference::awaited;
+    return !is_right;
+  };
+  for (char const* name : {"interleaved", "zb-v"}) {
+    INFO(name);
+    family const* const f = find_family(name);
+    pipeline_of_hashes const made(*f, 2, 2, 4, 2);
+    CHECK_FALSE(is_caught(made, &as_derived));
+    // Two chunks of one process in the other order.
+    CHECK(is_caught(made, [](int p, std::vector<detail::cuda_turn>& turns) {
+      auto const sums = those(turns, is_sum);
+      if (p == 2) std::swap(turns[sums.at(0)], turns[sums.at(1)]);
+    }));
+    // One chunk, in all processes, before its last action. Some streams are then late by chance.
+    for (int c = 0; c < made.d.chunks; ++c)
+      early += is_caught(made, [&](int, std::vector<detail::cuda_turn>& turns) {
+        auto const sum = std::find_if(turns.begin(), turns.end(), [&](detail::cuda_turn const& t) {
+          return is_sum(t) && t.of.chunk == c;
+        });
+        if (sum == turns.end()) return;
+        auto const action = std::find_if(turns.begin(), sum, [&](detail::cuda_turn const& t) {
+          return !is_exchange(t) && t.of == sum->of;
+        });
+        std::rotate(action, sum, sum + 1);
+      });
+  }
+  CHECK(early > 3);
+}
+
+TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with other chunks",
+          "[cuda]") {
+  long last = 0, overlapping = 0;
+  for_every_schedule(8, {1, 5}, [&](pipeline_of_hashes const& made, int) {
+    for (int p = 0; p < made.d.devices.devices; ++p) {
+      auto const turns = made.order_in({made.d.devices, p, 1, 1, 2}).training;
+      std::vector<int> sums(made.chunks.size());
+      bool runs_later = false;
+      for (std::size_t i = turns.size(); i-- > 0;) {
+        detail::cuda_turn const& t = turns[i];
+        int& of_chunk = sums[std::size_t(t.of.chunk)];
+        if (is_sum(t)) ++of_chunk, ++(runs_later ? overlapping : last);
+        if (is_sum(t) || is_exchange(t)) continue;
+        runs_later = true;
+        CHECK((of_chunk == 1 || !detail::makes_weight_gradient(t.of.kind)));
+      }
+    }
+  });
+  CHECK(last > 0);
+  CHECK(overlapping > 0);
 }
 
 TEST_CASE("two processes that send first wait for ever, unless they send and receive at once",

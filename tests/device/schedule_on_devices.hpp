@@ -15,6 +15,7 @@
 #include <pipe/pipe.hpp>
 #include <pipe/runtime/cuda/engine.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
+#include <pipe/runtime/cuda/replica_sums.cuh>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/in_flight.hpp>
@@ -261,9 +262,16 @@ struct pipeline_of_hashes {
     rank.device_bookkeeping_bytes = pp::cuda::bookkeeping_bytes<optimizer>(
         chunks.data(), problem.chunks, r, d.devices.is_first(r), 0, 0);
     rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
+    rank.fixed_bytes = rank.bytes;
     rank.training = table.row(r).data();
     rank.training_count = table.size(r);
   }
+};
+
+/// The part of a mini-batch that a replica has.
+struct run_of_hashes {
+  int samples = 0;
+  hash seed = 0;
 };
 
 /// The executor of such a pipeline, and what it has computed.
@@ -275,7 +283,9 @@ class hashing_executor {
   hashing_executor(pipeline_of_hashes const& of, pp::detail::cuda_place const& place,
                    pp::detail::cuda_order const& order)
       : of_(of), executor_(of.d, place, std::vector(place.numbers.size(), of.groups.data()), order,
-                           0, false) {}
+                           0, false),
+        sums_(place.processes, place.local),
+        room_(std::size_t(place.local.replicas) * pp::cuda::replica_sums::line) {}
 
   /// Puts a step on streams.
   void enqueue(int samples, hash seed) {
@@ -296,9 +306,17 @@ class hashing_executor {
   fake_gpu::graph captured;  // of the last run that was one
 
   /// Whether gradients and losses are those of one micro-batch after the other.
-  bool is_right(int samples) const {
+  bool is_right(int samples) const { return is_right(std::vector{run_of_hashes{samples, seed_}}); }
+  /// The same of one of several replicas, whose gradients have been added up.
+  bool is_right(std::vector<run_of_hashes> const& replicas) const {
     std::vector<double> losses;
-    std::vector<hash> const expected = of_.expected(samples, seed_, losses);
+    std::vector<hash> expected(of_.made.size());
+    for (std::size_t r = 0; r < replicas.size(); ++r) {
+      std::vector<double> own;
+      auto const part = of_.expected(replicas[r].samples, replicas[r].seed, own);
+      for (std::size_t c = 0; c < part.size(); ++c) expected[c] += part[c];
+      if (int(r) == executor_.streams().local().replica) losses = own;
+    }
     for (std::size_t c = 0; c < expected.size(); ++c) {
       if (!executor_.is_local(int(c))) continue;
       char const* const at = executor_.memory(int(c)) + of_.chunks[c].gradients;
@@ -311,7 +329,7 @@ class hashing_executor {
 
  private:
   void begin(int samples, hash seed) {
-    seed_ = seed;
+    seed_ = seed, samples_ = samples;
     pp::detail::job j;
     j.what = pp::detail::job::kind::train;
     j.samples = samples;
@@ -320,15 +338,27 @@ class hashing_executor {
   }
   void enqueue() {
     executor_.streams().fork();
-    executor_.enqueue();
+    executor_.enqueue([this](int chunk) { add_up(chunk); });
     executor_.streams().join();
+  }
+  void add_up(int chunk) {
+    int const rank = of_.chunks[std::size_t(chunk)].rank;
+    hash* const gradient =
+        reinterpret_cast<hash*>(executor_.memory(chunk) + of_.chunks[std::size_t(chunk)].gradients);
+    if (samples_ == 0) executor_.stream_of(rank)->put([=] { *gradient = 0; });
+    sums_.add_up<hash>(
+        gradient, 1, room_.data(), long(room_.size()), executor_.copies().exchanges_behind(rank),
+        [](long, hash* to, hash const* from, cudaStream_t on) { on->put([=] { *to += *from; }); });
   }
   static pp::detail::cuda_place place_of(pp::detail::device_blocks all) {
     return {{all, 0, all.devices}, pp::cuda::use_devices(0, all.devices).numbers, nullptr};
   }
   pipeline_of_hashes const& of_;
-  pp::detail::cuda_executor executor_;
+  mutable pp::detail::cuda_executor executor_;
+  pp::cuda::replica_sums sums_;
+  std::vector<char> room_;  // for what other replicas send
   hash seed_ = 0;
+  int samples_ = 0;
 };
 
 }  // namespace on_host

@@ -3,12 +3,12 @@
 // A mini-batch that is a tree of leaves: SumIn.
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include <pipe/train/planned.hpp>
 
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
+#include "laws/leaf_law.hpp"
 
 using namespace pp;
 
@@ -21,52 +21,13 @@ using Leaf = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>
 using Four = Leaf<Net, SumIn<4>>;
 using One = Leaf<Net>;
 
-/// The gradients of leaf `leaf` alone. Its loss has a fourth of the mini-batch's terms, a power of
-/// two, so a fourth of them are the same bits as its part of the mini-batch's.
-std::vector<float> quarter_of_leaf(laws::sample_batch<Four> const& data, int leaf, double& loss) {
-  One one({.seed = 5});
-  auto const all = data.view<One>(Four::samples);
-  loss =
-      one.gradients(
-             {std::span(all.inputs).subspan(std::size_t(leaf * One::samples * 3), One::samples * 3),
-              std::span(all.labels)
-                  .subspan(std::size_t(leaf * One::samples * 2), One::samples * 2)})
-          .loss;
-  auto gradients = laws::snapshot(one).gradients;
-  for (auto& g : gradients) g /= 4;
-  return gradients;
-}
-std::vector<float> sum_of(std::vector<float> a, std::vector<float> const& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
 }  // namespace
 
 TEST_CASE("gradients and loss of leaves are added in a balanced binary tree") {
-  laws::sample_batch<Four> const data(3);
-  double loss[4];
-  std::vector<float> leaf[4];
-  for (int i = 0; i < 4; ++i) leaf[i] = quarter_of_leaf(data, i, loss[i]);
-  Four four({.seed = 5});
-  double const sum = four.gradients(data.view()).loss;
-  auto const tree = sum_of(sum_of(leaf[0], leaf[1]), sum_of(leaf[2], leaf[3]));
-  CHECK(laws::same_numbers(laws::snapshot(four).gradients, tree));
-  CHECK(sum == ((loss[0] + loss[1]) + (loss[2] + loss[3])) / 4);
-  // Which a chain is not.
-  auto const chain = sum_of(sum_of(sum_of(leaf[0], leaf[1]), leaf[2]), leaf[3]);
-  CHECK(!laws::same_numbers(chain, tree));
+  laws::leaves_are_added_in_a_tree<Four, One>();
 }
 TEST_CASE("a mini-batch with too few samples is one of fewer leaves") {
-  laws::sample_batch<Four> const data(4);
-  for (int samples : {1, One::samples, One::samples + 3, 2 * One::samples}) {
-    Four four({.seed = 5});
-    Leaf<Net, SumIn<2>> two({.seed = 5});
-    auto const a = four.step(data.view(samples)), b = two.step(data.view<decltype(two)>(samples));
-    CHECK(a.loss == b.loss);
-    CHECK(a.gradient_norm == b.gradient_norm);
-    CHECK(laws::same_numbers(laws::snapshot(four).values, laws::snapshot(two).values));
-  }
+  laws::leaves_without_samples_add_nothing<Four, Leaf<Net, SumIn<2>>>();
 }
 TEST_CASE("samples are numbered through the leaves, for random bits too") {
   // The same mini-batch as one leaf of as many micro-batches: equal but for the order of sums.

@@ -4,7 +4,8 @@
 // runs one kernel at a time on it.
 #include <catch2/catch.hpp>
 
-#include <pipe/runtime/nccl_sum.cuh>
+#include <pipe/runtime/leaves.hpp>
+#include <pipe/transport/nccl.cuh>
 
 #include "nccl/processes.hpp"
 
@@ -22,16 +23,6 @@ struct device_stream {
   ~device_stream() { cudaStreamDestroy(get); }
   cudaStream_t get{};
 };
-
-void add(long n, float* to, float const* from, cudaStream_t on) {
-  on->put([=] {
-    for (long i = 0; i < n; ++i) to[i] += from[i];
-  });
-}
-/// Numbers whose sum depends on the order.
-float number(int process, long i) {
-  return 1.0f / float(1 + process * 7 + i % 13) * (i % 3 == 0 ? 1e4f : 1);
-}
 
 /// Before the processes are there, which share its memory.
 void start(int kernels_at_once = 1, int most_asks = 3) {
@@ -70,34 +61,6 @@ TEST_CASE("processes exchange data by NCCL") {
                 for (char const x : got[std::size_t(q)])
                   if (q != p && x != 'a' + q * size + p) return "wrong data";
             }
-            return "right";
-          }) == same(n, "right"));
-  }
-}
-
-TEST_CASE("sums by NCCL are those of the tree, for any sizes") {
-  for (int const n : {1, 2, 3, 4}) {
-    start();
-    CHECK(processes::run(n, [](tcp_world& world) -> std::string {
-            nccl_communicator c(world);
-            device_stream s;
-            for (long const room : {4L, 5L, 1000L})
-              for (long const count : {0L, 1L, 2L, 3L, 17L, 500L}) {
-                std::vector<float> data(std::size_t(count + 1), -1), others(std::size_t(room), 0);
-                for (long i = 0; i < count; ++i) data[std::size_t(i)] = number(c.process(), i);
-                nccl_sum<float> sum(c, others.data(), room);
-                sum.add_up(data.data(), count, s.get, add);
-                c.wait(s.get);
-                for (long i = 0; i < count; ++i) {
-                  std::vector<float> terms;
-                  for (int p = 0; p < c.processes(); ++p) terms.push_back(number(p, i));
-                  detail::join_leaves(c.processes(), [&](int to, int from) {
-                    terms[std::size_t(to)] += terms[std::size_t(from)];
-                  });
-                  if (data[std::size_t(i)] != terms[0]) return "another sum";
-                }
-                if (data[std::size_t(count)] != -1) return "written beyond the end";
-              }
             return "right";
           }) == same(n, "right"));
   }

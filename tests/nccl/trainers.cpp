@@ -4,124 +4,30 @@
 // the stand-ins for CUDA and NCCL. The bits are those of one process, whatever devices prefer.
 #include <catch2/catch.hpp>
 
-#include "device/centered.hpp"
-#include "device/device.hpp"
-#include "laws/bit_law.hpp"
-#include "laws/everything.hpp"
-
-#include <pipe/nccl.cuh>
-
-#include "nccl/processes.hpp"
+#include "nccl/alike.hpp"
 
 #include <string>
 #include <vector>
 
 using namespace pp;
-
-namespace {
-
-using fake_gpu::gpu;
-using fake_gpu::preference;
-
-/// Skips over all stages, a table that is also the head, dropout; four ranks.
-template <class... More>
-using Linked = Pipeline<laws::Everything, on_host::Device, BF16, AdamW, MicroBatches<4>,
-                        MicroBatchSize<2>, Stages<4>, ZeroBubbleH1, RecomputeAllButLast, More...>;
-/// A buffer that follows statistics, matrices that are updated whole, a loss that is scaled; two
-/// ranks with two chunks each.
-struct Followed : Model<Input<2, 3>, Custom<on_host::Centered>, Linear<4>, Tanh,
-                        Custom<on_host::Centered>, Linear<2>, MSE> {};
-template <class... More>
-using Scaled = Pipeline<Followed, on_host::Device, FP16, Muon, MicroBatches<3>, MicroBatchSize<2>,
-                        Stages<4>, ZeroBubbleV, Averaging<9, 10>, Prefetching, More...>;
-
-/// The first difference that process has found, or "right".
-class differences {
- public:
-  void expect(bool is_so, std::string const& what) {
-    if (!is_so && first_ == "right") first_ = what;
-  }
-  std::string first() const { return first_; }
-
- private:
-  std::string first_ = "right";
-};
-
-/// The parameters of this process's ranks are those of the trainer that has all.
-template <class One, class Many>
-bool has_the_parameters(One& one, Many& many) {
-  auto const all = one.parameters(), mine = many.parameters();
-  bool same = all.size() == mine.size();
-  std::size_t here = 0;
-  for (std::size_t i = 0; same && i < all.size(); ++i) {
-    if (mine[i].values.empty()) continue;
-    ++here;
-    same =
-        laws::same_numbers(std::vector<float>(all[i].values.begin(), all[i].values.end()),
-                           std::vector<float>(mine[i].values.begin(), mine[i].values.end())) &&
-        laws::same_numbers(std::vector<float>(all[i].gradients.begin(), all[i].gradients.end()),
-                           std::vector<float>(mine[i].gradients.begin(), mine[i].gradients.end()));
-  }
-  return same && here > 0;
-}
-
-template <class One, class Many>
-std::string trains_alike(preference p) {
-  gpu.prefers = p;
-  gpu.devices = 8;
-  differences found;
-  {
-    typename One::settings a{.seed = 5, .clip_value = 0.05, .clip_norm = 0.1};
-    typename Many::settings b{.seed = 5, .clip_value = 0.05, .clip_norm = 0.1};
-    One one(a);
-    Many many(b);
-    for (int i = 0; i < 3; ++i) {
-      std::string const step = ", step " + std::to_string(i);
-      laws::sample_batch<One> const data(std::uint64_t(i) + 1);
-      long const samples = One::samples - i;
-      auto const ours = data.view(samples);
-      auto const theirs = data.template view<Many>(samples);
-      if (i == 1) {
-        auto const x = one.accumulate(ours), y = many.accumulate(theirs);
-        found.expect(laws::same_bits(x.loss, y.loss), "loss of an accumulated mini-batch");
-      }
-      auto const x = one.step(ours), y = many.step(theirs);
-      found.expect(laws::same_bits(x.loss, y.loss), "loss" + step);
-      found.expect(laws::same_bits(x.gradient_norm, y.gradient_norm), "norm" + step);
-      found.expect(x.loss_scale == y.loss_scale && x.skipped == y.skipped, "scale" + step);
-      found.expect(has_the_parameters(one, many), "parameters" + step);
-      found.expect(laws::same_bits(one.evaluate(ours), many.evaluate(theirs)), "evaluation" + step);
-      std::vector<float> u(std::size_t(samples * One::outputs_per_sample)), v(u.size());
-      one.forward(ours, u), many.forward(theirs, v);
-      found.expect(laws::same_numbers(u, v), "outputs" + step);
-    }
-  }
-  return found.first();
-}
-
-std::vector<std::string> same(int n, char const* text) {
-  return std::vector<std::string>(std::size_t(n), text);
-}
-
-}  // namespace
+using namespace processes;
 
 TEST_CASE("trainers on GPUs in several processes have the bits of one") {
   for (int const n : {1, 2, 3, 4}) {
     fake_nccl::start_anew();
     fake_nccl::kernels_at_once = 1;
-    CHECK(processes::launch(n, [&] {
-            return trains_alike<Linked<>, Linked<Nccl>>(preference(n % 3));
-          }) == same(n, "right"));
+    CHECK(launch(n, [&] { return trains_alike<Linked<>, Linked<Nccl>>(preference(n % 3)); }) ==
+          same(n, "right"));
   }
   fake_nccl::start_anew();
-  CHECK(processes::launch(2, [&] {
+  CHECK(launch(2, [&] {
           return trains_alike<Scaled<>, Scaled<Nccl, OffloadState>>(preference::awaited);
         }) == same(2, "right"));
 }
 
 TEST_CASE("a drawing has the ranks of all processes") {
   fake_nccl::start_anew();
-  CHECK(processes::launch(2, [] {
+  CHECK(launch(2, [] {
           gpu.prefers = preference::first;
           gpu.devices = 8;
           differences found;
@@ -149,7 +55,7 @@ TEST_CASE("a drawing has the ranks of all processes") {
 TEST_CASE("a process that is lost ends the runs of the others, and their trainers are broken") {
   for (bool const in_a_run : {false, true}) {
     fake_nccl::start_anew();
-    auto const said = processes::launch(3, [&]() -> std::string {
+    auto const said = launch(3, [&]() -> std::string {
       gpu.devices = 8;
       using trainer = Linked<Nccl>;
       trainer t;
@@ -182,7 +88,7 @@ TEST_CASE("a process that is lost ends the runs of the others, and their trainer
 
 TEST_CASE("a run that fails in one process ends those of the others") {
   fake_nccl::start_anew();
-  auto const said = processes::launch(2, [&]() -> std::string {
+  auto const said = launch(2, [&]() -> std::string {
     gpu.devices = 8;
     using trainer = Linked<Nccl>;
     trainer t;
@@ -210,13 +116,14 @@ TEST_CASE("multiprocessors that are left to NCCL are a constant of the kernels")
   STATIC_REQUIRE(cuda::source_of<Linked<Nccl>::compiled>::reserved_multiprocessors == 0);
 }
 
-TEST_CASE("more processes than ranks are refused by all") {
+TEST_CASE("more processes than ranks are refused by all, unless they are a multiple") {
   fake_nccl::start_anew();
   using trainer = Pipeline<Followed, on_host::Device, Stages<2>, Nccl>;
-  for (std::string const& text : processes::launch(3, [&]() -> std::string {
+  for (std::string const& text : launch(3, [&]() -> std::string {
          gpu.devices = 8;
          trainer t;
          return "made";
        }))
-    CHECK(text.find("there are 3 processes for a pipeline of 2 ranks") != std::string::npos);
+    CHECK(text.find("the launcher has started 3 processes for a pipeline of 2 ranks") !=
+          std::string::npos);
 }

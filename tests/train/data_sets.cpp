@@ -160,6 +160,28 @@ TEST_CASE("every order is as likely as every other") {
   CHECK(square < 49.7);  // chi-squared with 23 degrees of freedom: one in a thousand is larger
 }
 
+TEST_CASE("an epoch goes on at a position over all epochs") {
+  data const d(11);  // three mini-batches
+  batches<Classifier> second(d.view(), {.shuffle = true, .seed = 3, .epoch = 1});
+  CHECK(second.position() == 3);
+  std::vector<std::vector<int>> all;
+  for (auto const& batch : second) {
+    all.push_back(samples_of(batch));
+    CHECK(second.position() == 3 + long(all.size()));
+  }
+  CHECK(second.position() == 6);
+  for (long position : {3, 4, 5}) {
+    batches<Classifier> rest(d.view(), {.shuffle = true, .seed = 3, .position = position});
+    CHECK(rest.epoch() == 1);
+    CHECK(rest.position() == position);
+    for (auto const& batch : rest) CHECK(samples_of(batch) == all[std::size_t(position++ - 3)]);
+    CHECK(position == 6);
+  }
+  batches<Classifier> third(d.view(), {.position = 6});
+  CHECK(third.epoch() == 2);
+  CHECK((*third.begin()).inputs.data() == d.numbers.data());
+}
+
 TEST_CASE("a short last mini-batch is left out on demand") {
   CHECK(in_a_row(all_of(data(11), {.drop_last = true})) == ascending(8));
   CHECK(in_a_row(all_of(data(12), {.drop_last = true})) == ascending(12));
@@ -196,6 +218,10 @@ TEST_CASE("data sets that are none are refused") {
         "batches: expected a data set of at least 4 samples for a whole mini-batch, got 3");
   CHECK(refused(d.view(), {.first = 3}) == "batches: first: mini-batch 3 is not in [0, 2]");
   CHECK(refused(d.view(), {.first = -1}) == "batches: first: mini-batch -1 is not in [0, 2]");
+  std::string const position =
+      "batches: position: expected 0 or more, without epoch and first, got ";
+  CHECK(refused(d.view(), {.position = -1}) == position + "-1");
+  CHECK(refused(d.view(), {.first = 1, .position = 1}) == position + "1");
   CHECK(refused(d.view(), {.samples = -1}) == "batches: samples: expected 0 or more, got -1");
   CHECK(refused(d.view(), {.epoch = -1}) == "batches: epoch: expected 0 or more, got -1");
 }

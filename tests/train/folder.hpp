@@ -47,6 +47,11 @@ inline std::string content(std::string const& path) {
   return text.str();
 }
 
+/// Whether two files have the same bytes, which no message shows.
+inline bool same_content(std::string const& a, std::string const& b) {
+  return content(a) == content(b);
+}
+
 /// What an Error says; what else happened otherwise.
 template <class Error, class Work>
 std::string sentence(Work work) {

@@ -11,6 +11,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -45,6 +46,10 @@ struct Adafactor {
   }
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr int moments = 1, sums = 2;
+  static constexpr named_states states_of(tensor_kind kind) {
+    if (!is_factored(kind)) return {{"variance"}};
+    return {{"row_average", state_extent::rows}, {"column_average", state_extent::columns}};
+  }
   /// A mean for each row and each column of a matrix; for a vector one number per element.
   static constexpr long state_elements(tensor_shape const& s) {
     return is_factored(s.kind) ? s.rows + s.columns : s.elements();

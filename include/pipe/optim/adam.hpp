@@ -7,6 +7,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -20,6 +21,13 @@ namespace detail {
 template <bool Decoupled>
 struct adam_formula {
   static constexpr int states = 2;
+  static constexpr named_states states_of() { return {{"exp_avg"}, {"exp_avg_sq"}}; }
+  /// Both moments are averages from zero, whose bias a step corrects.
+  template <class Settings, class Use>
+  static constexpr void for_each_state_setting(Settings const& s, Use use) {
+    use("beta1", s.beta1);
+    use("beta2", s.beta2);
+  }
 
   /// The settings and the context of a step, combined once in double.
   template <class T>
@@ -80,6 +88,13 @@ struct Adam {
 
   static constexpr char const* name = "Adam";
   static constexpr int states = 2;
+  static constexpr named_states states_of(tensor_kind) {
+    return detail::adam_formula<false>::states_of();
+  }
+  template <class Use>
+  constexpr void for_each_state_setting(Use use) const {
+    detail::adam_formula<false>::for_each_state_setting(*this, use);
+  }
   void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   template <class T>
   using coefficients = detail::adam_formula<false>::coefficients<T>;
@@ -102,6 +117,13 @@ struct AdamW {
 
   static constexpr char const* name = "AdamW";
   static constexpr int states = 2;
+  static constexpr named_states states_of(tensor_kind) {
+    return detail::adam_formula<true>::states_of();
+  }
+  template <class Use>
+  constexpr void for_each_state_setting(Use use) const {
+    detail::adam_formula<true>::for_each_state_setting(*this, use);
+  }
   void check(setting_check const& is) const { detail::adam_formula<true>::check(*this, is); }
   template <class T>
   using coefficients = detail::adam_formula<true>::coefficients<T>;

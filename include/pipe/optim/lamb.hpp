@@ -9,6 +9,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -27,6 +28,13 @@ struct LAMB {
   void check(setting_check const& is) const { detail::adam_formula<false>::check(*this, is); }
   static constexpr bool takes(tensor_kind) { return true; }
   static constexpr int moments = 2, sums = 2;
+  static constexpr named_states states_of(tensor_kind) {
+    return detail::adam_formula<false>::states_of();
+  }
+  template <class Use>
+  constexpr void for_each_state_setting(Use use) const {
+    detail::adam_formula<false>::for_each_state_setting(*this, use);
+  }
   static constexpr long state_elements(tensor_shape const& s) {
     return moments_elements(moments, s);
   }

@@ -7,6 +7,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -24,6 +25,7 @@ struct Lion {
 
   static constexpr char const* name = "Lion";
   static constexpr int states = 1;
+  static constexpr named_states states_of(tensor_kind) { return {{"exp_avg"}}; }
   /// throws: data_error for betas outside [0, 1) or weight decay outside [0, 1e30]
   void check(setting_check const& is) const {
     is.fraction("beta1", beta1);

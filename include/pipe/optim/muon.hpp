@@ -12,6 +12,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/adam.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -49,6 +50,13 @@ struct Muon {
   AdamW others{};
 
   static constexpr char const* name = "Muon";
+  static constexpr named_states states_of(tensor_kind kind) {
+    return takes(kind) ? named_states{{"momentum_buffer"}} : formula::states_of();
+  }
+  template <class Use>
+  constexpr void for_each_state_setting(Use use) const {
+    formula::for_each_state_setting(others, use);
+  }
   /// throws: data_error for a setting out of range, those of `others` included
   void check(setting_check const& is) const {
     is.fraction("momentum", momentum);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/base/config.hpp>
+#include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
@@ -19,6 +20,7 @@ struct SGD {
 
   static constexpr char const* name = "SGD";
   static constexpr int states = 1;
+  static constexpr named_states states_of(tensor_kind) { return {{"momentum_buffer"}}; }
   /// throws: data_error for momentum outside [0, 1) or weight decay outside [0, 1e30]; trainers
   ///         check the learning rate themselves
   void check(setting_check const& is) const {

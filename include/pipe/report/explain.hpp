@@ -14,8 +14,8 @@
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
 #include <pipe/train/options/partition.hpp>
+#include <pipe/train/options/transport.hpp>
 #include <pipe/train/plan.hpp>
-#include <pipe/transport/transport.hpp>
 
 namespace pp {
 
@@ -202,7 +202,7 @@ std::string explain_links() {
     text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +
            (profiled ? "" : " for each TFLOP/s of the slowest rank") + "\n";
   }
-  if (plan.leaves > 1 || replica_transport<typename Trainer::compiled::transport>) {
+  if (plan.leaves > 1 || connects_replicas<typename Trainer::compiled::transport>) {
     long most = 0;
     for (long const bytes : plan.summed_bytes) most = bytes > most ? bytes : most;
     text += "replicas: each of n sends 2 (n - 1) / n times the gradients of its ranks per step, " +

@@ -197,7 +197,8 @@ struct rank_description {
   /// micro-batch, for the one that is partly filled; on a device the whole mini-batch. -1: not
   /// staged.
   long staging[max_inputs + 1]{-1, -1, -1, -1, -1};
-  /// On a device, if mini-batches are prefetched: the same of the next one.
+  /// On a device, if mini-batches are prefetched: the same of the next one, with all leaves. For
+  /// several leaves two rooms, one behind the other.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
   /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
   /// `losses` on every rank if the transport copies, and on rank 0 if it is on another device.

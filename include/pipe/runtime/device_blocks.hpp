@@ -22,16 +22,24 @@ struct device_blocks {
   constexpr bool is_first(int rank) const { return first_rank(of(rank)) == rank; }
 };
 
-/// The devices of this process, which are consecutive, among all that hold ranks.
+/// The devices of this process, which are consecutive, among all that hold ranks. If there are
+/// replicas of the pipeline, each has as many devices, and each device a process.
 struct local_devices {
   device_blocks all{};
   int first = 0, count = 1;
+  int replica = 0, replicas = 1;
 
   constexpr int first_rank() const { return all.first_rank(first); }
   constexpr int end_rank() const { return all.first_rank(first + count); }
   constexpr bool has(int rank) const { return first_rank() <= rank && rank < end_rank(); }
   /// The number of a rank's device among those of the process.
   constexpr int number(int rank) const { return all.of(rank) - first; }
+
+  /// The process of a rank of this replica, and that of this process's ranks in another one.
+  ///
+  /// needs: a process for each device
+  constexpr int process_of(int rank) const { return replica * all.devices + all.of(rank); }
+  constexpr int peer(int other) const { return other * all.devices + first; }
 };
 
 /// Whether what rank `from` makes is copied to rank `to`. Work: a pipeline_schedule, or a

@@ -19,6 +19,13 @@ constexpr int levels_of(int leaves) {
   return n;
 }
 
+/// Number of partial sums that leaf number `leaf` is joined with, of levels 0, 1, ...
+constexpr int levels_before(int leaf) {
+  int n = 0;
+  while (leaf >> n & 1) ++n;
+  return n;
+}
+
 /// Joins leaf number `leaf`, which has just come, with the partial sums of those before it:
 /// join(level) adds the partial sum of a level to it; then, unless it is the last of the tree,
 /// keep(level) makes the result the partial sum of a level.
@@ -26,9 +33,9 @@ constexpr int levels_of(int leaves) {
 /// law: the partial sum of level k is over 2^k leaves; join and keep are called for k = 0, 1, ...
 template <class Join, class Keep>
 constexpr void join_leaf(int leaf, int leaves, Join const& join, Keep const& keep) {
-  int level = 0;
-  for (; leaf >> level & 1; ++level) join(level);
-  if (leaf + 1 < leaves) keep(level);
+  int const levels = levels_before(leaf);
+  for (int level = 0; level < levels; ++level) join(level);
+  if (leaf + 1 < leaves) keep(levels);
 }
 
 /// Adds leaves that are all there: join(to, from) adds that of number `from` to that of number
@@ -74,9 +81,14 @@ constexpr long room_for_replicas(long summed) {
   long const bucket = align_up(summed < least ? least : summed);
   return 2 * (bucket < most_leaf_bucket ? bucket : most_leaf_bucket);
 }
+/// Rooms for prefetched mini-batches on a device. One of several leaves stays in its room until the
+/// step is judged, as only the last leaf stays where runs read; the next one comes into the other.
+constexpr int prefetch_rooms(int leaves) { return leaves > 1 ? 2 : 1; }
 /// Whether a job's mini-batch is a sum of several runs, here or in replicas.
 constexpr bool has_leaves(job const& j) { return j.leaves > 1 || j.replicas > 1; }
 /// Whether a job is the last run of its step.
 constexpr bool is_last_leaf(job const& j) { return j.leaf + 1 == j.leaves; }
+/// Whether replicas add up what a job has computed.
+constexpr bool exchanges(job const& j) { return j.replicas > 1 && is_last_leaf(j); }
 
 }  // namespace pp::detail

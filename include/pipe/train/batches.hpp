@@ -31,6 +31,7 @@ struct batch_settings {
   bool drop_last = false;  ///< omits the last mini-batch if it is not full
   /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples().
   int samples = 0;
+  long position = 0;  ///< instead of epoch and first: mini-batches of all epochs before it
 };
 
 /// A random permutation of 0 ... n - 1, uniformly distributed.
@@ -81,18 +82,28 @@ class batches {
       detail::throw_error<data_error>({"batches: expected a data set of at least ",
                                        s.drop_last ? whole_ : 1, " samples for a ",
                                        s.drop_last ? "whole " : "", "mini-batch, got ", count_});
+    if (s.position < 0 || (s.position > 0 && (s.epoch != 0 || s.first != 0)))
+      detail::throw_error<data_error>(
+          {"batches: position: expected 0 or more, without epoch and first, got ", s.position});
     if (s.first < 0 || s.first > size_)
       detail::throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
     if (s.epoch < 0)
       detail::throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
-    if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(s.epoch));
+    epoch_ = s.epoch + s.position / size_;
+    reached_ = first_ += s.position % size_;
+    if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
 
   /// Number of mini-batches in an epoch, including those before `first`.
   long size() const { return size_; }
+  /// The epoch's number, counted from 0.
+  long epoch() const { return epoch_; }
+  /// Number of mini-batches that were reached, over all epochs, including those before `first`. In
+  /// a loop's body, after the step: the place to resume at.
+  long position() const { return epoch_ * size_ + reached_; }
 
   /// An input iterator. The mini-batch is made when the iterator arrives at it, so incrementing an
   /// iterator changes what another one of the same object reads.
@@ -124,6 +135,7 @@ class batches {
   ///
   /// cost: a view in order; shuffled, a copy of all lists of the mini-batch
   void make(long index) {
+    reached_ = index < size_ ? index + 1 : size_;
     if (index >= size_) return;
     std::size_t const first = std::size_t(index) * whole_, left = count_ - first;
     std::size_t const n = left < whole_ ? left : whole_;
@@ -162,7 +174,7 @@ class batches {
   std::size_t count_;
   long first_;
   std::size_t whole_;  // samples of a full mini-batch
-  long size_ = 0;
+  long size_ = 0, epoch_ = 0, reached_ = 0;
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;
   // Copied samples, list after list: lists of ids, and lists of numbers.

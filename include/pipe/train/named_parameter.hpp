@@ -81,15 +81,28 @@ void for_each_run(named_parameter<T> const& p, One one) {
     for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
 }
 
+/// Calls one(at, i) for each number, which is number `at` of the file and number i in memory, in
+/// any order: transposed ones tile by tile, so that what is read and written of a tile stays in the
+/// cache.
+template <class T, class One>
+void for_each_number(named_parameter<T> const& p, One one) {
+  std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
+  constexpr std::size_t tile = 16;
+  if (!p.transposed)
+    for (std::size_t i = 0; i < rows * columns; ++i) one(i, i);
+  else
+    for (std::size_t r = 0; r < rows; r += tile)
+      for (std::size_t c = 0; c < columns; c += tile)
+        for (std::size_t k = c; k < columns && k < c + tile; ++k)
+          for (std::size_t i = r; i < rows && i < r + tile; ++i) one(k * rows + i, i * columns + k);
+}
+
 /// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
   with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
-    for_each_run(to,
-                 [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-                   for (std::size_t i = 0; i < length; ++i)
-                     to.values[first + i * stride] = T(number_at(from + (at + i) * size));
-                 });
+    for_each_number(
+        to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
   });
 }
 

@@ -23,6 +23,7 @@
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
+#include <pipe/train/parts/checkpoints.hpp>
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
@@ -43,19 +44,18 @@ namespace pp {
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
-/// law: each rank's memory is one allocation of plan.rank_bytes[rank] bytes; a step allocates
-///      nothing
+/// law: a rank's memory is one allocation of plan.rank_bytes[rank] bytes; steps allocate nothing
 /// law: an exception from a call leaves the trainer as it was, except that a failed run of `step`
 ///      or `accumulate` discards accumulated gradients, and that after an exception from the
 ///      optimizer itself every later call throws pp::error
 ///
 /// A trainer takes one call at a time, in the process that constructed it. A concurrent call, a
-/// call from one of its own callbacks, in a child of fork() or after a move throws pp::error
-/// without effect. Callbacks may call steps(), accumulated(), learning_rate() and
-/// allocated_bytes(). The destructor waits for another thread's run to end. Views of parameters
-/// stay valid when the trainer is moved.
+/// call from its own callbacks, in a child of fork() or after a move throws pp::error without
+/// effect. Callbacks may call steps(), accumulated(), learning_rate() and allocated_bytes(). The
+/// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
-class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled> {
+class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
+                 public detail::with_checkpoints<Pipeline<Given, Options...>> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -153,8 +153,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a batch out of range; error if two wait
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
-    prefetched_.add(prepare(b, detail::job::kind::train), detail::list_bytes(b),
-                    *engine_.operator->());
+    detail::job const j = prepare(b, detail::job::kind::train);
+    prefetched_.add(j, leaves_.here<M, element>(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.
@@ -174,9 +174,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
-  /// leaves, which is such a sum. Accumulated gradients survive a
-  /// rejected batch (data_error); they are discarded by parameters_changed, and by a run that fails
-  /// or is skipped, here or in step.
+  /// leaves, which is such a sum. Accumulated gradients survive a rejected batch (data_error); they
+  /// are discarded by parameters_changed, and by a run that fails or is skipped, here or in step.
   ///
   /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
   /// throws: as step does
@@ -303,11 +302,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   auto runs_on() const { return engine_->runs_on(); }
 
  private:
+  friend detail::checkpoint_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
-    bool const is_shared = j.what != detail::job::kind::infer;
-    return detail::run_leaves<compiled>(*engine_.operator->(), j,
-                                        is_shared ? leaves_ : leaves_.alone());
+    auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
+    return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
   }
 
   /// The chunks with their memory in the engine.
@@ -336,7 +335,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   void take(device_batch const& b, detail::job& j) {
     if constexpr (takes_device_data)
-      detail::take_device_batch(b, samples, labels_per_sample, j, *engine_.operator->());
+      detail::take_device_batch(b, batch_samples(), labels_per_sample, j, *engine_.operator->());
   }
   void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
   /// A job on a checked batch, with the seed and the number of the next step.
@@ -429,8 +428,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
-      detail::reject_step<M, element>({steps_ + 1, with}, j, labels_per_sample, compiled::ranks,
-                                      parameter_places(), [&] { run(j); });
+      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here<M, element>(j),
+                                      labels_per_sample, compiled::ranks, parameter_places(),
+                                      [&] { run(j); });
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;

@@ -72,6 +72,12 @@ class safetensors_reader {
   detail::safetensors_metadata const& metadata() const { return header_.metadata; }
   /// Moves the header out of the reader.
   detail::safetensors_header take_header() { return std::move(header_); }
+  /// The bytes before the data: the header's length, and the header.
+  std::vector<std::byte> preamble() const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(data_begin_));
+    read_at(0, bytes);
+    return bytes;
+  }
   /// Size of the data of all tensors.
   std::uint64_t data_bytes() const { return data_bytes_; }
 

@@ -93,15 +93,20 @@ struct weights_source {
   char const* what;
 };
 
-/// Throws data_error if there are problems, with the first eight and the number of the others.
-inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
-  if (problems.empty()) return;
+/// The first eight problems, and the number of the others.
+inline std::string text_of_problems(std::vector<std::string> const& problems) {
   constexpr std::size_t shown = 8;
-  std::string text = "the weights " + from.where + " do not fit the model: ";
+  std::string text;
   for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
     text += (i > 0 ? "; " : "") + problems[i];
   if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
-  throw data_error(text);
+  return text;
+}
+/// Throws data_error if there are problems.
+inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
+  if (problems.empty()) return;
+  throw data_error("the weights " + from.where +
+                   " do not fit the model: " + text_of_problems(problems));
 }
 
 /// Names as text: "'a', 'b', 'c' and 9 more", or "none".

@@ -28,6 +28,7 @@
 #include <pipe/transport/barrier.hpp>
 #include <pipe/transport/call_ring.hpp>
 #include <pipe/transport/process_watch.hpp>
+#include <pipe/transport/place_in_world.hpp>
 #include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -48,20 +49,9 @@ class process_transport {
   static constexpr bool copies = true;
   static constexpr int lanes = 6;
 
-  /// See process_place::of.
-  ///
-  /// throws: error if there are more processes than ranks, and no multiple of them
+  /// See place_in_world.
   static process_place place(int ranks) {
-    auto const& world = Messages::world();
-    int const all = world.processes();
-    if (all > ranks && all % ranks != 0)
-      throw_error<error>({Messages::launcher, " has started ", all, " processes for a pipeline of ",
-                          ranks,
-                          " ranks: start at most one for each rank, or for replicas a multiple"});
-    process_place place = process_place::of(world.process(), all, ranks);
-    place.neighbours = world.neighbours();
-    place.neighbour = world.neighbour();
-    return place;
+    return place_in_world(Messages::world(), ranks, Messages::launcher);
   }
 
   /// Must be called by all processes, in the same order for several trainers.

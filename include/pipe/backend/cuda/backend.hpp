@@ -57,9 +57,6 @@ template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
 template <class... What>
 struct ranks_of_a_device_share_its_memory;
-/// SumIn with a backend that does not add the gradients of leaves yet.
-template <class... What>
-struct leaves_are_added_on_the_host;
 }  // namespace wrong
 
 /// One GPU for all ranks of a process, or several: see Devices. Each rank has streams.
@@ -92,9 +89,6 @@ struct Cuda {
                        !detail::device_transport<typename Chosen::transport::transport>)
       return detail::diagnosis_of<wrong::ranks_of_a_device_share_its_memory, Cuda,
                                   typename Chosen::transport>();
-    else if constexpr (Chosen::sum::leaves > 1)
-      return detail::diagnosis_of<wrong::leaves_are_added_on_the_host, Cuda,
-                                  typename Chosen::sum>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

@@ -22,31 +22,12 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
+#include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/execution.hpp>
 
 namespace pp {
-
-namespace cuda {
-
-/// A topological order of a table's actions: the ranks in the order in which they take their next
-/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
-///
-/// shape: -> turns[actions of the table]
-/// needs: the table gets to its end with these slots
-template <class Problem, class Rows>
-[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
-    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
-  std::vector<detail::cuda_turn> order;
-  auto walk =
-      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
-  walk.run([&](int rank, long, long) { order.push_back({rank, {}}); });
-  return order;
-}
-
-}  // namespace cuda
 
 namespace detail {
 
@@ -97,7 +78,7 @@ class cuda_engine {
   }
 
   static bool is_local(int chunk) { return process_set::has(P::memory().chunks[chunk].rank); }
-  static bool writes_files() { return process_set::has(0); }
+  static bool writes_files() { return process_set::has(0) && process_set::is_first_replica(); }
   /// Between processes: see stream_transport.
   void broadcast(int process, char* data, long bytes)
     requires(process_set::are_several)
@@ -117,7 +98,8 @@ class cuda_engine {
   int process_of(int chunk)
     requires(process_set::are_several)
   {
-    return executor_.description().devices.of(P::memory().chunks[chunk].rank);  // its device
+    // Its device, in the first replica.
+    return executor_.description().devices.of(P::memory().chunks[chunk].rank);
   }
   long least(long here)
     requires(process_set::are_several)
@@ -142,6 +124,25 @@ class cuda_engine {
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
+  /// The same of gradients, optimizer state and averages: the next run uploads all of memory().
+  void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
+  /// The factor of the loss in the next step, and the steps since it changed; zeros in a process
+  /// without rank 0, or if the loss is not scaled.
+  list<double, 2> loss_scaling() const {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling now{0, 0};
+    if (executor_.scaling(0) != nullptr) download(&now, executor_.scaling(0), sizeof now);
+    return {{double(now.scale), double(now.sound_steps)}};
+  }
+  void set_loss_scaling(list<double, 2> const& to) {
+    cuda::device_scope const at(devices_.numbers[0]);
+    cuda::loss_scaling const now{float(to[0]), int(to[1])};
+    loss_scale_ = now.scale;
+    executor_.for_each_device([&](int first) {
+      cuda::check(cudaMemcpy(executor_.scaling(first), &now, sizeof now, cudaMemcpyHostToDevice),
+                  "upload of the loss scale");
+    });
+  }
   long bytes(int rank) const { return executor_.bytes(rank); }
 
   /// Uploads a mini-batch: at once, or while the next run on a prefetched one is in progress.
@@ -193,9 +194,10 @@ class cuda_engine {
     if (mirror_is_newer_) upload();
     parameters_.prepare(j);
     executor_.begin(j);
+    parameters_.leaves().begin();
     enqueue(j);
     // The device has work while the host converts the next mini-batch.
-    load_next(j);
+    if (is_last_leaf(j)) load_next(j);
     step_result result;
     if (j.what == job::kind::infer) {
       executor_.deliver();
@@ -203,23 +205,31 @@ class cuda_engine {
       result.seconds = executor_.times().seconds();
       return result;
     }
-    cuda::step_outcome const outcome = parameters_.outcome();
+    if (is_last_leaf(j) || is_waited_for())
+      executor_.streams().wait();
+    else
+      parameters_.leaves().run_ahead();
     // Evaluation changes no parameter.
     mirror_is_current_ = mirror_is_current_ && j.what != job::kind::train;
     result.seconds = executor_.times().seconds();
-    result.loss = outcome.loss;
-    if (j.what == job::kind::train) {
-      result.gradient_norm = outcome.norm;
-      result.loss_scale = outcome.loss_scale;
-      bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
-      result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
-      loss_scale_ = outcome.loss_scale;
-    }
     result.bubble = executor_.times().bubble();
+    if (is_last_leaf(j)) report(parameters_.outcome(), j, result);
     // The step is complete: enqueue() had set its number.
     failed_update_ = 0;
     if (is_replayed(j)) graphs_.remember(cuda::shape_of(j));
     return result;
+  }
+
+  /// Whether the host waits for each leaf: its times are read, or other processes may be lost.
+  bool is_waited_for() const { return executor_.is_observed() || process_set::are_several; }
+  /// Enters what the device has decided about a step in its result.
+  void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
+    result.loss = outcome.loss;
+    if (j.what != job::kind::train) return;
+    result.gradient_norm = outcome.norm;
+    result.loss_scale = loss_scale_ = outcome.loss_scale;
+    bool const overflows = libm::isfinite(outcome.loss) && !libm::isfinite(outcome.norm);
+    result.skipped = P::precision::scales_loss && overflows && outcome.loss_scale > 1;
   }
 
   /// Uploads the next mini-batch, if job j is a run on the one before.
@@ -250,7 +260,7 @@ class cuda_engine {
   void enqueue(job const& j) {
     auto const enqueue = [&](long& failed_update) {
       executor_.streams().fork();
-      executor_.enqueue();
+      executor_.enqueue([&](int chunk) { parameters_.complete(chunk, j); });
       if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
     };
     cuda::graph* const g = is_replayed(j) ? graphs_.find(cuda::shape_of(j)) : nullptr;
@@ -258,12 +268,14 @@ class cuda_engine {
     // Behind the uploads of all ranks.
     executor_.streams().join();
     cudaStream_t const stream = executor_.stream_of(executor_.root());
-    if (g->is_empty())
+    if (g->is_empty()) {
       *g = cuda::graph::capture(stream, [&] {
         long unused = 0;
         enqueue(unused);
         executor_.streams().join();
       });
+      executor_.streams().begin();  // what is captured has put work on none of them
+    }
     if (j.what == job::kind::train && j.updates) failed_update_ = j.step;
     g->launch(stream);
   }
@@ -276,8 +288,7 @@ class cuda_engine {
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
-    if (executor_.streams().local().count < executor_.description().devices.devices)
-      return "ranks are in several processes";
+    if (executor_.copies().processes() != nullptr) return "ranks are in several processes";
     if (!devices_.are_peers) return "a device does not reach the memory of another";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +
@@ -322,6 +333,14 @@ class cuda_engine {
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
+  /// Multiplies gradients in the mirror by a power of two.
+  void scale_gradients(int c, float factor) {
+    chunk_description const& chunk = P::memory().chunks[c];
+    float* const gradients =
+        reinterpret_cast<float*>(mirror_[std::size_t(c)].data() + chunk.gradients);
+    for (long i = 0; factor != 1 && i < chunk.trained_bytes / long(sizeof(float)); ++i)
+      gradients[i] *= factor;
+  }
   /// Fills the mirror. Gradients are divided by the loss scale, so that the caller sees true ones.
   ///
   /// cost: a copy of all parameters, gradients, states and averages to the host
@@ -337,29 +356,33 @@ class cuda_engine {
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
       // Gradients keep the scale of the loss in device memory.
-      if (loss_scale_ == 1) continue;
-      float* const gradients = reinterpret_cast<float*>(mine.data() + chunk.gradients);
-      for (long i = 0; i < chunk.trained_bytes / long(sizeof(float)); ++i)
-        gradients[i] /= loss_scale_;
+      scale_gradients(c, 1 / loss_scale_);
     }
     mirror_is_current_ = true;
   }
-  /// Copies parameters, buffers and averages from the mirror to the device, and renews their copies
-  /// there.
+  /// Copies parameters, buffers and averages, or all states, from the mirror to the device, and
+  /// renews the copies of parameters there.
   [[gnu::cold]] void upload() {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
+      if (states_are_newer_) scale_gradients(c, loss_scale_);
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
           cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
                                  std::size_t(bytes), cudaMemcpyHostToDevice),
                       "upload of parameters");
       };
+      if (states_are_newer_) {
+        copy(chunk.values, mirrored(chunk) - chunk.values);
+        scale_gradients(c, 1 / loss_scale_);
+        continue;
+      }
       copy(chunk.values, chunk.parameter_bytes);
       copy(chunk.buffers, chunk.buffer_bytes);
       if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
     }
+    states_are_newer_ = false;
     synchronize();
     parameters_.renew_copies();
     mirror_is_newer_ = false;
@@ -376,10 +399,10 @@ class cuda_engine {
   long const kernels_of_step_ =
       kernels_of_step(executor_.description(), launches_[0]->groups(), executor_.streams().local());
   bool const has_graphs_ = P::graphs::is_on && by_streams().empty();
-  cuda::graph_table graphs_;
+  cuda::graph_table graphs_{P::sum::leaves};
   cuda::device_data<typename P::value> device_data_{executor_};
   std::vector<std::vector<char>> mirror_;  // by chunk, at the offsets of its rank's arena
-  bool mirror_is_current_ = false, mirror_is_newer_ = false;
+  bool mirror_is_current_ = false, mirror_is_newer_ = false, states_are_newer_ = false;
   job next_;  // to be uploaded while the next run is in progress, if has_next_
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device

@@ -36,6 +36,7 @@
 #include <pipe/runtime/cuda/watched_launch.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/shards.hpp>
 
 namespace pp::detail {
 
@@ -79,21 +80,18 @@ class cuda_executor {
     streams_.begin();
     upload();
   }
-  /// Enqueues every action of the job.
-  void enqueue() {
-    job const& j = job_;
-    for (int& position : position_) position = 0;
+  /// Enqueues every action of the job. add_up(chunk): a chunk's gradients are complete here.
+  template <class AddUp>
+  void enqueue(AddUp const& add_up) {
     if (times_.is_on()) times_.start();
-    bool const trains = j.what == job::kind::train;
+    bool const trains = job_.what == job::kind::train;
     for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
-      if (turn.is_exchange()) {
-        if (samples_in(d_, j, turn.of.micro_batch) > 0) prepare_exchange(turn.of);
-        continue;
-      }
-      exchange();
-      rank_description const& plan = d_.rank[turn.rank];
-      action const a = (trains ? plan.training : plan.evaluation)[position_[turn.rank]++];
-      if (samples_in(d_, j, a.micro_batch) > 0) execute(turn.rank, a);
+      if (turn.kind != cuda_turn::kinds::exchange) exchange();
+      if (turn.kind == cuda_turn::kinds::sum)
+        add_up(turn.of.chunk);
+      else if (samples_in(d_, job_, turn.of.micro_batch) > 0)
+        turn.kind == cuda_turn::kinds::run ? execute(turn.rank, turn.of)
+                                           : prepare_exchange(turn.of);
     }
     exchange();
     copies_.join();
@@ -184,9 +182,8 @@ class cuda_executor {
   /// Copies the outputs of an inference to the caller, each micro-batch as soon as it is complete,
   /// and waits for the end. Only the process of the last chunk has them.
   void deliver() {
-    bool const has_others = streams_.local().count < d_.devices.devices;
     // Of a wait for one event a lost process would make one for ever.
-    if (has_others) streams_.wait();
+    if (copies_.processes() != nullptr) streams_.wait();
     if (job_.output_is_on_device || !is_local(d_.chunks - 1)) return streams_.wait();
     long const each = d_.output_bytes / size_of(d_.value_type);
     for (int mb = 0; samples_in(d_, job_, mb) > 0; ++mb) {
@@ -213,11 +210,14 @@ class cuda_executor {
   }
 
   [[gnu::cold]] void allocate(int rank) {
+    local_devices const& local = streams_.local();
+    long const bytes =
+        end_of_arena(d_, long(sizeof(float)), rank, local.replicas, local.replica).end;
     try {
-      arenas_[rank] = cuda::device_buffer(d_.rank[rank].bytes);
+      arenas_[rank] = cuda::device_buffer(bytes);
     } catch (error const& e) {
-      throw_error<error>({"rank ", rank, ": no memory for an arena of ", d_.rank[rank].bytes,
-                          " bytes, of ", d_.bytes(), " that the plan needs in all: ", e.what()});
+      throw_error<error>({"rank ", rank, ": no memory for an arena of ", bytes, " bytes, of ",
+                          d_.bytes(), " that the plan needs in all: ", e.what()});
     }
   }
   /// Prepares the device of rank `first`, its first, which is current.
@@ -395,10 +395,12 @@ class cuda_executor {
         cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
       groups[l.group](a, slots, stream_of(r));
       if (job_.watch != nullptr)
-        show(slots, {r, int(&chunk - d_.chunk), mb, p, i, 0, &l, from}, stream_of(r));
+        show(slots, {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from},
+             stream_of(r));
     }
     if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))
-      sum_row_losses(mb, stream_of(r));
+      cuda::launch_body<cuda::add_up_kernel>(
+          {row_losses(), d_.loss_rows, nullptr, 1, losses() + mb}, stream_of(r));
   }
 
   /// The program that computes the losses of rows in this job.
@@ -421,12 +423,6 @@ class cuda_executor {
     job_.watch(job_.watcher, seen);
   }
 
-  /// losses[mb] = the sum of the micro-batch's row losses.
-  void sum_row_losses(int mb, cudaStream_t on) {
-    cuda::launch_body<cuda::add_up_kernel>({row_losses(), d_.loss_rows, nullptr, 1, losses() + mb},
-                                           on);
-  }
-
   pipeline_description d_;
   std::vector<cuda_group const*> groups_;  // by device
   cuda_order order_;
@@ -440,7 +436,6 @@ class cuda_executor {
   cuda::pinned_buffer run_to_send_;                         // device_part::run, of the next run
   cuda::pinned_buffer outputs_;                   // outputs of all micro-batches of an inference
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
-  heap_array<int> position_{d_.ranks};
   cuda::run_times times_;
   cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;

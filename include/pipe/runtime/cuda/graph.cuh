@@ -14,8 +14,10 @@
 #include <cuda_runtime.h>
 
 #include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/cuda/redundant_edges.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 
 namespace pp::cuda {
 
@@ -144,10 +146,19 @@ struct run_shape {
   detail::job::kind what = detail::job::kind::evaluate;
   int samples = 0;
   bool updates = false, continues = false, is_continued = false, clips = false;
+  int levels = 0;  ///< partial sums that the leaf is joined with
+  bool is_last = true;
   friend bool operator==(run_shape const&, run_shape const&) = default;
 };
 inline run_shape shape_of(detail::job const& j) {
-  return {j.what, j.samples, j.updates, j.continues, j.is_continued, j.clip_value > 0};
+  return {j.what,
+          j.samples,
+          j.updates,
+          j.continues,
+          j.is_continued,
+          j.clip_value > 0,
+          detail::levels_before(j.leaf),
+          detail::is_last_leaf(j)};
 }
 
 /// The graphs of an engine, by the shape of the run. A shape has one after it has run without: that
@@ -155,25 +166,26 @@ inline run_shape shape_of(detail::job const& j) {
 /// again needs no graph.
 class graph_table {
  public:
-  static constexpr std::size_t most = 8;
+  /// leaves: of a mini-batch, whose runs have as many shapes as there are levels, and one more
+  [[gnu::cold]] explicit graph_table(int leaves) : known_(8 * (detail::levels_of(leaves) + 1)) {}
 
   /// The graph of a shape that has run, empty if it is yet to be captured; else null. Valid until
   /// the next call.
   graph* find(run_shape const& shape) {
-    for (std::size_t i = 0; i < count_; ++i)
+    for (long i = 0; i < count_; ++i)
       if (known_[i].shape == shape) return &known_[i].of;
     return nullptr;
   }
   /// A run of this shape has ended.
   ///
-  /// law: shapes that come only once take no place from those with a graph, of which there are at
-  ///      most `most`
+  /// law: shapes that come only once take no place from those with a graph, of which there are 8,
+  ///      or as many for each shape of a leaf
   [[gnu::cold]] void remember(run_shape const& shape) {
     if (find(shape) != nullptr) return;
-    if (count_ == most) {
-      std::size_t once = 0;
-      while (once < most && !known_[once].of.is_empty()) ++once;
-      if (once == most) return;
+    if (count_ == known_.size()) {
+      long once = 0;
+      while (once < count_ && !known_[once].of.is_empty()) ++once;
+      if (once == count_) return;
       for (--count_; once < count_; ++once) known_[once] = std::move(known_[once + 1]);
     }
     known_[count_++] = {shape, graph{}};
@@ -184,8 +196,8 @@ class graph_table {
     run_shape shape;
     graph of;
   };
-  known known_[most];
-  std::size_t count_ = 0;
+  detail::heap_array<known> known_;
+  long count_ = 0;
 };
 
 }  // namespace pp::cuda

@@ -17,6 +17,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/transport/nccl.cuh>
+#include <pipe/transport/place_in_world.hpp>
 #include <pipe/transport/process_launch.hpp>
 #include <pipe/transport/tcp_world.hpp>
 #include <pipe/transport/transport.hpp>
@@ -30,14 +31,8 @@ class nccl_processes final : public cuda::process_link {
 
   /// The processes of the launcher, made at the first call.
   [[gnu::cold]] static tcp_world& world() { return tcp_world::of_process(0); }
-  /// throws: error if there are more processes than ranks
-  [[gnu::cold]] static process_place place(int ranks) {
-    int const all = world().processes();
-    if (all > ranks)
-      throw_error<error>({"there are ", all, " processes for a pipeline of ", ranks,
-                          " ranks: on GPUs there are no replicas yet"});
-    return process_place::of(world().process(), all, ranks);
-  }
+  /// See place_in_world.
+  static process_place place(int ranks) { return place_in_world(world(), ranks, "the launcher"); }
 
   /// Must be called by all processes, in the same order for several trainers.
   [[gnu::cold]] explicit nccl_processes(executor_settings const& settings)

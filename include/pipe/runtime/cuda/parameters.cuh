@@ -14,7 +14,9 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/leaf_sums.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
+#include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
 #include <pipe/runtime/step_end.hpp>
@@ -23,7 +25,7 @@ namespace pp::detail {
 
 /// The end-of-step operations of compiled pipeline P.
 ///
-/// law:   work is enqueued only; outcome() and renew_copies() wait for it
+/// law:   work is enqueued only; renew_copies() waits for it
 /// needs: the executor and the optimizer outlive this object
 template <class P>
 class cuda_parameters {
@@ -34,7 +36,8 @@ class cuda_parameters {
   /// Takes the memory of its lists from the bookkeeping of the ranks, and uploads them.
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
-        read_(long(sizeof(cuda::step_outcome))), whole_(executor, optimizer_, states_) {
+        read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
+        whole_(executor, optimizer_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
       cuda::prepare_kernels(typename whole_updates::kernels{});
@@ -68,6 +71,13 @@ class cuda_parameters {
       }
   }
 
+  /// Adds a chunk's gradients, which are complete here, to those of the other replicas, if job j is
+  /// the last run of a step.
+  void complete(int chunk, job const& j) {
+    if (!exchanges(j)) return;
+    leaves_.join(d_.chunk[chunk], j);
+    replicas_.add_up(d_.chunk[chunk]);
+  }
   /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
   /// that writes state of the next step.
@@ -81,16 +91,15 @@ class cuda_parameters {
       return op == step_op::judge ? facts | run_fact::is_sound : facts;
     });
     if (known & run_fact::updates) renew_copies(known, j);
+    if (!(known & run_fact::is_last)) return;
     int const root = executor_.root();
     cuda::check(cudaMemcpyAsync(read_.data(), executor_.outcome(root), sizeof(cuda::step_outcome),
                                 cudaMemcpyDeviceToHost, streams_.of(root)),
                 "download of the outcome");
   }
-  /// Waits for the end of the run, and returns its outcome.
-  cuda::step_outcome outcome() const {
-    streams_.wait();
-    return *read_.as<cuda::step_outcome>();
-  }
+  cuda_leaf_sums<P>& leaves() { return leaves_; }
+  /// The outcome of a step. needs: its last run has ended
+  cuda::step_outcome const& outcome() const { return *read_.as<cuda::step_outcome>(); }
 
   /// Renews all copies of parameters after they were written from outside. Waits for the end.
   void renew_copies() {
@@ -210,9 +219,9 @@ class cuda_parameters {
         if (executor_.is_local(c)) use(c);
     };
     switch (op) {
-      case step_op::add_leaves:
+      case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
       case step_op::share:
-        return;  // a mini-batch is one leaf, of one replica
+        return;  // each replica updates all parameters
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
@@ -234,12 +243,14 @@ class cuda_parameters {
     });
   }
 
+  /// Number of losses that are judged: of micro-batches, or that of leaves that have been added up.
+  long losses_of(job const& j) const { return has_leaves(j) ? 1 : d_.micro_batches; }
   /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
   /// on other devices.
   void gather(job const& j, bool clamps) {
     int const last = d_.chunk[d_.chunks - 1].rank;
     if (!d_.devices.share(last, 0))
-      move(last, executor_.losses(), 0, executor_.judged_losses(), d_.micro_batches, 0);
+      move(last, executor_.losses(), 0, executor_.judged_losses(), losses_of(j), 0);
     if (j.what != job::kind::train) return;
     for (int c = 0; c < d_.chunks; ++c) {
       chunk_description const& chunk = d_.chunk[c];
@@ -278,7 +289,7 @@ class cuda_parameters {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
-         executor_.judged_losses(), d_.micro_batches, executor_.run(0),
+         executor_.judged_losses(), losses_of(j), executor_.run(0),
          trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
         streams_.of(0));
   }
@@ -413,6 +424,8 @@ class cuda_parameters {
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.
   std::vector<double*> squares_, clamped_;
   cuda::pinned_buffer read_;
+  cuda_leaf_sums<P> leaves_;
+  cuda_replica_work<P> replicas_;
   whole_updates whole_;
 };
 

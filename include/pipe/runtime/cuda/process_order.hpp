@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// One order of all actions and transfers of a pipeline, from which each process takes its own.
-// Every process derives the same one, so that the exchanges of any two are in the same order.
+// One order of all actions, transfers and sums over replicas of a pipeline, from which each process
+// takes its own. Every process derives the same one, so that the exchanges of any two are in the
+// same order.
 #pragma once
 
 #include <vector>
@@ -9,16 +10,18 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/action.hpp>
+#include <pipe/schedule/execution.hpp>
 #include <pipe/schedule/rank_step.hpp>
 
 namespace pp::detail {
 
-/// What the host enqueues next: the next action of a rank of this process or, if rank is negative,
-/// the exchange of an action's result with another process.
+/// What the host enqueues next: an action of a rank of this process, the exchange of its result
+/// with another process, or the sum over replicas of the gradients that it has completed.
 struct cuda_turn {
+  enum class kinds : unsigned char { run, exchange, sum };
   int rank = 0;
   action of{};
-  bool is_exchange() const { return rank < 0; }
+  kinds kind = kinds::run;
 };
 
 }  // namespace pp::detail
@@ -66,18 +69,51 @@ struct ordered_step {
   return all;
 }
 
-/// The part that a process enqueues, in the same order: the actions of its ranks, and the transfers
-/// between one of them and a rank of another process.
+/// The part that a process enqueues, in the same order: the actions of its ranks, the transfers
+/// between one of them and a rank of another process and, if there are replicas, the sum of each
+/// chunk's gradients, behind its last action and the transfer of that one's result.
+///
+/// law: the order is that of the table, whatever part of a mini-batch a replica has
 [[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
                                                              detail::local_devices const& local) {
-  std::vector<detail::cuda_turn> turns;
-  for (ordered_step const& s : all)
-    if (s.step.kind == detail::step_kind::compute) {
-      if (local.has(s.rank)) turns.push_back({s.rank, s.step.of});
-    } else if (local.has(s.rank) != local.has(s.step.peer)) {
-      turns.push_back({-1, s.step.of});
+  using turn = detail::cuda_turn;
+  std::vector<turn> turns;
+  auto const completes = [&](std::size_t i, int chunk) {
+    action const& a = all[i].step.of;
+    return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
+  };
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const& [step, rank] = all[i];
+    bool const is_local = local.has(rank);
+    if (step.kind != detail::step_kind::compute) {
+      if (is_local != local.has(step.peer)) turns.push_back({rank, step.of, turn::kinds::exchange});
+    } else if (is_local) {
+      turns.push_back({rank, step.of, turn::kinds::run});
     }
+    if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
+    std::size_t later = i + 1;
+    while (later < all.size() && !completes(later, step.of.chunk)) ++later;
+    if (later == all.size()) turns.push_back({rank, step.of, turn::kinds::sum});
+  }
   return turns;
+}
+
+/// A topological order of a table's actions: the ranks in the order in which they take their next
+/// action. `slots`: of each boundary, which bound how far a rank may run ahead.
+///
+/// shape: rows: a table -> turns[actions of the table]
+/// needs: the table gets to its end with these slots
+template <class Problem, class Rows>
+[[gnu::cold]] std::vector<detail::cuda_turn> order_of(
+    Problem const& problem, Rows const& rows, std::vector<detail::slot_count> const& slots) {
+  std::vector<detail::cuda_turn> order;
+  std::vector<int> next(std::size_t(problem.ranks));  // by rank
+  auto walk =
+      detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
+  walk.run([&](int rank, long, long) {
+    order.push_back({rank, rows.at(rank, next[std::size_t(rank)]++)});
+  });
+  return order;
 }
 
 }  // namespace pp::cuda

@@ -4,9 +4,11 @@
 // transport connects, with a device each.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/cuda/block/check.cuh>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>
@@ -23,6 +25,7 @@ class cuda_processes {
  public:
   static constexpr bool are_several = false;
   static constexpr bool has(int) { return true; }
+  static constexpr bool is_first_replica() { return true; }
 
   explicit cuda_processes(executor_settings const&) {}
   static constexpr int device() { return 0; }
@@ -37,7 +40,7 @@ class cuda_processes {
 /// P::transport, a device_transport, connects the processes, of which each has consecutive ranks on
 /// one device:
 ///
-///     place(ranks)           the ranks of this process: see process_place
+///     place(ranks)           the ranks and the replica of this process: see process_place
 ///     T(settings)            in all processes
 ///     process(), processes(), broadcast(), least()    see stream_transport
 ///     device()               the number of this process's device
@@ -48,6 +51,7 @@ class cuda_processes<P, true> {
  public:
   static constexpr bool are_several = true;
   static bool has(int rank) { return P::transport::place(P::ranks).has(rank); }
+  static bool is_first_replica() { return P::transport::place(P::ranks).replica == 0; }
 
   [[gnu::cold]] explicit cuda_processes(executor_settings const& settings) : transport_(settings) {}
   typename P::transport& world() { return transport_; }
@@ -69,12 +73,23 @@ class cuda_processes<P, true> {
     };
     return {of(true), of(false)};
   }
-  /// Gives the output of an inference to all processes.
+  /// Gives the output of an inference to all processes, that of the first replica.
+  ///
+  /// needs: the run has ended
   void share_output(job const& j) {
     pipeline_description const d = description();
-    long const each = d.output_bytes / size_of(d.value_type) / d.samples;
-    transport_.broadcast(d.devices.of(d.chunk[d.chunks - 1].rank), static_cast<char*>(j.output),
-                         j.samples * each * long(sizeof(float)));
+    long const each = d.output_bytes / size_of(d.value_type) / d.samples,
+               bytes = j.samples * each * long(sizeof(float));
+    int const from = d.devices.of(d.chunk[d.chunks - 1].rank);
+    if (!j.output_is_on_device)
+      return transport_.broadcast(from, static_cast<char*>(j.output), bytes);
+    std::vector<char> values(static_cast<std::size_t>(bytes));
+    auto const copy = [&](void* to, void const* of, cudaMemcpyKind kind) {
+      cuda::check(cudaMemcpy(to, of, values.size(), kind), "copy of outputs");
+    };
+    if (transport_.process() == from) copy(values.data(), j.output, cudaMemcpyDeviceToHost);
+    transport_.broadcast(from, values.data(), bytes);
+    copy(j.output, values.data(), cudaMemcpyHostToDevice);
   }
   void abort(char const* why) noexcept {
     if (transport_.link() != nullptr) transport_.link()->abort(why);
@@ -82,7 +97,9 @@ class cuda_processes<P, true> {
 
  private:
   local_devices local() const {
-    return {{transport_.processes(), P::ranks}, transport_.process(), 1};
+    process_place const here = P::transport::place(P::ranks);
+    int const each = transport_.processes() / here.replicas;
+    return {{each, P::ranks}, transport_.process() % each, 1, here.replica, here.replicas};
   }
 
   typename P::transport transport_;

@@ -45,6 +45,9 @@ class rank_copies {
     hop_ = detail::heap_array<event>(processes != nullptr);
   }
 
+  /// That to the other processes; null if there are none.
+  process_link* processes() const { return processes_; }
+
   /// Copies a micro-batch between two devices of this process once `made` has occurred, and
   /// `released`: of micro-batch n - slots(number), which had the reader's slot before; null if
   /// there was none.
@@ -73,9 +76,10 @@ class rank_copies {
     for (exchange const& e : group) {
       transfer const x = links_[e.number]->of.of(e.micro_batch);
       if (local().has(x.from_rank))
-        messages_.push_back({process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
+        messages_.push_back(
+            {local().process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
       else
-        messages_.push_back({process_of(x.from_rank), false, at(x.to_rank, x.to), x.bytes});
+        messages_.push_back({local().process_of(x.from_rank), false, at(x.to_rank, x.to), x.bytes});
     }
     processes_->exchange(messages_, on);
     for (exchange const& e : group)
@@ -85,9 +89,7 @@ class rank_copies {
   /// Orders all later work of the process's first rank after all exchanges: a run ends behind them,
   /// as the next one writes the slots that they read.
   void join() {
-    if (processes_ == nullptr) return;
-    check(cudaEventRecord(hop_[0], exchanges_[0]), "record of an event");
-    check(cudaStreamWaitEvent(streams_.of(streams_.root()), hop_[0], 0), "a wait for exchanges");
+    if (processes_ != nullptr) await(streams_.root());
   }
 
   /// The copy of a micro-batch has ended: the reader may read it, and the maker write its slot.
@@ -107,13 +109,22 @@ class rank_copies {
     if (is_maker && is_reader) return copy_on_devices(to, from, bytes, streams_.of(on));
     if (!is_maker && !is_reader) return;
     int const mine = is_maker ? from_rank : to_rank;
-    cudaStream_t const exchanges = exchanges_[0];
-    streams_.follow(exchanges, mine);
-    messages_.assign(1, {process_of(is_maker ? to_rank : from_rank), is_maker,
+    messages_.assign(1, {local().process_of(is_maker ? to_rank : from_rank), is_maker,
                          is_maker ? const_cast<void*>(from) : to, bytes});
-    processes_->exchange(messages_, exchanges);
-    check(cudaEventRecord(hop_[0], exchanges), "record of an event");
-    check(cudaStreamWaitEvent(streams_.of(mine), hop_[0], 0), "a wait for another process");
+    processes_->exchange(messages_, exchanges_behind(mine));
+    await(mine);
+  }
+  /// The stream of all exchanges, behind all work so far of a rank of this process.
+  ///
+  /// needs: there are other processes
+  cudaStream_t exchanges_behind(int rank) {
+    streams_.follow(exchanges_[0], rank);
+    return exchanges_[0];
+  }
+  /// Orders all later work of a rank of this process after all exchanges.
+  void await(int rank) {
+    check(cudaEventRecord(hop_[0], exchanges_[0]), "record of an event");
+    check(cudaStreamWaitEvent(streams_.of(rank), hop_[0], 0), "a wait for other processes");
   }
 
   /// After a failure: see rank_streams::drain.
@@ -133,7 +144,6 @@ class rank_copies {
   };
 
   detail::local_devices const& local() const { return streams_.local(); }
-  int process_of(int rank) const { return local().all.of(rank); }
   char* at(int rank, long offset) const { return arenas_[rank].data() + offset; }
   /// By address, unlike cudaMemcpyPeerAsync, which no capture of a graph takes.
   static void copy_on_devices(void* to, void const* from, long bytes, cudaStream_t on) {

@@ -51,7 +51,7 @@ class rank_streams {
     queue const& mine = queue_of(rank);
     return mine.lanes[mine.lanes.size() == 1 ? 0 : std::size_t(mine.in_use)];
   }
-  /// Each rank's first stream is in use. Needs: no rank has work.
+  /// Each rank's first stream is in use. Needs: no rank has work on another.
   void begin() {
     for (queue& mine : queues_) mine.in_use = lane::forward;
   }
@@ -75,6 +75,13 @@ class rank_streams {
     for_each_rank([&](int r) {
       if (r != root()) order_after(root(), r);
     });
+  }
+  /// Orders all later work of every rank, on its first stream, after all work enqueued so far on
+  /// any.
+  void meet() {
+    for_each_rank([&](int r) { enter(r, lane::forward); });
+    join();
+    fork();
   }
   /// Orders all later work of a stream after all work enqueued so far on a rank.
   void follow(cudaStream_t waiting, int rank) const {

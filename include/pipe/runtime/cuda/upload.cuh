@@ -15,6 +15,7 @@
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 
 namespace pp::cuda {
 
@@ -35,7 +36,8 @@ class batch_upload {
                              detail::heap_array<device_buffer> const& arenas,
                              rank_streams const& streams)
       : d_(d), arenas_(arenas), streams_(streams), first_(d.devices.first_rank(device)),
-        end_(first_ + d.devices.count(device)), left_(d.devices.count(device)) {
+        end_(first_ + d.devices.count(device)), rooms_(detail::prefetch_rooms(d.leaves)),
+        left_(d.devices.count(device)) {
     long uploaded = 0;
     for (int i = 0; i <= d.inputs; ++i) uploaded += d.bytes_of(i) * d.micro_batches;
     // A quarter at a time, so that the device has work while the host converts the rest.
@@ -66,9 +68,9 @@ class batch_upload {
   void enqueue(detail::job const& j) {
     if (j.data == detail::data_place::device || j.output_is_on_device)
       follow(j.stream, end_ - first_);
-    if (j.data == detail::data_place::staged) return;
     bool const is_loaded = j.data == detail::data_place::loaded;
-    if (is_loaded) begin_unloading();
+    if (j.data == detail::data_place::staged && rooms_ == 1) return;
+    if (is_loaded && j.leaf == 0) begin_unloading();
     for_each_list(j, [&](int r, int i) { stage(j, r, i); });
     if (is_loaded) end_unloading();
   }
@@ -80,13 +82,14 @@ class batch_upload {
   ///
   /// post: the arrays have been read
   void load(detail::job const& j) {
-    is_loaded_ = false;  // if it fails
-    for (event const& left : left_) check(cudaStreamWaitEvent(loading_[0], left, 0), "a wait");
-    for_each_list(j, [&](int r, int i) {
-      send(memory_of(r) + d_.rank[r].prefetched[i], given(j, i), type_of(i), bytes_of(j, i),
-           loading_[0]);
-    });
-    check(cudaEventRecord(arrived_, loading_[0]), "record of an event");
+    is_loaded_ = false;                  // if it fails
+    for (stream const& on : loading_) {  // none if no rank of the device reads any of it
+      for (event const& left : left_) check(cudaStreamWaitEvent(on, left, 0), "a wait");
+      for_each_list(j, [&](int r, int i) {
+        send(prefetched(r, i, next_room()), given(j, i), type_of(i), bytes_of(j, i), on);
+      });
+      check(cudaEventRecord(arrived_, on), "record of an event");
+    }
     is_loaded_ = true;
   }
   /// After a failure: see rank_streams::drain.
@@ -94,8 +97,10 @@ class batch_upload {
     for (stream const& s : loading_) (void)cudaStreamSynchronize(s);
   }
 
-  /// An input of the last run as a rank of the device has read it; of the labels for number
+  /// An input of the last mini-batch as a rank of the device has read it; of the labels for number
   /// d.inputs. Empty if none has. For messages: waits.
+  ///
+  /// needs: the mini-batch was prefetched
   [[gnu::cold]] std::vector<float> staged(int input, int samples) const {
     int r = first_;
     while (r < end_ && d_.rank[r].staging[input] < 0) ++r;
@@ -103,8 +108,8 @@ class batch_upload {
     long const bytes = d_.bytes_of(input) / d_.samples * samples,
                count = bytes / size_of(type_of(input));
     std::vector<char> values(static_cast<std::size_t>(bytes));
-    check(cudaMemcpy(values.data(), memory_of(r) + d_.rank[r].staging[input], values.size(),
-                     cudaMemcpyDeviceToHost),
+    check(cudaMemcpy(values.data(), rooms_ == 1 ? staging(r, input) : prefetched(r, input, room_),
+                     values.size(), cudaMemcpyDeviceToHost),
           "download of a mini-batch");
     std::vector<float> floats(static_cast<std::size_t>(count));
     detail::convert_to_float(type_of(input), floats.data(), values.data(), count);
@@ -125,6 +130,16 @@ class batch_upload {
 
   /// The arena of a rank.
   char* memory_of(int rank) const { return arenas_[rank].data(); }
+  /// Where kernels of a rank read an input.
+  char* staging(int rank, int input) const {
+    return memory_of(rank) + d_.rank[rank].staging[input];
+  }
+  /// Where an input of a prefetched mini-batch is, in one of the rooms.
+  char* prefetched(int rank, int input, int room) const {
+    return memory_of(rank) + d_.rank[rank].prefetched[input] +
+           room * d_.leaves * d_.micro_batches * d_.bytes_of(input);
+  }
+  int next_room() const { return (room_ + 1) % rooms_; }
   /// Bytes of an input of all samples of a job.
   long bytes_of(detail::job const& j, int input) const {
     return d_.bytes_of(input) / d_.samples * j.samples;
@@ -134,7 +149,7 @@ class batch_upload {
   void for_each_list(detail::job const& j, Use const& use) {
     for (int r = first_; r < end_; ++r)
       for (int i = 0; i <= d_.inputs; ++i)
-        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr) use(r, i);
+        if (d_.rank[r].staging[i] >= 0 && given(j, i) != nullptr && j.samples > 0) use(r, i);
   }
 
   /// Ranks wait for the upload of the prefetched mini-batch, which this run takes.
@@ -146,6 +161,7 @@ class batch_upload {
           {"a prefetched mini-batch was discarded when a run before it "
            "failed: prefetch it again"});
     is_loaded_ = false;
+    room_ = next_room();
     for (int r = first_; r < end_; ++r)
       check(cudaStreamWaitEvent(streams_.of(r), arrived_, 0), "a wait for a mini-batch");
   }
@@ -158,7 +174,7 @@ class batch_upload {
   /// Brings one array to where kernels of a rank read it: from the host's memory, from a program's
   /// in device memory, or from where it was prefetched.
   void stage(detail::job const& j, int rank, int input) {
-    char* const to = memory_of(rank) + d_.rank[rank].staging[input];
+    char* const to = staging(rank, input);
     long const bytes = d_.bytes_of(input), all = bytes_of(j, input);
     cudaStream_t const on = streams_.of(rank);
     if (j.data == detail::data_place::host)
@@ -166,7 +182,8 @@ class batch_upload {
     else if (j.data == detail::data_place::device)
       take(to, given(j, input), type_of(input), all, on);
     else
-      take(to, memory_of(rank) + d_.rank[rank].prefetched[input], dtype::f32, all, on);
+      take(to, prefetched(rank, input, room_) + j.leaf * d_.micro_batches * bytes, dtype::f32, all,
+           on);
     if (long const rest = (bytes - all % bytes) % bytes; rest > 0)
       check(cudaMemsetAsync(to + all, 0, std::size_t(rest), on), "filling up of a micro-batch");
   }
@@ -198,6 +215,8 @@ class batch_upload {
   detail::heap_array<device_buffer> const& arenas_;
   rank_streams const& streams_;
   int first_, end_;  // the ranks of the device
+  int rooms_;        // for prefetched mini-batches
+  int room_ = 0;     // of the last one that a run has taken
   device_conversions convert_;
   pinned_buffer pinned_;
   event gone_[2];  // the copy from a half of pinned_ has finished

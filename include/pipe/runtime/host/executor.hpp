@@ -75,9 +75,8 @@ class executor {
     return false;
   }
 
-  /// Runs a job on all ranks. Rethrows the first exception of any rank after all ranks have
-  /// stopped; parameters are then unchanged, unless the optimizer threw: then check() throws from
-  /// now on.
+  /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
+  /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
   step_result run(job const& j) {
     [[maybe_unused]] auto const saying = during_run();
     begin_run(j, calls_.optimizer_settings, transport_);
@@ -97,6 +96,7 @@ class executor {
   void parameters_changed() { stale_ = true; }
 
   Transport& transport() { return transport_; }
+  rank_shards_of<T, Transport> const& shards(int r) const { return parameters_.shards(r); }
   pipeline_description const& description() const { return d_; }
   char* memory(int chunk) const { return ranks_[d_.chunk[chunk].rank].memory.data(); }
   long bytes(int rank) const { return ranks_[rank].memory.bytes(); }

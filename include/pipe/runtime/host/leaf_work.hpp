@@ -232,7 +232,7 @@ class leaf_work {
  private:
   static constexpr bool may_divide = replica_transport<Transport>;
 
-  bool exchanges() const { return job_->replicas > 1 && is_last_leaf(*job_); }
+  bool exchanges() const { return detail::exchanges(*job_); }
   void go_on() {
     if (exchanges()) replicas_.advance(*all_, calls_->add);
   }

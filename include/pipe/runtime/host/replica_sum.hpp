@@ -101,8 +101,7 @@ class replica_sum {
     }
     return done_ == given_;
   }
-  /// Waits until a number of buckets are done. also(): goes on with what other replicas may wait
-  /// for meanwhile.
+  /// Waits until a number of buckets are done, while also() goes on with other exchanges.
   ///
   /// needs: as many are given
   template <class Also>

@@ -24,8 +24,7 @@ namespace pp::detail {
 /// them, at most two buckets on the way; a parameter's transposed copy follows it there. What
 /// leaves for them is what came first and is not read by the launch that is about to run.
 ///
-/// needs: all replicas ask for the same launches in the same order, also one that has no samples;
-///        one that waits for something else calls advance() meanwhile
+/// needs: all replicas ask for the same launches in the same order, also one that has no samples
 /// law:   what is in the ring follows from that order alone, so all replicas send and receive the
 ///        same; nothing is on the way when a program has run
 template <class T, replica_transport Transport>
@@ -193,7 +192,7 @@ class value_windows {
     advance();
   }
   long after(long i) const { return i + 1 < coming_.size() ? i + 1 : 0; }
-  /// Waits. Sums of gradients go on meanwhile: a replica that waits for one brings nothing.
+  /// Waits, while sums of gradients go on.
   template <class Condition>
   waited until(Condition const& is_so) {
     auto const is_now = [&] {

@@ -127,7 +127,7 @@ struct compiled_pipeline {
   }
   static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
   /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
-  static constexpr bool may_have_leaves = sum::leaves > 1 || replica_transport<transport>;
+  static constexpr bool may_have_leaves = sum::leaves > 1 || connects_replicas<transport>;
   /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
   static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
 

@@ -13,7 +13,7 @@
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/runtime/shards.hpp>
-#include <pipe/transport/transport.hpp>
+#include <pipe/train/options/transport.hpp>
 
 namespace pp::detail {
 
@@ -55,6 +55,9 @@ struct step_memory {
   /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
   /// micro-batch, so none if a micro-batch is a single sample.
   static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
+  /// Of those that are prefetched: of all leaves.
+  static constexpr int prefetched =
+      prefetch_rooms(Work::sum::leaves) * Work::sum::leaves * Work::micro_batches;
 
   /// Size of the largest gradient of a shared parameter that rank r receives.
   static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
@@ -85,7 +88,7 @@ struct step_memory {
       if (inputs_read >> i & 1) {
         rank.staging[i] = take(staged * batch_bytes(g, i));
         if (on_device && Work::prefetching::is_on)
-          rank.prefetched[i] = take(staged * batch_bytes(g, i));
+          rank.prefetched[i] = take(prefetched * batch_bytes(g, i));
       }
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
@@ -139,7 +142,7 @@ struct step_memory {
       if (c.summed_bytes() > summed) summed = c.summed_bytes();
     }
     constexpr int zero = Work::zero::level;
-    if constexpr (replica_transport<typename Work::transport> && zero == 0) {
+    if constexpr (connects_replicas<typename Work::transport> && zero == 0) {
       rank.received_leaf_bytes = room_for_replicas(summed);
       rank.received_leaves = take(rank.received_leaf_bytes);
     }

@@ -26,6 +26,10 @@ template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
 
+/// A transport whose processes may be replicas of a pipeline.
+template <class T>
+concept connects_replicas = replica_transport<T> || device_transport<T>;
+
 /// The first member that T lacks, or has with another type, to be a transport; `none` if all are
 /// present (a value that is not constant is reported separately).
 template <class T>

@@ -10,7 +10,7 @@
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/optimizer.hpp>
 #include <pipe/train/options/sum_in.hpp>
-#include <pipe/transport/transport.hpp>
+#include <pipe/train/options/transport.hpp>
 
 namespace pp {
 
@@ -41,7 +41,7 @@ struct ZeRO {
 
 namespace detail {
 
-/// The level that a pipeline has: none where the transport knows no replicas.
+/// The level that a pipeline has: none where the transport knows no replicas, or none that divide.
 template <class Option, class Transport>
 using zero_of = std::conditional_t<replica_transport<Transport>, Option, ZeRO<0>>;
 
@@ -51,6 +51,9 @@ namespace wrong {
 /// ZeRO has no such level.
 template <class... What>
 struct zero_has_levels_0_to_3;
+/// ZeRO with a transport between GPUs, whose replicas each have all model states.
+template <class... What>
+struct model_states_are_divided_on_the_host;
 /// ZeRO divides gradients, and a leaf has several micro-batches, whose gradients are added up
 /// whole.
 template <class... What>
@@ -73,8 +76,13 @@ struct option_family::zero : detail::any_family {
     using count = typename Options::template get<micro_batches>;
     using optimizer = typename Options::template get<option_family::optimizer>;
     using averages = typename Options::template get<averaging>;
+    using connection = typename Options::template get<option_family::transport>;
     if constexpr (option::level < 0 || option::level > 3)
       return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
+    else if constexpr (option::level > 0 &&
+                       detail::device_transport<typename connection::transport>)
+      return detail::diagnosis_of<wrong::model_states_are_divided_on_the_host, option,
+                                  connection>();
     else if constexpr (option::level > 1 && count::value > 1)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
     else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)

@@ -34,6 +34,12 @@ class accumulation {
     return ++count_ > 1 ? loss_ / terms() : loss;
   }
 
+  /// Calls use(number) with all that it is, to be read or set: for checkpoints.
+  template <class Use>
+  void for_each_number(Use use) {
+    use(count_), use(first_terms_), use(counted_), use(loss_), use(samples_);
+  }
+
  private:
   /// The divisor of the loss of all mini-batches, as job::loss_terms for one.
   double terms() const { return counted_ > 0 ? counted_ : 1; }

@@ -127,15 +127,16 @@ template <class Engine>
   throw not_finite(f.text);
 }
 
-/// Looks for a value that is not finite in an array of the batch, unless there is a finding.
+/// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
+/// the part of it that this process has run, all that it has of one that was prefetched
 ///
 /// shape: values[j.samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
 [[gnu::cold]] void find_given(finding& f, rejection const& r, batch_part of, int input,
                               void const* values, long per_sample, job const& j,
-                              [[maybe_unused]] Engine& engine) {
-  if (f.order == 0) return;
-  long const count = j.samples * per_sample;
+                              [[maybe_unused]] job const& here, [[maybe_unused]] Engine& engine) {
+  if (f.order != LONG_MAX) return;
+  long count = j.samples * per_sample, before = 0;
   std::vector<T> downloaded;
   if constexpr (requires { engine.download(downloaded.data(), values, count); })
     if (j.data != data_place::host) {
@@ -143,18 +144,21 @@ template <class T, class Engine>
         downloaded.resize(std::size_t(count));
         engine.download(downloaded.data(), values, count * long(sizeof(T)));
       } else {
-        downloaded = engine.staged(input, j.samples);
+        downloaded = engine.staged(input, here.samples);
         if (downloaded.empty()) return;
+        count = here.samples * per_sample;
+        before = (here.first_sample - j.first_sample) * per_sample;
       }
       values = downloaded.data();
     }
   T const* const x = static_cast<T const*>(values);
   long const i = first_not_finite(x, count);
   if (i == count) return;
-  f.order = 0;
+  long const position = before + i;
+  f.order = (long(input) << 40) + position;
   f.text = sentence({"step ", r.step, " rejected", r.with, ": ", of.what, of.quote(), of.name,
-                     of.quote(), ": ", double(x[i]), " at position ", i, " (sample ",
-                     i / per_sample, ")"})
+                     of.quote(), ": ", double(x[i]), " at position ", position, " (sample ",
+                     position / per_sample, ")"})
                .begin();
 }
 
@@ -206,13 +210,14 @@ template <class M, class Run>
 }
 
 /// Throws not_finite with the first value that is not finite: in the inputs, the labels, the
-/// parameters, or the run itself. T: type of parameters; run(): runs j again. All processes call it
-/// for the same step.
+/// parameters, or the run itself. here: the part of job j that this process runs. T: type of
+/// parameters; run(): runs j again. All processes call it for the same step.
 ///
 /// law: all throw the text that one process would throw for the whole pipeline
 template <class M, class T, class Engine, class Run>
-[[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, long labels_per_sample,
-                                         int ranks, parameter_memory<Engine> const& parameters,
+[[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, job const& here,
+                                         long labels_per_sample, int ranks,
+                                         parameter_memory<Engine> const& parameters,
                                          Run const& run) {
   // The prefetched mini-batch has made room for the next one, and lies where the run has read it.
   if (j.data == data_place::loaded) j.data = data_place::staged;
@@ -224,12 +229,12 @@ template <class M, class T, class Engine, class Run>
           : find_given<T>(
                 given, r,
                 {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()}, I,
-                j.input[I], model_tables<M>::inputs[I].form.elements(), j, engine)),
+                j.input[I], model_tables<M>::inputs[I].form.elements(), j, here, engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)
     find_given<T>(given, r, {"labels"}, M::graph_type::size.inputs, j.label, labels_per_sample, j,
-                  engine);
+                  here, engine);
   reject_first(std::move(given), engine);
   reject_first(find_in_parameters<M, T>(r, parameters), engine);
   reject_first(find_made<M>(r, j, ranks, run), engine);

@@ -43,33 +43,37 @@ struct leaf_share {
   }
   /// All leaves, here.
   leaf_share alone() const { return {leaves, samples, 0, leaves, 1}; }
+  /// The part of a mini-batch of model M that is `number` leaves from number `begin` on, as one
+  /// job: without samples, if it has too few. Element: of real inputs, labels and outputs
+  template <class M, class Element>
+  job part_of(job const& whole, int begin, int number) const {
+    constexpr auto const& inputs = model_tables<M>::inputs;
+    constexpr graph_view const outline = model_tables<M>::outline;
+    auto const after = [](auto* from, long items, std::size_t bytes) {
+      using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(from)>>,
+                                      char const, char>;
+      return from == nullptr ? from : static_cast<byte*>(from) + items * long(bytes);
+    };
+    job j = whole;
+    long const given = long(begin) * samples, most = long(number) * samples,
+               from = given < whole.samples ? given : whole.samples, left = whole.samples - from;
+    j.samples = int(left < most ? left : most);
+    j.first_sample = whole.first_sample + from;
+    for (int i = 0; i < outline.inputs.count; ++i)
+      j.input[i] = after(whole.input[i], from * inputs[i].form.elements(),
+                         inputs[i].is_ids ? sizeof(int) : sizeof(Element));
+    long const rows = outline.output.rows(), numbers = outline.output.elements();
+    j.label = after(whole.label, from * (M::labels_are_ids ? rows : numbers),
+                    M::labels_are_ids ? sizeof(int) : sizeof(Element));
+    j.output = after(whole.output, from * numbers, sizeof(Element));
+    return j;
+  }
+  /// The part that this process runs.
+  template <class M, class Element>
+  job here(job const& whole) const {
+    return part_of<M, Element>(whole, first, count);
+  }
 };
-
-/// The part of a mini-batch of model M that is leaf number `leaf`: none, if it has too few samples.
-/// Element: of real inputs, labels and outputs
-template <class M, class Element>
-job leaf_of(job const& whole, leaf_share const& s, int leaf) {
-  constexpr auto const& inputs = model_tables<M>::inputs;
-  constexpr graph_view const outline = model_tables<M>::outline;
-  auto const after = [](auto* from, long items, std::size_t bytes) {
-    using byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(from)>>,
-                                    char const, char>;
-    return from == nullptr ? from : static_cast<byte*>(from) + items * long(bytes);
-  };
-  job j = whole;
-  long const given = long(leaf) * s.samples, begin = given < whole.samples ? given : whole.samples,
-             left = whole.samples - begin;
-  j.samples = int(left < s.samples ? left : s.samples);
-  j.first_sample = whole.first_sample + begin;
-  for (int i = 0; i < outline.inputs.count; ++i)
-    j.input[i] = after(whole.input[i], begin * inputs[i].form.elements(),
-                       inputs[i].is_ids ? sizeof(int) : sizeof(Element));
-  long const rows = outline.output.rows(), numbers = outline.output.elements();
-  j.label = after(whole.label, begin * (M::labels_are_ids ? rows : numbers),
-                  M::labels_are_ids ? sizeof(int) : sizeof(Element));
-  j.output = after(whole.output, begin * numbers, sizeof(Element));
-  return j;
-}
 
 /// Runs a mini-batch of several leaves, one by one. Only the last one updates and has a result.
 /// Returns it, with the times of all.
@@ -78,7 +82,7 @@ step_result run_each_leaf(Engine& engine, job const& whole, leaf_share const& s)
   step_result all;
   double waited = 0, seconds = 0;
   for (int i = 0; i < s.count; ++i) {
-    job j = leaf_of<typename P::model, typename P::element>(whole, s, s.first + i);
+    job j = s.part_of<typename P::model, typename P::element>(whole, s.first + i, 1);
     j.whole = &whole;
     j.leaf = i;
     j.leaves = s.count;

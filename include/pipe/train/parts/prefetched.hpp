@@ -47,18 +47,20 @@ class prefetch_queue {
   /// Adds the job of a checked mini-batch. The engine reads its arrays at once if it is the only
   /// one, and else during the run of the one before.
   ///
+  /// here:   the part of it that this process runs
   /// bytes:  of its lists
   /// throws: pp::error if there are `most` already
   template <class Engine>
-  void add(job const& j, list_sizes const& bytes, Engine& engine) {
+  void add(job const& j, [[maybe_unused]] job const& here, list_sizes const& bytes,
+           Engine& engine) {
     if (count_ == most)
       throw_error<error>({"prefetch(): ", most, " mini-batches are prefetched already: call step(",
                           "pp::prefetched) first"});
     item& to = items_[(first_ + count_) % most];
     to.of = j;
-    if constexpr (requires { engine.prefetch(j); }) {
+    if constexpr (requires { engine.prefetch(here); }) {
       to.of.data = data_place::loaded;
-      engine.prefetch(j, count_ == 0);
+      engine.prefetch(here, count_ == 0);
     } else {
       for (int i = 0; i <= max_inputs; ++i) {
         void const*& array = i < max_inputs ? to.of.input[i] : to.of.label;

@@ -179,6 +179,19 @@ struct add_elements {
   }
 };
 
+/// to += from, of losses.
+struct add_losses {
+  double* to = nullptr;
+  double const* from = nullptr;
+
+  PIPE_HD bool is_wanted() const { return true; }
+  template <int Count>
+  PIPE_HD PIPE_INLINE void run(extent at, int) const {
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) to[at + k] = to[at + k] + from[at + k];
+  }
+};
+
 /// to = from in another type: 16-bit copies of weights that something else than a step has changed.
 template <class To>
 struct convert_elements {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The leaves of a mini-batch on GPUs: what a run has computed is joined with the partial sums of
+// the runs before it, rank by rank, each on its own stream.
+#pragma once
+
+#include <vector>
+
+#include <pipe/backend/cuda/update/leaf_sums.hpp>
+#include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/resources.cuh>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
+
+namespace pp::detail {
+
+/// Of compiled pipeline P. Where a mini-batch is never several leaves: nothing, and no kernel.
+template <class P, bool MayHaveLeaves = P::may_have_leaves>
+class cuda_leaf_sums {
+ public:
+  explicit cuda_leaf_sums(cuda_executor const&) {}
+  void begin() const {}
+  void add(job const&) const {}
+  void join(chunk_description const&, job const&) const {}
+  void run_ahead() const {}
+};
+
+/// law: work is enqueued only; the order of all sums is that of join_leaf
+template <class P>
+class cuda_leaf_sums<P, true> {
+ public:
+  /// needs: the executor outlives this object
+  [[gnu::cold]] explicit cuda_leaf_sums(cuda_executor& executor)
+      : executor_(executor), d_(executor.description()) {
+    executor_.for_each_device([&](int) {
+      cuda::prepare_kernels(kernels{});
+      begun_.emplace_back();
+    });
+  }
+
+  /// To be called when the upload of a run's numbers is enqueued, and nothing behind it.
+  void begin() {
+    cuda::event const* next = begun_.data();
+    executor_.for_each_device([&](int first) {
+      cuda::check(cudaEventRecord(*next++, executor_.stream_of(first)), "record of an event");
+    });
+  }
+
+  /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
+  /// add up have been joined before, chunk by chunk.
+  ///
+  /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
+  ///       a run are, and losses()[0] is the sum of their losses
+  void add(job const& j) {
+    if (!has_leaves(j)) return;
+    if (j.what == job::kind::train && !exchanges(j))
+      for (int c = 0; c < d_.chunks; ++c)
+        if (executor_.is_local(c)) join(d_.chunk[c], j);
+    if (executor_.is_local(d_.chunks - 1))
+      cuda::launch_body<cuda::join_losses_kernel>(
+          {executor_.losses(), d_.micro_batches, executor_.losses() + d_.micro_batches,
+           levels_before(j.leaf), !is_last_leaf(j)},
+          executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
+  }
+
+  /// In place of a wait for the end of a run that is not the last: orders the next one behind it,
+  /// and waits until the host may write the numbers of the next one, which is when this one begins.
+  void run_ahead() {
+    executor_.streams().meet();
+    for (cuda::event const& begun : begun_) begun.wait();
+  }
+
+  /// Joins a chunk's gradients, and the sums of its buffers behind them.
+  void join(chunk_description const& c, job const& j) {
+    constexpr long width = sizeof(float);
+    rank_description const& rank = d_.rank[c.rank];
+    float* const own = executor_.at<float>(c.rank, c.gradients);
+    float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level);
+    long const apart = rank.level_bytes / width, count = c.summed_bytes() / width;
+    int const joined = levels_before(j.leaf);
+    bool const is_there = j.samples > 0;  // else nothing has overwritten those of the leaf before
+    if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;
+    cuda::join_elements const sum{is_last_leaf(j) ? own : levels + joined * apart,
+                                  is_there ? own : nullptr, levels, apart, joined};
+    cuda::launch_body<join_kernel>({cuda::flat_ranges::over(count), sum},
+                                   executor_.stream_of(c.rank));
+  }
+
+ private:
+  using join_kernel = cuda::flat_kernel<cuda::join_elements>;
+  using kernels = cuda::kernel_list<cuda::join_losses_kernel, join_kernel>;
+  static_assert(cuda::fit_every_device(kernels{}));
+
+  cuda_executor& executor_;
+  pipeline_description const& d_;
+  std::vector<cuda::event> begun_;  // by device
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, behind
+// the last action that adds to them, while other chunks compute; and of the loss, at the end.
+#pragma once
+
+#include <pipe/backend/cuda/update/flat_parameters.hpp>
+#include <pipe/backend/cuda/update/update.hpp>
+#include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/kernel_list.cuh>
+#include <pipe/runtime/cuda/processes.cuh>
+#include <pipe/runtime/cuda/replica_sums.cuh>
+#include <pipe/runtime/leaves.hpp>
+
+namespace pp::detail {
+
+/// Of compiled pipeline P. Where there is one process: nothing, and no kernel.
+template <class P, bool MayHaveReplicas = cuda_processes<P>::are_several>
+class cuda_replica_work {
+ public:
+  explicit cuda_replica_work(cuda_executor const&) {}
+  void add_up(chunk_description const&) const {}
+  void finish(job const&) const {}
+};
+
+/// law: work is enqueued only, on the stream of all exchanges
+template <class P>
+class cuda_replica_work<P, true> {
+ public:
+  /// needs: the executor outlives this object
+  [[gnu::cold]] explicit cuda_replica_work(cuda_executor& executor)
+      : executor_(executor), d_(executor.description()),
+        sums_(executor.copies().processes(), executor.streams().local()) {
+    executor_.for_each_device([](int) { cuda::prepare_kernels(kernels{}); });
+  }
+
+  /// Adds a chunk's gradients, and the sums of its buffers behind them, to those of the other
+  /// replicas, once all work so far on its rank is done.
+  void add_up(chunk_description const& c) {
+    add_up<cuda::add_elements>(c.rank, executor_.at<float>(c.rank, c.gradients),
+                               c.summed_bytes() / long(sizeof(float)));
+  }
+  /// The same of the loss of a run, losses()[0], if replicas add up what it has computed; then
+  /// orders all later work after the sums.
+  void finish(job const& j) {
+    if (!exchanges(j)) return;
+    if (double* const losses = executor_.losses())
+      add_up<cuda::add_losses>(d_.chunk[d_.chunks - 1].rank, losses, 1);
+    for (int r = executor_.root(); r < executor_.streams().local().end_rank(); ++r)
+      executor_.copies().await(r);
+  }
+
+ private:
+  template <class Add>
+  using over_flat = cuda::flat_kernel<Add>;
+  using kernels = cuda::kernel_list<over_flat<cuda::add_elements>, over_flat<cuda::add_losses>>;
+  static_assert(cuda::fit_every_device(kernels{}));
+
+  /// Adds data of a rank up, by kernels of Add.
+  template <class Add, class T>
+  void add_up(int rank, T* data, long elements) {
+    rank_description const& r = d_.rank[rank];
+    sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.received_leaves,
+                    r.received_leaf_bytes, executor_.copies().exchanges_behind(rank),
+                    [](long n, T* to, T const* from, cudaStream_t on) {
+                      cuda::launch_body<over_flat<Add>>({cuda::flat_ranges::over(n), Add{to, from}},
+                                                        on);
+                    });
+  }
+
+  cuda_executor& executor_;
+  pipeline_description const& d_;
+  cuda::replica_sums sums_;
+};
+
+}  // namespace pp::detail

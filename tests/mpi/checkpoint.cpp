@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checkpoints of runs in several processes: the bytes are those that one process writes, wherever a
+// state lives, and any division among processes and replicas reads them.
+#include <string>
+
+#include <pipe/train/checkpoint.hpp>
+
+#include "laws/everything.hpp"
+#include "mpi/alike.hpp"
+#include "mpi/folder.hpp"
+#include "train/folder.hpp"
+
+using namespace pp;
+
+namespace {
+
+/// One parameter that replicas divide, of 80,000 numbers, and others that they do not.
+struct Net : Model<Input<200>, Linear<400>, Tanh, LayerNorm, Linear<3>, MSE> {};
+template <class Optimizer, class... More>
+using Of =
+    Pipeline<Net, PortableHost, Optimizer, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+/// Of one replica, with up to eight processes.
+template <class... More>
+using Long = Pipeline<laws::Everything, PortableHost, AdamW, Averaging<9, 10>, MicroBatches<2>,
+                      MicroBatchSize<2>, More...>;
+
+std::string own(char const* name) {
+  return processes::in_folder(name) + "-" + std::to_string(Between::process());
+}
+template <class One, class Many>
+void step_alike(One& one, Many& many, std::uint64_t seed) {
+  laws::sample_batch<One> const data(seed);
+  CHECK(laws::same_bits(one.step(data.view()).loss, many.step(data.template view<Many>()).loss));
+}
+/// What one process and all of them save is the same. Returns the path of the latter.
+template <class One, class Many>
+std::string saves_alike(One& one, Many& many) {
+  std::string const path = processes::in_folder("run");
+  many.save(path, "here");
+  one.save(own("alone"), "here");
+  CHECK(same_content(own("alone"), path));
+  return path;
+}
+
+/// A run that many processes begin goes on in others, with one process beside them.
+template <class One, class Many, class Others, int Accumulated = 0>
+void resumes() {
+  INFO("process " << Between::process() << " of " << Between::processes());
+  One one({.seed = 3, .clip_norm = 0.1});
+  Many many({.seed = 3, .clip_norm = 0.1});
+  Others others({.seed = 4, .clip_norm = 0.1});
+  others.step(laws::sample_batch<Others>(9).view());
+  for (std::uint64_t step = 1; step <= 2; ++step) step_alike(one, many, step);
+  if constexpr (Accumulated > 0)
+    for (int i = 0; i < Accumulated; ++i) {
+      one.accumulate(laws::sample_batch<One>(5).view());
+      many.accumulate(laws::sample_batch<Many>(5).view());
+    }
+  resumed_run const r = others.load(saves_alike(one, many));
+  CHECK(r.steps == 2);
+  CHECK(r.position.text == "here");
+  saves_alike(one, others);
+  step_alike(one, others, 3);
+  saves_alike(one, others);
+  One again({.seed = 5, .clip_norm = 0.1});
+  again.load(processes::in_folder("run"));
+  step_alike(again, others, 4);
+}
+
+}  // namespace
+
+TEST_CASE("a run of several ranks is resumed by others") {
+  using many = Long<Between, Stages<8>>;
+  resumes<Long<>, many, many, 2>();
+}
+TEST_CASE("a run of replicas is resumed, however they divide the states") {
+  using whole = Of<AdamW, Between>;
+  using states = Of<AdamW, Between, Stages<2>, ZeRO<1>>;
+  using all = Of<AdamW, Between, ZeRO<3>>;
+  resumes<Of<AdamW>, whole, states>();
+  resumes<Of<AdamW>, states, all>();
+  resumes<Of<AdamW>, all, whole>();
+  using tensors = Of<LAMB, Between, ZeRO<1>>;
+  resumes<Of<LAMB>, tensors, tensors>();
+}
+TEST_CASE("a checkpoint that one process cannot load is loaded by none") {
+  using many = Of<AdamW, Between, Stages<2>, ZeRO<1>>;
+  Of<AdamW> one({.seed = 3});
+  many all({.seed = 3}), other({.seed = 4});
+  other.step(laws::sample_batch<many>(1).view());
+  other.save(processes::in_folder("other"));
+  bool const is_last = Between::process() + 1 == Between::processes();
+  std::string const path = is_last ? own("nowhere") : processes::in_folder("other");
+  CHECK_THROWS_AS(all.load(path), error);
+  CHECK_THROWS_AS(all.save(processes::in_folder("no folder/run")), file_error);
+  saves_alike(one, all);
+  step_alike(one, all, 2);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checkpoints: n steps are k steps, save, load in another trainer, and n - k steps, bit for bit,
+// whatever the cut, the schedule, threads and recomputation of the two.
+#include <catch2/catch.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <pipe/train/batches.hpp>
+#include <pipe/train/checkpoint.hpp>
+#include <pipe/train/weights.hpp>
+
+#include "laws/centered.hpp"
+#include "laws/own_optimizer.hpp"
+#include "laws/resume_law.hpp"
+#include "laws/schedules.hpp"
+
+using namespace pp;
+using laws::resumes;
+
+namespace {
+
+/// Shared, frozen and grouped parameters, buffers that follow statistics, random bits.
+struct Run : Model<Tokens<7, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 5>,
+                   Custom<laws::Centered>, Residual<LayerNorm, Attention<2>>,
+                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                   Frozen<Linear<6>>, Tied<"table">, CrossEntropy> {};
+template <class... More>
+using Of =
+    Pipeline<Run, PortableHost, Averaging<9, 10>, MicroBatches<4>, MicroBatchSize<2>, More...>;
+using one = Of<AdamW>;
+using five = Of<AdamW, Stages<5>, OneFOneB>;
+using folded = Of<AdamW, Stages<4>, ZeroBubbleV, HostThreads<2>, RecomputeAllButLast>;
+
+/// A part of every kind.
+struct Small : Model<Input<3>, Linear<7>, Tanh, LayerNorm, Linear<2>, MSE> {};
+template <class Optimizer, class... More>
+using Trained = Pipeline<Small, PortableHost, Optimizer, MicroBatches<2>, Stages<2>, More...>;
+
+/// A user-defined optimizer of whole tensors: the parameter follows its own mean, which is kept.
+struct Shrinking {
+  double learning_rate = 0.1;
+  static constexpr char const* name = "Shrinking";
+  static constexpr bool takes(tensor_kind) { return true; }
+  static constexpr long state_elements(tensor_shape const& s) { return s.rows + 1; }
+  template <class Backend, class T>
+  static constexpr long workspace_elements(tensor_shape const&) {
+    return 0;
+  }
+  template <class Kernels, class T>
+  void update(Kernels, update_context const& c, tensor_update<T> const& t) const {
+    for (long r = 0; r < t.shape.rows; ++r)
+      for (long i = r * t.shape.columns; i < (r + 1) * t.shape.columns; ++i) {
+        t.state[r] += t.values[i] / T(t.shape.columns);
+        t.state[t.shape.rows] += t.gradients[i];
+        t.values[i] -= T(c.learning_rate) * (t.gradients[i] + T(0.01) * t.state[r]);
+      }
+  }
+};
+/// A user-defined optimizer by element, whose states have no names.
+struct Slow {
+  double learning_rate = 0.1;
+  static constexpr char const* name = "Slow";
+  static constexpr int states = 2;
+  template <class T>
+  struct coefficients {
+    T rate;
+  };
+  template <class T>
+  coefficients<T> prepare(update_context const& c) const {
+    return {T(c.learning_rate * c.gradient_scale)};
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& a, T& b) {
+    a += g, b += a;
+    return w - c.rate * (g + T(0.1) * a + T(0.01) * b);
+  }
+};
+struct NamedSlow : Slow {
+  double decay = 0.9;
+  // [names]
+  static constexpr named_states states_of(tensor_kind) { return {{"first"}, {"second"}}; }
+  /// The state of another decay is refused.
+  template <class Use>
+  constexpr void for_each_state_setting(Use use) const {
+    use("decay", decay);
+  }
+  // [/names]
+};
+
+/// Trains on `last` mini-batches of a data set. A later call goes on.
+template <class Trainer>
+void train(std::string const& path, typename Trainer::batch const& data, long last) {
+  // [resume]
+  Trainer trainer({.seed = 1});
+  long done = 0;  // mini-batches
+  if (std::filesystem::exists(path)) done = trainer.load(path).position.number();
+  while (done < last) {
+    batches<Trainer> epoch(data, {.shuffle = true, .seed = 1, .position = done});
+    for (auto const& batch : epoch) {
+      trainer.step(batch);
+      done = epoch.position();
+      if (trainer.steps() % 2 == 0) trainer.save(path, done);
+      if (done == last) break;
+    }
+  }
+  // [/resume]
+}
+
+}  // namespace
+
+TEST_CASE("a run is resumed under another cut and schedule", "[train]") {
+  resumes<one, five>();
+  resumes<five, one>(1);
+  resumes<five, five>(2);
+  resumes<folded, five>();
+  resumes<one, folded>(2);
+}
+TEST_CASE("a run of every optimizer is resumed", "[train]") {
+  resumes<Trained<SGD>, Trained<SGD>>();
+  resumes<Trained<Adam>, Trained<Adam>>();
+  resumes<Trained<Lion>, Trained<Lion>>(1);
+  resumes<Trained<LAMB>, Trained<LAMB>>();
+  resumes<Trained<Adafactor>, Trained<Adafactor>>();
+  resumes<Trained<Muon>, Trained<Muon>>();
+  resumes<Trained<laws::Normed>, Trained<laws::Normed>>();
+  resumes<Trained<Shrinking>, Trained<Shrinking>>();
+  resumes<Trained<Slow>, Trained<Slow>>();
+  Trained<NamedSlow> t;
+  temporary_folder const folder;
+  t.save(folder.file("a"));
+  safetensors_reader const file(folder.file("a"));
+  CHECK(file.metadata().at("optimizer") == "Slow, decay = 0.9");
+  std::vector<std::string> names;
+  for (auto const& tensor : file.tensors())
+    if (tensor.name.starts_with("optimizer/")) names.push_back(tensor.name);
+  REQUIRE(names.size() == 12);
+  CHECK(names[0] == "optimizer/first/0.weight");
+  CHECK(names[1] == "optimizer/second/0.weight");
+}
+TEST_CASE("a program that ends and begins again trains as one that does not end", "[train]") {
+  using Trainer = Trained<AdamW>;
+  temporary_folder const folder;
+  std::vector<float> x(3 * 10), y(2 * 10);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(i % 7) / 7;
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = float(i % 5) / 5;
+  train<Trainer>(folder.file("whole"), {x, y}, 12);
+  for (long const last : {1, 5, 6, 9, 12}) train<Trainer>(folder.file("parts"), {x, y}, last);
+  CHECK(same_content(folder.file("whole"), folder.file("parts")));
+}
+TEST_CASE("weights are loaded from a checkpoint", "[train]") {
+  temporary_folder const folder;
+  std::string const path = folder.file("run.safetensors");
+  five trained(laws::settings_of<five>(1));
+  trained.save(path);
+  one trainer;
+  // [weights]
+  load_report const report = load_weights(trainer, path, load_policy::partial);
+  // [/weights]
+  CHECK(report.missing.empty());
+  CHECK(laws::same_numbers(laws::snapshot(trained).values, laws::snapshot(trainer).values));
+}
+TEST_CASE("numbers that are none keep their bits", "[train]") {
+  temporary_folder const folder;
+  one a;
+  five b;
+  auto const table = a.parameters()[0].values;
+  for (std::uint32_t const bits : {0x7F800000u, 0xFF800000u, 0x7FC12345u, 0x80000000u, 1u})
+    table[bits % 41] = std::bit_cast<float>(bits);
+  a.parameters_changed();
+  a.save(folder.file("a"));
+  b.load(folder.file("a"));
+  CHECK(laws::same_parameters(a, b));
+}
