@@ -36,6 +36,8 @@ struct between_replicas {
   void send(int, int);
   waited sent(int, int, failure_flag const&);
   void announce(std::string_view);
+  void begin_call(detail::process_call const&);
+  void end_call();
   std::string announced();
   void during(words const&);
   void broadcast(int, char*, long);
