@@ -242,7 +242,7 @@ TEST_CASE("exchanges in another order are caught", "[cuda]") {
 
 TEST_CASE("every schedule in replicas of several processes", "[cuda]") {
   fake_gpu::several_devices const machine(9);
-  long runs = 0;
+  long runs = 0, begun_by_launches = 0;
   for_every_schedule(3, {1, 5}, [&](pipeline_of_hashes const& made, int micro_batches) {
     int const replicas = std::min(4, 9 / made.d.devices.devices);
     processes_of_hashes all(made, &as_derived, replicas);
@@ -251,10 +251,12 @@ TEST_CASE("every schedule in replicas of several processes", "[cuda]") {
       all.run(samples, on_host::hash(++runs));
       CHECK(all.is_right());
     }
+    for (auto const& e : all.executors) begun_by_launches += e->added_while_running;
   });
   gpu.prefers = preference::awaited;
   CHECK(gpu.foreign == 0);
   CHECK(runs > 200);
+  CHECK(begun_by_launches > runs);
 }
 
 TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
@@ -283,6 +285,7 @@ TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
     CHECK_FALSE(is_caught(made, &as_derived));
     // Two chunks of one process in the other order.
     CHECK(is_caught(made, [](int p, std::vector<detail::cuda_turn>& turns) {
+      for (detail::cuda_turn& t : turns) t.adds_up = false;
       auto const sums = those(turns, is_sum);
       if (p == 2) std::swap(turns[sums.at(0)], turns[sums.at(1)]);
     }));
@@ -304,8 +307,9 @@ TEST_CASE("sums of replicas at other places are caught", "[cuda]") {
 
 TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with other chunks",
           "[cuda]") {
-  long last = 0, overlapping = 0;
+  long last = 0, overlapping = 0, first_chunk = 0, pipelines = 0;
   for_every_schedule(8, {1, 5}, [&](pipeline_of_hashes const& made, int) {
+    ++pipelines;
     for (int p = 0; p < made.d.devices.devices; ++p) {
       auto const turns = made.order_in({made.d.devices, p, 1, 1, 2}).training;
       std::vector<int> sums(made.chunks.size());
@@ -313,6 +317,11 @@ TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with ot
       for (std::size_t i = turns.size(); i-- > 0;) {
         detail::cuda_turn const& t = turns[i];
         int& of_chunk = sums[std::size_t(t.of.chunk)];
+        // The first chunk's last result goes nowhere; no process waits for one behind a sum.
+        if (t.adds_up)
+          CHECK((!is_exchange(t) && !is_sum(t) && is_sum(turns.at(i + 1)) &&
+                 turns[i + 1].of == t.of));
+        first_chunk += t.adds_up && t.of.chunk == 0;
         if (is_sum(t)) ++of_chunk, ++(runs_later ? overlapping : last);
         if (is_sum(t) || is_exchange(t)) continue;
         runs_later = true;
@@ -322,6 +331,7 @@ TEST_CASE("a sum of replicas is behind all that adds to it, and overlaps with ot
   });
   CHECK(last > 0);
   CHECK(overlapping > 0);
+  CHECK(first_chunk == pipelines);
 }
 
 TEST_CASE("two processes that send first wait for ever, unless they send and receive at once",

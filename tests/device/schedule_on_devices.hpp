@@ -6,6 +6,7 @@
 // gradients.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -303,7 +304,8 @@ class hashing_executor {
     g.launch(executor_.stream_of(0));
     wait();
   }
-  fake_gpu::graph captured;  // of the last run that was one
+  fake_gpu::graph captured;     // of the last run that was one
+  int added_while_running = 0;  // sums that a launch has begun, in all runs
 
   /// Whether gradients and losses are those of one micro-batch after the other.
   bool is_right(int samples) const { return is_right(std::vector{run_of_hashes{samples, seed_}}); }
@@ -338,7 +340,13 @@ class hashing_executor {
   }
   void enqueue() {
     executor_.streams().fork();
-    executor_.enqueue([this](int chunk) { add_up(chunk); });
+    std::vector<bool> is_added(of_.made.size());
+    executor_.enqueue([&](int chunk, bool, int launch) {
+      if (is_added[std::size_t(chunk)]) return;  // each program is one launch
+      is_added[std::size_t(chunk)] = true;
+      added_while_running += launch < INT_MAX;
+      add_up(chunk);
+    });
     executor_.streams().join();
   }
   void add_up(int chunk) {

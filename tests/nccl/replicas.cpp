@@ -67,6 +67,11 @@ template <class... More>
 using Woven = Pipeline<Followed, on_host::Device, AdamW, MicroBatches<4>, MicroBatchSize<1>,
                        Stages<4>, Interleaved<2>, Averaging<9, 10>, More...>;
 
+/// Gradients of two pieces, 8.7 MB.
+struct Wide : Model<Tokens<17000, 2>, Embedding<128>, Linear<3>, CrossEntropy> {};
+template <class... More>
+using OfWide = Pipeline<Wide, on_host::Device, SGD, MicroBatches<1>, MicroBatchSize<1>, More...>;
+
 template <class One, class Many>
 void train_alike(int processes) {
   INFO(processes << " processes");
@@ -102,6 +107,23 @@ TEST_CASE("sums over replicas are those of the tree, for any sizes") {
 
 TEST_CASE("replicas on GPUs have the bits of one process that runs all leaves") {
   for (int const n : {1, 2, 4}) train_alike<Single<SumIn<4>>, Single<SumIn<4>, Nccl>>(n);
+}
+TEST_CASE("gradients of several pieces are added up by replicas on GPUs") {
+  fake_nccl::start_anew();
+  CHECK(launch(2, []() -> std::string {
+          gpu.devices = 8;
+          differences found;
+          OfWide<SumIn<4>> one({.seed = 3});
+          OfWide<SumIn<4>, Nccl> many({.seed = 3});
+          for (int const samples : {4, 2}) {  // the second replica has some, and none
+            laws::sample_batch<OfWide<SumIn<4>>> const data(samples);
+            auto const a = one.step(data.view(samples)),
+                       b = many.step(data.view<OfWide<SumIn<4>, Nccl>>(samples));
+            found.expect(a.loss == b.loss && a.gradient_norm == b.gradient_norm, "step");
+            found.expect(has_the_parameters(one, many), "parameters");
+          }
+          return found.first();
+        }) == same(2, "right"));
 }
 TEST_CASE("replicas of several ranks on GPUs have the bits of one process") {
   for (int const n : {2, 4}) train_alike<Woven<SumIn<2>>, Woven<SumIn<2>, Nccl>>(n);

@@ -145,9 +145,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return step_by(b, learning_rate);
   }
 
-  /// Gives a mini-batch for a later call on pp::prefetched, of which two may wait. Needs the option
-  /// Prefetching. On a GPU it is uploaded: at once, if none waits, and else while the call on the
-  /// one that waits runs.
+  /// Gives a mini-batch for a later call on pp::prefetched; two may wait. Needs Prefetching. A GPU
+  /// uploads it: at once if none waits, else while the call on the one that waits runs.
   ///
   /// needs:  if one waits, the arrays stay as they are until the call on it has returned
   /// throws: data_error for a batch out of range; error if two wait

@@ -260,7 +260,9 @@ class cuda_engine {
   void enqueue(job const& j) {
     auto const enqueue = [&](long& failed_update) {
       executor_.streams().fork();
-      executor_.enqueue([&](int chunk) { parameters_.complete(chunk, j); });
+      executor_.enqueue([&](int chunk, bool drops, int launch) {
+        parameters_.complete(chunk, drops, launch, j);
+      });
       if (j.what != job::kind::infer) parameters_.enqueue_end(j, failed_update);
     };
     cuda::graph* const g = is_replayed(j) ? graphs_.find(cuda::shape_of(j)) : nullptr;

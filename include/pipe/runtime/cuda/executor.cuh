@@ -7,6 +7,7 @@
 // once, at the end of a run, of which what is between fork() and join() can be captured as a graph.
 #pragma once
 
+#include <climits>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -80,15 +81,21 @@ class cuda_executor {
     streams_.begin();
     upload();
   }
-  /// Enqueues every action of the job. add_up(chunk): a chunk's gradients are complete here.
+  /// Enqueues every action of the job. add_up(chunk, drops, launch): of the gradients of a chunk,
+  /// those are complete that launches up to this one write last, in its weight program that drops
+  /// values or keeps them; INT_MAX: all.
   template <class AddUp>
   void enqueue(AddUp const& add_up) {
     if (times_.is_on()) times_.start();
     bool const trains = job_.what == job::kind::train;
+    add_up_ = {&add_up, [](void const* use, int chunk, bool drops, int launch) {
+                 (*static_cast<AddUp const*>(use))(chunk, drops, launch);
+               }};
     for (cuda_turn const& turn : trains ? order_.training : order_.evaluation) {
       if (turn.kind != cuda_turn::kinds::exchange) exchange();
+      is_added_up_ = turn.adds_up;
       if (turn.kind == cuda_turn::kinds::sum)
-        add_up(turn.of.chunk);
+        add_up(turn.of.chunk, false, INT_MAX);
       else if (samples_in(d_, job_, turn.of.micro_batch) > 0)
         turn.kind == cuda_turn::kinds::run ? execute(turn.rank, turn.of)
                                            : prepare_exchange(turn.of);
@@ -329,7 +336,8 @@ class cuda_executor {
                 "copy of a value that is handed on");
         },
         [&](address const& output) {
-          if (job_.output_is_on_device) return keep_on_device(at.at(output), mb, stream_of(r));
+          if (job_.output_is_on_device)
+            return uploads(r).give_output(job_, mb, at.at(output), stream_of(r));
           cuda::check(
               cudaMemcpyAsync(downloaded_outputs() + mb * d_.output_bytes, at.at(output),
                               std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)),
@@ -339,18 +347,6 @@ class cuda_executor {
         [&](milestone m) {
           cuda::check(cudaEventRecord(reached(c, m, mb), stream_of(r)), "record of an event");
         });
-  }
-
-  /// Outputs of a micro-batch to the program's array in device memory.
-  void keep_on_device(char const* from, int mb, cudaStream_t on) {
-    long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
-               count = each * samples_in(d_, job_, mb);
-    float* const to = static_cast<float*>(job_.output) + mb * d_.samples * each;
-    if (d_.value_type != dtype::f32)
-      return uploads(last_rank()).conversions().to_floats(to, from, count, on);
-    cuda::check(
-        cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
-        "copy of outputs");
   }
 
   region_bases bases_for(int c, int mb) const {
@@ -394,6 +390,8 @@ class cuda_executor {
       if (job_.watch != nullptr)
         cuda::check(cudaEventRecord(part_of(r).watched_from, stream_of(r)), "record of an event");
       groups[l.group](a, slots, stream_of(r));
+      if (is_added_up_ && &view == &set.weight_program())
+        add_up_.call(add_up_.use, int(&chunk - d_.chunk), &set == &chunk.dropping, i);
       if (job_.watch != nullptr)
         show(slots, {r, int(&chunk - d_.chunk), job_.first_micro_batch + mb, p, i, 0, &l, from},
              stream_of(r));
@@ -436,6 +434,12 @@ class cuda_executor {
   cuda::pinned_buffer run_to_send_;                         // device_part::run, of the next run
   cuda::pinned_buffer outputs_;                   // outputs of all micro-batches of an inference
   std::vector<heap_array<cuda::event>> reached_;  // by chunk; then milestone and micro-batch
+  /// The function that enqueue() is given, and whether it is told of the current action's launches.
+  struct {
+    void const* use = nullptr;
+    void (*call)(void const*, int, bool, int) = nullptr;
+  } add_up_;
+  bool is_added_up_ = false;
   cuda::run_times times_;
   cuda::profiler_ranges const ranges_{d_, streams_};
   job job_;

@@ -22,7 +22,7 @@ class cuda_leaf_sums {
   explicit cuda_leaf_sums(cuda_executor const&) {}
   void begin() const {}
   void add(job const&) const {}
-  void join(chunk_description const&, job const&) const {}
+  void join(chunk_description const&, long, long, job const&) const {}
   void run_ahead() const {}
 };
 
@@ -48,7 +48,7 @@ class cuda_leaf_sums<P, true> {
   }
 
   /// Joins the gradients and the loss of a run that is a leaf of several: gradients that replicas
-  /// add up have been joined before, chunk by chunk.
+  /// add up have been joined before, piece by piece.
   ///
   /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
   ///       a run are, and losses()[0] is the sum of their losses
@@ -56,7 +56,7 @@ class cuda_leaf_sums<P, true> {
     if (!has_leaves(j)) return;
     if (j.what == job::kind::train && !exchanges(j))
       for (int c = 0; c < d_.chunks; ++c)
-        if (executor_.is_local(c)) join(d_.chunk[c], j);
+        if (executor_.is_local(c)) join(d_.chunk[c], 0, d_.chunk[c].summed_bytes(), j);
     if (executor_.is_local(d_.chunks - 1))
       cuda::launch_body<cuda::join_losses_kernel>(
           {executor_.losses(), d_.micro_batches, executor_.losses() + d_.micro_batches,
@@ -71,13 +71,15 @@ class cuda_leaf_sums<P, true> {
     for (cuda::event const& begun : begun_) begun.wait();
   }
 
-  /// Joins a chunk's gradients, and the sums of its buffers behind them.
-  void join(chunk_description const& c, job const& j) {
+  /// Joins a part of a chunk's gradients, and of the sums of its buffers behind them.
+  ///
+  /// units: bytes from the start of the gradients
+  void join(chunk_description const& c, long begin, long end, job const& j) {
     constexpr long width = sizeof(float);
     rank_description const& rank = d_.rank[c.rank];
-    float* const own = executor_.at<float>(c.rank, c.gradients);
-    float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level);
-    long const apart = rank.level_bytes / width, count = c.summed_bytes() / width;
+    float* const own = executor_.at<float>(c.rank, c.gradients + begin);
+    float* const levels = executor_.at<float>(c.rank, rank.fixed_bytes + c.in_level + begin);
+    long const apart = rank.level_bytes / width, count = (end - begin) / width;
     int const joined = levels_before(j.leaf);
     bool const is_there = j.samples > 0;  // else nothing has overwritten those of the leaf before
     if (count == 0 || (is_last_leaf(j) && joined == 0 && is_there)) return;

@@ -71,12 +71,13 @@ class cuda_parameters {
       }
   }
 
-  /// Adds a chunk's gradients, which are complete here, to those of the other replicas, if job j is
-  /// the last run of a step.
-  void complete(int chunk, job const& j) {
+  /// Adds the gradients of a chunk that are complete here (see cuda_executor::enqueue) to those of
+  /// the other replicas, if job j is the last run of a step.
+  void complete(int chunk, bool drops, int launch, job const& j) {
     if (!exchanges(j)) return;
-    leaves_.join(d_.chunk[chunk], j);
-    replicas_.add_up(d_.chunk[chunk]);
+    replicas_.add_up(chunk, drops, launch, [&](leaf_piece const& p) {
+      leaves_.join(d_.chunk[chunk], p.begin, p.end, j);
+    });
   }
   /// Enqueues the end of job j. To be called after all actions were enqueued. A step that is not
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch

@@ -22,6 +22,8 @@ struct cuda_turn {
   int rank = 0;
   action of{};
   kinds kind = kinds::run;
+  /// Of an action: the sum begins while it runs, piece by piece; what is left has the next turn.
+  bool adds_up = false;
 };
 
 }  // namespace pp::detail
@@ -71,7 +73,8 @@ struct ordered_step {
 
 /// The part that a process enqueues, in the same order: the actions of its ranks, the transfers
 /// between one of them and a rank of another process and, if there are replicas, the sum of each
-/// chunk's gradients, behind its last action and the transfer of that one's result.
+/// chunk's gradients: with its last action, or behind the transfer of that one's result to another
+/// process, which waits for it.
 ///
 /// law: the order is that of the table, whatever part of a mini-batch a replica has
 [[gnu::cold]] inline std::vector<detail::cuda_turn> turns_of(std::vector<ordered_step> const& all,
@@ -93,7 +96,10 @@ struct ordered_step {
     if (local.replicas == 1 || !is_local || !completes(i, step.of.chunk)) continue;
     std::size_t later = i + 1;
     while (later < all.size() && !completes(later, step.of.chunk)) ++later;
-    if (later == all.size()) turns.push_back({rank, step.of, turn::kinds::sum});
+    if (later < all.size()) continue;
+    turn& made = turns.back();
+    made.adds_up = made.kind == turn::kinds::run && made.of == step.of;
+    turns.push_back({rank, step.of, turn::kinds::sum});
   }
   return turns;
 }

@@ -38,9 +38,8 @@ class replica_sums {
   /// Adds data up over the replicas. room: for what others send, on the device as `data`; the
   /// larger, the fewer messages.
   ///
-  /// shape:  data[elements], in place; room[room_bytes], a multiple of `line` for each other
-  /// replica units:  room_bytes: bytes throws: error if the room is too small; as
-  /// process_link::exchange
+  /// shape:  data[elements], in place; room[room_bytes], at least `line` for each other replica
+  /// throws: error if the room is too small; as process_link::exchange
   template <class T>
   void add_up(T* data, long elements, char* room, long room_bytes, cudaStream_t on,
               addition<T> add) {

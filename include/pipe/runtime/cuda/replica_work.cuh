@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, behind
-// the last action that adds to them, while other chunks compute; and of the loss, at the end.
+// The sums that the replicas of a pipeline on GPUs make in a run: of each chunk's gradients, piece
+// by piece behind the launches that complete them; and of the loss, at the end.
 #pragma once
+
+#include <climits>
+#include <vector>
 
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
@@ -10,6 +13,7 @@
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/processes.cuh>
 #include <pipe/runtime/cuda/replica_sums.cuh>
+#include <pipe/runtime/leaf_pieces.hpp>
 #include <pipe/runtime/leaves.hpp>
 
 namespace pp::detail {
@@ -19,7 +23,8 @@ template <class P, bool MayHaveReplicas = cuda_processes<P>::are_several>
 class cuda_replica_work {
  public:
   explicit cuda_replica_work(cuda_executor const&) {}
-  void add_up(chunk_description const&) const {}
+  template <class Join>
+  void add_up(int, bool, int, Join const&) const {}
   void finish(job const&) const {}
 };
 
@@ -32,13 +37,30 @@ class cuda_replica_work<P, true> {
       : executor_(executor), d_(executor.description()),
         sums_(executor.copies().processes(), executor.streams().local()) {
     executor_.for_each_device([](int) { cuda::prepare_kernels(kernels{}); });
+    pieces_.resize(std::size_t(d_.chunks));
+    local_devices const& local = executor.streams().local();
+    for (int r = local.first_rank(); r < local.end_rank(); ++r)
+      for (leaf_piece const& p : pieces_of(d_, sizeof(float), r))
+        pieces_[std::size_t(p.chunk)].all.push_back(p);
   }
 
-  /// Adds a chunk's gradients, and the sums of its buffers behind them, to those of the other
-  /// replicas, once all work so far on its rank is done.
-  void add_up(chunk_description const& c) {
-    add_up<cuda::add_elements>(c.rank, executor_.at<float>(c.rank, c.gradients),
-                               c.summed_bytes() / long(sizeof(float)));
+  /// Adds the pieces of a chunk that are complete now, and were not before, to those of the other
+  /// replicas, once all work so far on its rank is done: see cuda_executor::enqueue. join(piece)
+  /// joins one with those of earlier leaves.
+  ///
+  /// law: the order of pieces depends on no run
+  template <class Join>
+  void add_up(int chunk, bool drops, int launch, Join const& join) {
+    pieces& mine = pieces_[std::size_t(chunk)];
+    chunk_description const& c = d_.chunk[chunk];
+    for (; mine.next < mine.all.size(); ++mine.next) {
+      leaf_piece const& p = mine.all[mine.next];
+      if (p.launch[drops] > launch) return;
+      join(p);
+      add_up<cuda::add_elements>(c.rank, executor_.at<float>(c.rank, c.gradients + p.begin),
+                                 (p.end - p.begin) / long(sizeof(float)));
+    }
+    if (launch == INT_MAX) mine.next = 0;
   }
   /// The same of the loss of a run, losses()[0], if replicas add up what it has computed; then
   /// orders all later work after the sums.
@@ -56,6 +78,12 @@ class cuda_replica_work<P, true> {
   using kernels = cuda::kernel_list<over_flat<cuda::add_elements>, over_flat<cuda::add_losses>>;
   static_assert(cuda::fit_every_device(kernels{}));
 
+  /// Those of a chunk of this process, and the one that is added up next in this run.
+  struct pieces {
+    std::vector<leaf_piece> all;
+    std::size_t next = 0;
+  };
+
   /// Adds data of a rank up, by kernels of Add.
   template <class Add, class T>
   void add_up(int rank, T* data, long elements) {
@@ -71,6 +99,7 @@ class cuda_replica_work<P, true> {
   cuda_executor& executor_;
   pipeline_description const& d_;
   cuda::replica_sums sums_;
+  std::vector<pieces> pieces_;  // by chunk
 };
 
 }  // namespace pp::detail

@@ -10,6 +10,7 @@
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/conversion.hpp>
 #include <pipe/runtime/cuda/rank_streams.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
@@ -49,9 +50,19 @@ class batch_upload {
     pinned_ = pinned_buffer(2 * (quarter < upload_bytes ? quarter : upload_bytes));
   }
 
+  /// Copies the outputs of a micro-batch to the program's array in device memory.
+  void give_output(detail::job const& j, int micro_batch, char const* from, cudaStream_t on) const {
+    long const each = d_.output_bytes / d_.samples / size_of(d_.value_type),
+               count = each * detail::samples_in(d_, j, micro_batch);
+    float* const to = static_cast<float*>(j.output) + micro_batch * d_.samples * each;
+    if (d_.value_type != dtype::f32) return convert_.to_floats(to, from, count, on);
+    check(
+        cudaMemcpyAsync(to, from, sizeof(float) * std::size_t(count), cudaMemcpyDeviceToDevice, on),
+        "copy of outputs");
+  }
+
   /// Must be called before the first job with data or outputs in device memory.
   void convert_by(device_conversions const& c) { convert_ = c; }
-  device_conversions const& conversions() const { return convert_; }
 
   /// Orders the work of `ranks` ranks from the first on after what a program has put on a stream of
   /// the device.
