@@ -214,6 +214,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
 /// units: bytes, offsets from the start of the arena
 struct arena_end {
   long sums = 0, state = 0, gradients = 0, values = 0;
+  long state_bytes = 0;  ///< here, or in the memory of the host: see OffloadState
   long gradient_ring = 0, gradient_ring_bytes = 0, value_ring = 0, value_ring_bytes = 0;
   long room = 0, room_bytes = 0, end = 0;
 };
@@ -267,7 +268,8 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
       cuts.for_each_divided_slice(replica,
                                   [&](int, long begin, long end) { divided += end - begin; });
     });
-  e.state = take(state * of.width);
+  e.state_bytes = align_up(state * of.width);
+  e.state = take(rank.host_bytes > 0 ? 0 : e.state_bytes);
   e.gradients = take(divided);
   e.values = take(of.zero > 2 ? divided : 0);
   e.gradient_ring_bytes = of.ring_bytes(number, false);
@@ -279,7 +281,8 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   for (long const least :
        {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
     if (half < least) half = least;
-  e.room_bytes = of.zero > 0 && replicas > 1 ? 2 * align_up(half) : 0;
+  bool const has_room = rank.received_leaf_bytes > 0;  // before the end, on a device
+  e.room_bytes = of.zero > 0 && replicas > 1 && !has_room ? 2 * align_up(half) : 0;
   e.room = take(e.room_bytes);
   return e;
 }

@@ -150,6 +150,13 @@ struct plan_of {
     checked_index<data_error>("replica", replica, replicas);
     return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).end;
   }
+  /// The same of host_bytes.
+  constexpr long host_bytes_of(int rank, int replicas, int replica = 0) const {
+    checked_index<data_error>("rank", rank, Ranks);
+    checked_index<data_error>("replica", replica, replicas);
+    if (zero == 0 || host_bytes[rank] == 0) return host_bytes[rank];
+    return end_of_arena(arenas, rank_memory[rank], rank, replicas, replica).state_bytes;
+  }
   /// The bytes over a link in a step of one replica that runs all leaves, without norm_bytes.
   constexpr long step_bytes_of(link_plan const& link) const {
     int const times = (micro_batches - link.first + link.every - 1) / link.every;
@@ -157,7 +164,7 @@ struct plan_of {
   }
   /// What rank `rank` of all replicas together sends to the other replicas in a step: each about
   /// 2 (n - 1) / n times summed_bytes, as in a ring. With ZeRO a part of that is parameters, and
-  /// level 3 sends half as much again.
+  /// level 3, and level 1 between GPUs, sends half as much again.
   ///
   /// throws: data_error for a rank out of range
   constexpr long exchange_bytes_of(int rank, int replicas) const {

@@ -107,20 +107,21 @@ class cuda_engine {
     return processes_.world().least(here);
   }
   /// The host mirror of a chunk's parameters, gradients and averages, and of the optimizer's state
-  /// if it is on the device, at the offsets of its rank's arena. Valid until the next run.
+  /// if it is on the device, at the offsets of its rank's arena, or with ZeRO behind all of that.
+  /// Valid until the next run.
   char* memory(int chunk) {
     cuda::device_scope const at(devices_.numbers[0]);
     if (!mirror_is_current_) download();
     return mirror_[std::size_t(chunk)].data();
   }
-  /// The optimizer's state of a chunk: in the mirror, or where kernels have it. Valid until the
-  /// next run.
+  /// The optimizer's state of a chunk, with ZeRO of what this replica updates: in the mirror, or
+  /// where kernels have it. Valid until the next run.
   char* state(int chunk) {
     chunk_description const& c = P::memory().chunks[chunk];
     if constexpr (P::offload::is_on)
       return reinterpret_cast<char*>(parameters_.states().of(c));
     else
-      return memory(chunk) + c.state;
+      return memory(chunk) + (is_state_apart ? mirrored(c) : c.state);
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
@@ -332,6 +333,13 @@ class cuda_engine {
 
   /// End of the mirrored part of a chunk: everything up to the averages.
   static long mirrored(chunk_description const& c) { return c.copies; }
+  /// Whether the optimizer's state on the device is at the end of the arena, and behind the rest of
+  /// a chunk's mirror; its bytes there.
+  static constexpr bool is_state_apart = P::zero::level > 0 && !P::offload::is_on;
+  long bytes_apart([[maybe_unused]] chunk_description const& c) const {
+    if constexpr (is_state_apart) return parameters_.own().state_bytes(c);
+    return 0;
+  }
   /// Start of the arena of a chunk's rank, in device memory.
   char* begin_of(int chunk) const { return executor_.memory(chunk); }
 
@@ -353,10 +361,14 @@ class cuda_engine {
       if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
       auto& mine = mirror_[std::size_t(c)];
-      mine.resize(std::size_t(mirrored(chunk)));
+      mine.resize(std::size_t(mirrored(chunk) + bytes_apart(chunk)));
       cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
                              std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
                   "download of parameters");
+      if constexpr (is_state_apart)
+        cuda::check(cudaMemcpy(mine.data() + mirrored(chunk), parameters_.states().of(chunk),
+                               std::size_t(bytes_apart(chunk)), cudaMemcpyDeviceToHost),
+                    "download of optimizer states");
       // Gradients keep the scale of the loss in device memory.
       scale_gradients(c, 1 / loss_scale_);
     }
@@ -377,6 +389,11 @@ class cuda_engine {
       };
       if (states_are_newer_) {
         copy(chunk.values, mirrored(chunk) - chunk.values);
+        if constexpr (is_state_apart)
+          cuda::check(cudaMemcpy(parameters_.states().of(chunk),
+                                 mirror_[std::size_t(c)].data() + mirrored(chunk),
+                                 std::size_t(bytes_apart(chunk)), cudaMemcpyHostToDevice),
+                      "upload of optimizer states");
         scale_gradients(c, 1 / loss_scale_);
         continue;
       }

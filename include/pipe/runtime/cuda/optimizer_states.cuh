@@ -11,6 +11,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
+#include <pipe/runtime/cuda/own_updates.cuh>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/description.hpp>
 
@@ -18,18 +19,20 @@ namespace pp::detail {
 
 /// The optimizer's state in compiled pipeline P: a part of the arenas.
 ///
-/// needs: the executor outlives this object
+/// needs: the executor and the updates outlive this object
 template <class P, bool = P::offload::is_on>
 class cuda_optimizer_states {
  public:
-  explicit cuda_optimizer_states(cuda_executor const& executor) : executor_(executor) {}
+  cuda_optimizer_states(cuda_executor const& executor, cuda_own_updates<P> const& own)
+      : executor_(executor), own_(own) {}
   /// The state of a chunk of this process, as a kernel on its rank's device sees it.
   float* of(chunk_description const& c) const {
-    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + c.state);
+    return reinterpret_cast<float*>(executor_.memory_of(c.rank) + own_.state_of(c));
   }
 
  private:
   cuda_executor const& executor_;
+  cuda_own_updates<P> const& own_;
 };
 
 /// In the host's memory: one allocation for each rank, zero at first.
@@ -38,8 +41,8 @@ class cuda_optimizer_states {
 template <class P>
 class cuda_optimizer_states<P, true> {
  public:
-  [[gnu::cold]] explicit cuda_optimizer_states(cuda_executor& executor)
-      : memory_(executor.description().ranks) {
+  [[gnu::cold]] cuda_optimizer_states(cuda_executor& executor, cuda_own_updates<P> const& own)
+      : own_(own), memory_(executor.description().ranks) {
     pipeline_description const& d = executor.description();
     local_devices const& local = executor.streams().local();
     for (int r = local.first_rank(); r < local.end_rank(); ++r) {
@@ -48,12 +51,12 @@ class cuda_optimizer_states<P, true> {
     }
   }
   float* of(chunk_description const& c) const {
-    return reinterpret_cast<float*>(memory_[c.rank].data() + c.host_state);
+    return reinterpret_cast<float*>(memory_[c.rank].data() + own_.state_of(c));
   }
 
  private:
   void allocate(pipeline_description const& d, int rank) {
-    long const bytes = d.rank[rank].host_bytes;
+    long const bytes = own_.host_bytes(rank);
     try {
       memory_[rank] = cuda::pinned_buffer(bytes);
     } catch (error const& e) {
@@ -66,6 +69,7 @@ class cuda_optimizer_states<P, true> {
     if (bytes > 0) std::memset(memory_[rank].data(), 0, std::size_t(bytes));
   }
 
+  cuda_own_updates<P> const& own_;
   heap_array<cuda::pinned_buffer> memory_;  // by rank
 };
 

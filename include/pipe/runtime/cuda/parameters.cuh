@@ -16,6 +16,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/leaf_sums.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
+#include <pipe/runtime/cuda/own_updates.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
@@ -37,7 +38,7 @@ class cuda_parameters {
   [[gnu::cold]] cuda_parameters(cuda_executor& executor, optimizer const& o)
       : executor_(executor), d_(executor.description()), optimizer_(o),
         read_(long(sizeof(cuda::step_outcome))), leaves_(executor), replicas_(executor),
-        whole_(executor, optimizer_, states_) {
+        whole_(executor, optimizer_, own_, states_) {
     executor_.for_each_device([&](int first) {
       cuda::prepare_kernels(kernels{});
       cuda::prepare_kernels(typename whole_updates::kernels{});
@@ -52,6 +53,7 @@ class cuda_parameters {
     }
   }
 
+  cuda_own_updates<P> const& own() const { return own_; }
   cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
@@ -104,13 +106,7 @@ class cuda_parameters {
 
   /// Renews all copies of parameters after they were written from outside. Waits for the end.
   void renew_copies() {
-    if constexpr (P::passes::has_copies)
-      for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
-        if (!streams_.local().has(c.rank)) continue;
-        cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
-        cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
-            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
-      }
+    shorten();
     renew_copies(facts_of(d_, job{}) | run_fact::was_written, job{});
     streams_.wait();
   }
@@ -221,8 +217,7 @@ class cuda_parameters {
     };
     switch (op) {
       case step_op::add_leaves: return leaves_.add(j), replicas_.finish(j);
-      case step_op::share:
-        return;  // each replica updates all parameters
+      case step_op::share: return own_.share(), shorten();
       // All ranks before rank 0, then rank 0 before all: the barrier.
       case step_op::barrier: return streams_.join(), streams_.fork();
       case step_op::sum_ties: return sum_ties();
@@ -235,6 +230,16 @@ class cuda_parameters {
       case step_op::transpose: return;  // products read parameters themselves
       case step_op::copy_ties: return copy_ties();
     }
+  }
+  /// Enqueues the renewal of all 16-bit copies, if there are any.
+  void shorten() {
+    if constexpr (P::passes::has_copies)
+      for (chunk_description const& c : std::span(d_.chunk, std::size_t(d_.chunks))) {
+        if (!streams_.local().has(c.rank)) continue;
+        cuda::convert_elements<value> const shorten{copies(c), floats(c.rank) + element(c.values)};
+        cuda::launch_body<cuda::flat_kernel<cuda::convert_elements<value>>>(
+            {cuda::flat_ranges::over(element(c.parameter_bytes)), shorten}, streams_.of(c.rank));
+      }
   }
   /// Enqueues what follows a change of parameters.
   void renew_copies(unsigned facts, job const& j) {
@@ -328,15 +333,14 @@ class cuda_parameters {
     if constexpr (element_optimizer<optimizer>) update_elements(chunk);
     whole_.update(chunk);
   }
-  /// Its ranges of single elements.
+  /// What is updated here by single elements.
   void update_elements(int chunk) {
     using coefficients = typename optimizer::template coefficients<float>;
     chunk_description const& c = d_.chunk[chunk];
     cudaStream_t const on = streams_.of(c.rank);
     float* const memory = floats(c.rank);
-    for (int i = 0; i < c.update_count; ++i) {
-      update_range const& u = c.updates[i];
-      if (u.whole) continue;
+    own_.for_each(chunk, [&](update_range const& u, int i) {
+      if (u.whole) return;
       step_type step;
       step.of_group = &cuda::coefficients_at<optimizer, coefficients const>(
           executor_.coefficients<unsigned char>(c.rank),
@@ -350,7 +354,7 @@ class cuda_parameters {
       if constexpr (P::passes::has_copies) step.copy = copies(c) + u.begin;
       cuda::launch_body<cuda::flat_kernel<step_type>>(
           {cuda::flat_ranges::over(u.end - u.begin), step}, on);
-    }
+    });
   }
   /// Enqueues the averages of a chunk's trained parameters.
   void average(chunk_description const& c) {
@@ -420,7 +424,8 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  cuda_optimizer_states<P> states_{executor_};
+  cuda_own_updates<P> own_{executor_};
+  cuda_optimizer_states<P> states_{executor_, own_};
   std::vector<lists> lists_;  // by chunk
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.
   std::vector<double*> squares_, clamped_;

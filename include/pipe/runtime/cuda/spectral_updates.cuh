@@ -12,6 +12,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
+#include <pipe/runtime/cuda/own_updates.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
@@ -28,9 +29,9 @@ constexpr cuda::product_format product_format_of() {
 /// The updates of matrices in compiled pipeline P. Products have the precision of the pipeline's
 /// own, and tf32 where these are of 16-bit numbers.
 ///
-/// law:   work is enqueued only; as many bytes of bookkeeping are taken as spectral_update_bytes
-///        and spectral_workspace_of_rank say
-/// needs: executor, optimizer and states outlive this object
+/// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
+///        spectral_update_bytes and spectral_workspace_of_rank say
+/// needs: executor, optimizer, updates and states outlive this object
 template <class P>
 class cuda_spectral_updates {
   using optimizer = typename P::optimizer;
@@ -46,9 +47,9 @@ class cuda_spectral_updates {
   using kernels = cuda::kernel_list<average, inner, last, move>;
 
   /// Takes the workspace of each rank, which its chunks share, and makes the lists of all chunks.
-  cuda_spectral_updates(cuda_executor& executor, optimizer const& o,
+  cuda_spectral_updates(cuda_executor& executor, optimizer const& o, cuda_own_updates<P> const& own,
                         cuda_optimizer_states<P> const& states)
-      : executor_(executor), states_(states), d_(executor.description()), optimizer_(o),
+      : executor_(executor), own_(own), states_(states), d_(executor.description()), optimizer_(o),
         workspace_(std::size_t(d_.ranks)) {
     local_devices const& local = executor.streams().local();
     for (int r = local.first_rank(); r < local.end_rank(); ++r)
@@ -56,8 +57,7 @@ class cuda_spectral_updates {
           r, nullptr, cuda::spectral_workspace_of_rank<optimizer>(d_.chunk, d_.chunks, r));
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
-      chunks_.push_back(executor.is_local(c) ? batches_of(d_.chunk[c], coefficients)
-                                             : std::vector<batch>{});
+      chunks_.push_back(executor.is_local(c) ? batches_of(c, coefficients) : std::vector<batch>{});
       coefficients += d_.chunk[c].update_count;
     }
   }
@@ -99,8 +99,10 @@ class cuda_spectral_updates {
   float* floats(chunk_description const& c, long region) const {
     return reinterpret_cast<float*>(executor_.memory_of(c.rank) + region);
   }
-  /// The batches of a chunk, whose lists lie one behind the other.
-  std::vector<batch> batches_of(chunk_description const& c, int coefficients) {
+  /// The batches of a chunk, whose lists lie one behind the other. They are divided as if all of
+  /// its matrices were updated here, so that the planned workspace is enough.
+  std::vector<batch> batches_of(int chunk, int coefficients) {
+    chunk_description const& c = d_.chunk[chunk];
     std::vector<cuda::spectral_matrix> matrices;
     std::vector<cuda::flat_range> tiles, squares;
     // Where the tiles of each batch begin; one item more, the end.
@@ -109,11 +111,16 @@ class cuda_spectral_updates {
     };
     std::vector<ends> begin;
     cuda::spectral_batches<optimizer> batches;
-    for (int i = 0; i < c.update_count; ++i) {
-      update_range const& u = c.updates[i];
-      if (!u.whole) continue;
+    int next = 0;
+    bool begins = false;
+    own_.for_each(chunk, [&](update_range const& u, int i) {
+      if (!u.whole) return;
+      for (; next <= i; ++next)
+        if (tensor_shape const& s = c.updates[next].shape; c.updates[next].whole)
+          begins = batches.next(s.rows, s.columns) || begins;
+      if (begins) begin.push_back({long(tiles.size()), long(squares.size())});
+      begins = false;
       long const rows = u.shape.rows, columns = u.shape.columns;
-      if (batches.next(rows, columns)) begin.push_back({long(tiles.size()), long(squares.size())});
       auto m = cuda::spectral_matrix::of(
           rows, columns, batches.used - cuda::spectral_matrix::workspace(rows, columns));
       m.begin = u.begin, m.state = u.state;
@@ -123,7 +130,7 @@ class cuda_spectral_updates {
           m, int(matrices.size()), [&](cuda::flat_range const& x) { tiles.push_back(x); },
           [&](cuda::flat_range const& x) { squares.push_back(x); });
       matrices.push_back(m);
-    }
+    });
     // A stage may have no matrix at all: biases and scales are updated by element.
     if (matrices.empty()) return {};
     begin.push_back({long(tiles.size()), long(squares.size())});
@@ -155,6 +162,7 @@ class cuda_spectral_updates {
   }
 
   cuda_executor& executor_;
+  cuda_own_updates<P> const& own_;
   cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   optimizer const& optimizer_;

@@ -12,19 +12,21 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
+#include <pipe/runtime/cuda/own_updates.cuh>
 #include <pipe/runtime/description.hpp>
 
 namespace pp::detail {
 
 /// The updates of whole tensors in compiled pipeline P; nothing where its optimizer has none.
 ///
-/// law:   work is enqueued only; as many bytes of bookkeeping are taken as whole_update_bytes says
-/// needs: executor and states outlive this object
+/// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
+///        whole_update_bytes says
+/// needs: executor, updates and states outlive this object
 template <class P, bool = two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;
-  cuda_whole_updates(cuda_executor&, typename P::optimizer const&,
+  cuda_whole_updates(cuda_executor&, typename P::optimizer const&, cuda_own_updates<P> const&,
                      cuda_optimizer_states<P> const&) {}
   void update(int) const {}
 };
@@ -47,12 +49,12 @@ class cuda_whole_updates<P, true> {
       cuda::kernel_list<gather, cuda::flat_kernel<move>>>;
 
   /// Makes the lists of all chunks.
-  cuda_whole_updates(cuda_executor& executor, optimizer const&,
+  cuda_whole_updates(cuda_executor& executor, optimizer const&, cuda_own_updates<P> const& own,
                      cuda_optimizer_states<P> const& states)
-      : executor_(executor), states_(states), d_(executor.description()) {
+      : executor_(executor), own_(own), states_(states), d_(executor.description()) {
     int coefficients = 0;
     for (int c = 0; c < d_.chunks; ++c) {
-      lists_.push_back(executor.is_local(c) ? lists_of(d_.chunk[c], coefficients) : lists{});
+      lists_.push_back(executor.is_local(c) ? lists_of(c, coefficients) : lists{});
       lists_.back().of.judged = executor.outcome(d_.chunk[c].rank);
       coefficients += d_.chunk[c].update_count;
     }
@@ -104,19 +106,19 @@ class cuda_whole_updates<P, true> {
   /// The order of lists in bookkeeping is that in which whole_update_bytes counts them.
   ///
   /// The lists of a chunk whose first range has set number `coefficients`.
-  lists lists_of(chunk_description const& c, int coefficients) {
+  lists lists_of(int chunk, int coefficients) {
+    chunk_description const& c = d_.chunk[chunk];
     std::vector<cuda::updated_tensor> tensors;
     std::vector<cuda::flat_range> ranges;
-    for (int i = 0; i < c.update_count; ++i) {
-      update_range const& u = c.updates[i];
-      if (!u.whole) continue;
+    own_.for_each(chunk, [&](update_range const& u, int i) {
+      if (!u.whole) return;
       cuda::updated_tensor t{u.begin, u.state, u.shape.rows, u.shape.columns};
       t.coefficients = coefficients + i;
       if constexpr (factors) t.is_factored = optimizer::is_factored(u.shape.kind);
       cuda::cut_tensor(t, int(tensors.size()), cuda::extent(ranges.size()),
                        [&](cuda::flat_range const& x) { ranges.push_back(x); });
       tensors.push_back(t);
-    }
+    });
     long const count = long(tensors.size()), range_count = long(ranges.size());
     lists l;
     l.of.tensors = executor_.kept(c.rank, tensors.data(), count);
@@ -149,6 +151,7 @@ class cuda_whole_updates<P, true> {
   }
 
   cuda_executor& executor_;
+  cuda_own_updates<P> const& own_;
   cuda_optimizer_states<P> const& states_;
   pipeline_description const& d_;
   std::vector<lists> lists_;  // by chunk

@@ -54,14 +54,14 @@ class host_engine {
     executor_.parameters_changed();
     if constexpr (is_mirrored) mirror_is_newer_ = true;
   }
-  /// The optimizer's state of a chunk, without ZeRO.
-  char* state(int chunk) { return executor_.memory(chunk) + P::memory().chunks[chunk].state; }
-  /// Must be called after any state was written: what memory() has, or updates_of().
-  void states_changed() { parameters_changed(); }
-  /// What this process updates of a chunk that it has, with the optimizer state of it.
-  view<owned_update<element>> updates_of(int chunk) {
-    return executor_.shards(P::memory().chunks[chunk].rank).updates_of(chunk);
+  /// The optimizer's state of a chunk, with ZeRO of what this replica updates; null if that is
+  /// nothing.
+  char* state(int chunk) {
+    auto const own = executor_.shards(P::memory().chunks[chunk].rank).updates_of(chunk);
+    return own.count == 0 ? nullptr : reinterpret_cast<char*>(own.items[0].state);
   }
+  /// Must be called after any state was written: what memory() or state() has.
+  void states_changed() { parameters_changed(); }
   /// Size of a rank's arena.
   long bytes(int rank) const { return executor_.bytes(rank); }
 

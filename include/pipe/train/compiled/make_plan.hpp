@@ -103,10 +103,10 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.gradient_bytes = c.trained_bytes;
     // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
     // end.
-    long const apart = (p.zero > 0 ? c.state_bytes : 0) + (p.zero > 1 ? c.divided_bytes : 0) +
-                       (p.zero > 2 ? c.divided_bytes : 0);
+    long const apart = (p.zero > 0 ? c.state_bytes - c.host_bytes : 0) +
+                       (p.zero > 1 ? c.divided_bytes : 0) + (p.zero > 2 ? c.divided_bytes : 0);
     q.host_bytes = c.host_bytes;
-    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes : 0);
+    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes - c.host_bytes : 0);
     q.transposed_bytes =
         align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
     q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();

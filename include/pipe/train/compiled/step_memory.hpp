@@ -142,7 +142,7 @@ struct step_memory {
       if (c.summed_bytes() > summed) summed = c.summed_bytes();
     }
     constexpr int zero = Work::zero::level;
-    if constexpr (connects_replicas<typename Work::transport> && zero == 0) {
+    if constexpr (connects_replicas<typename Work::transport> && (on_device || zero == 0)) {
       rank.received_leaf_bytes = room_for_replicas(summed);
       rank.received_leaves = take(rank.received_leaf_bytes);
     }

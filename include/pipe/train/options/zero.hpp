@@ -43,7 +43,7 @@ namespace detail {
 
 /// The level that a pipeline has: none where the transport knows no replicas, or none that divide.
 template <class Option, class Transport>
-using zero_of = std::conditional_t<replica_transport<Transport>, Option, ZeRO<0>>;
+using zero_of = std::conditional_t<connects_replicas<Transport>, Option, ZeRO<0>>;
 
 }  // namespace detail
 
@@ -51,9 +51,10 @@ namespace wrong {
 /// ZeRO has no such level.
 template <class... What>
 struct zero_has_levels_0_to_3;
-/// ZeRO with a transport between GPUs, whose replicas each have all model states.
+/// ZeRO<2> or ZeRO<3> with a transport between GPUs, whose replicas divide the optimizer's state
+/// (ZeRO<1>), and have all gradients and parameters.
 template <class... What>
-struct model_states_are_divided_on_the_host;
+struct gradients_are_divided_on_the_host;
 /// ZeRO divides gradients, and a leaf has several micro-batches, whose gradients are added up
 /// whole.
 template <class... What>
@@ -79,10 +80,9 @@ struct option_family::zero : detail::any_family {
     using connection = typename Options::template get<option_family::transport>;
     if constexpr (option::level < 0 || option::level > 3)
       return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
-    else if constexpr (option::level > 0 &&
+    else if constexpr (option::level > 1 &&
                        detail::device_transport<typename connection::transport>)
-      return detail::diagnosis_of<wrong::model_states_are_divided_on_the_host, option,
-                                  connection>();
+      return detail::diagnosis_of<wrong::gradients_are_divided_on_the_host, option, connection>();
     else if constexpr (option::level > 1 && count::value > 1)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
     else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)

@@ -145,22 +145,20 @@ class run_state_table {
       list_updates(*parameters.engine, c, mine);
     }
   }
-  /// The updates of a chunk: its ranges, in every replica; with ZeRO the parts of all replicas, in
-  /// the order in which the engine lists those of this process.
+  /// The updates of a chunk: its ranges, in every replica; with ZeRO the parts of all replicas.
   static void list_updates(Engine& engine, int number, chunk& c) {
+    T* const state = c.memory == nullptr ? nullptr : reinterpret_cast<T*>(engine.state(number));
     if constexpr (P::zero::level > 0) {
       process_place const place = P::transport::place(P::ranks);
       int const processes = engine.processes() / place.replicas;
       for (int replica = 0; replica < place.replicas; ++replica) {
-        bool const is_here = c.memory != nullptr && replica == place.replica;
-        auto const* next = is_here ? engine.updates_of(number).items : nullptr;
+        bool const is_here = state != nullptr && replica == place.replica;
         for_each_owned({c.of, width, place.replicas}, replica, 0, [&](update_range const& u) {
           c.updates.push_back(
-              {u, c.process + replica * processes, is_here ? (next++)->state : nullptr});
+              {u, c.process + replica * processes, is_here ? state + u.state : nullptr});
         });
       }
     } else {
-      T* const state = c.memory == nullptr ? nullptr : reinterpret_cast<T*>(engine.state(number));
       for (update_range const& u : std::span(c.of.updates, std::size_t(c.of.update_count)))
         c.updates.push_back({u, c.process, state == nullptr ? nullptr : state + u.state});
     }

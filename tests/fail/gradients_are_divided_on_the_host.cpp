@@ -1,7 +1,7 @@
-// error: wrong::model_states_are_divided_on_the_host<.*ZeRO<1>.*BetweenDevices
+// error: wrong::gradients_are_divided_on_the_host<.*ZeRO<2>.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
-// Replicas on GPUs have all model states each.
+// Replicas on GPUs have all gradients each.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
@@ -15,9 +15,9 @@ struct BetweenDevices {
 };
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, Stages<2>, PortableHost, ZeRO<1>>;
+using Trainer = Pipeline<Net, Stages<2>, PortableHost, MicroBatches<1>, ZeRO<2>>;
 #else
-using Trainer = Pipeline<Net, Stages<2>, PortableHost, ZeRO<1>, BetweenDevices>;
+using Trainer = Pipeline<Net, Stages<2>, PortableHost, MicroBatches<1>, ZeRO<2>, BetweenDevices>;
 #endif
 
 #include "program.hpp"
