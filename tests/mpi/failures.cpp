@@ -10,6 +10,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #ifdef BY_SOCKETS
 #include <sys/socket.h>
@@ -126,6 +127,34 @@ void in_the_last(Something something, std::chrono::milliseconds deadline = {}) {
   }
 }
 
+/// Process 1 is given something else than the others, in a call or before.
+void make_another_call(char const* what) {
+  bool const other = Between::process() == 1;
+  auto const differs = [&](char const* in) { return other && is(what, in); };
+  laws::sample_batch<Many> const data(1);
+  try {
+    Many many({.seed = differs("seed") ? 4u : 3u,
+               .optimizer = {.weight_decay = differs("decay") ? 0.5 : 0},
+               .clip_norm = differs("clip") ? 1.0 : 0});
+    many.step(data.view(), differs("rate") ? 0.5 : 0.25);
+    if (differs("evaluate")) {
+      many.evaluate(data.view());
+    } else if (differs("gradients")) {
+      many.gradients(data.view());
+    } else {
+      many.step(data.view(Many::samples - (differs("samples") ? 1 : 0)), 0.25);
+    }
+    if (differs("forward")) {
+      std::vector<float> out(std::size_t(Many::samples * Many::outputs_per_sample));
+      many.forward(data.view(), out);
+    } else {
+      many.evaluate(data.view());
+    }
+  } catch (error const& e) {
+    return say(e.what());
+  }
+}
+
 void run(char const* what) {
   if (is(what, "throws")) in_the_last([] { throw std::runtime_error("broken"); });
   if (is(what, "hangs")) in_the_last([] { sleep(60); }, std::chrono::seconds(1));
@@ -133,6 +162,20 @@ void run(char const* what) {
     try {
       if (Between::process() == 3) sleep(60);
       Many many({.runtime = {.waiting = {.deadline = std::chrono::seconds(1)}}});
+    } catch (rank_error const& e) {
+      say(e.what());
+    }
+  }
+  if (is(what, "exits_early") || is(what, "is_late")) {
+    bool const exits = is(what, "exits_early");
+    bool const is_first_to_miss = !exits && Between::process() == 0;
+    Many many(
+        {.runtime = {.waiting = {.deadline = std::chrono::seconds(is_first_to_miss ? 1 : 30)}}});
+    laws::sample_batch<Many> const data(1);
+    try {
+      many.step(data.view());
+      if (Between::process() == 3) exits ? std::exit(0) : void(sleep(30));
+      many.evaluate(data.view());
     } catch (rank_error const& e) {
       say(e.what());
     }
@@ -150,6 +193,7 @@ void run(char const* what) {
       }
     }
   }
+  if (std::strncmp(what, "other ", 6) == 0) make_another_call(what + 6);
   if (is(what, "other_plan")) {
     try {
       if (Between::process() == 1)

@@ -136,9 +136,35 @@ class Failures(unittest.TestCase):
         self.ends("ends_early", *(rf"^process {p}: {ended}\n(.*\n)*?process {p}: this trainer is broken, as a run over several processes has failed: "
                                   rf"{ended}$" for p in (0, 2, 3)))
 
+    def test_a_process_that_exits_early_fails_the_others(self):
+        begun = time.monotonic()
+        self.ends("exits_early", r"^process 0: process 3 has ended its trainer, which this one still runs$")
+        self.assertLess(time.monotonic() - begun, LIMIT)
+
+    def test_a_rank_says_for_what_it_waits_at_the_end_of_a_run(self):
+        self.ends("is_late", r"^rank [01]: exchanging losses, norms or shared parameters with rank \d, for \d+ s$")
+
     def test_other_plans_are_refused(self):
         self.ends("other_plan", r"^process 0: process 1 has another plan than process 0: start the same program in all processes$",
                   r"^process 1: process 0 has another plan than process 1: start the same program in all processes$")
+
+    def test_other_calls_are_refused(self):
+        cases = (("seed", "step with seed (3, and not 4|4, and not 3)"),
+                 ("decay", "step with other settings of the optimizer"),
+                 ("clip", "step with clip_norm (0, and not 1|1, and not 0)"),
+                 ("rate", r"step with learning_rate (0\.5, and not 0\.25|0\.25, and not 0\.5)"),
+                 ("samples", "step with samples (8, and not 7|7, and not 8)"),
+                 ("gradients", "(gradients, and not step|step, and not gradients)"),
+                 ("evaluate", "(evaluate, and not step|step, and not evaluate)"),
+                 ("forward", "(forward, and not evaluate|evaluate, and not forward)"))
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            ends = list(threads.map(lambda case: start(LAUNCHER, PROCESSES, [PROGRAM, f"other {case[0]}"], timeout=60), cases))
+        for (case, words), (code, output) in zip(cases, ends):
+            self.assertNotIn(code, (0, None), f"{case}: {output}")
+            said = re.findall(r"^process \d: (process .*)$", output, re.MULTILINE)
+            self.assertTrue(said, output)  # those for which the call has ended go on to the next one, and say nothing
+            for text in said:
+                self.assertRegex(text, f"^process [01] makes another call than process [12]: {words}$")
 
     def test_processes_that_are_neither_ranks_nor_replicas_are_refused(self):
         self.ends("too_many_processes",

@@ -176,10 +176,14 @@ std::string explain_ranks() {
     text += ", and " + readable_bytes(host_bytes) + " of optimizer state on the host";
   text += "\n";
   if (plan.zero == 0) return text;
-  text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of 2, 8, 64 replicas: " +
-          readable_bytes(plan.rank_bytes_of(0, 2)) + ", " +
-          readable_bytes(plan.rank_bytes_of(0, 8)) + ", " +
-          readable_bytes(plan.rank_bytes_of(0, 64)) + "\n";
+  std::string numbers, bytes;
+  for (int const n : {2, 8, 64}) {
+    if (plan.leaves > 1 && n > plan.leaves) break;  // SumIn has leaves for no more
+    numbers += (n > 2 ? ", " : "") + std::to_string(n);
+    bytes += (n > 2 ? ", " : "") + readable_bytes(plan.rank_bytes_of(0, n));
+  }
+  text += "ZeRO<" + std::to_string(plan.zero) + ">, rank 0 of the first of " + numbers +
+          " replicas: " + bytes + "\n";
   return text;
 }
 

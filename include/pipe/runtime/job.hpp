@@ -92,11 +92,12 @@ struct job {
   /// Which run of a step this is, of how many here: the leaves of a mini-batch. Only the last one
   /// has results. Replicas: how many run as many leaves.
   int leaf = 0, leaves = 1, replicas = 1;
-  int first_micro_batch = 0;  ///< of the leaf, in the mini-batch
-  bool updates = true;        ///< train: false computes gradients only
-  bool continues = false;     ///< train: accumulates onto the gradients of the previous run
-  bool is_continued = false;  ///< train: the next run accumulates onto these gradients
-  long step = 1;              ///< counted from 1
+  job const* whole = nullptr;  ///< of a leaf: the job of its mini-batch, while it runs
+  int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
+  bool updates = true;         ///< train: false computes gradients only
+  bool continues = false;      ///< train: accumulates onto the gradients of the previous run
+  bool is_continued = false;   ///< train: the next run accumulates onto these gradients
+  long step = 1;               ///< counted from 1
   double learning_rate = 0;
   /// train: every gradient element is clipped to [-clip_value, clip_value]; 0: no clipping.
   double clip_value = 0;

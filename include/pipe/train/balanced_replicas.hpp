@@ -15,12 +15,13 @@ namespace pp {
 namespace detail {
 
 /// The numbers of ranks of BalancedReplicas. Too few ranks or layers: the last stages have none, or
-/// each has one, which is reported as StageReplicas with these numbers would be.
+/// each has one, and no stage at all: one without a rank. It is reported as StageReplicas with
+/// these numbers would be.
 template <class M, int Count, int Ranks>
 constexpr auto balanced_counts() {
   constexpr int layers = M::graph.size.units;
-  list<int, Count> counts;
-  if constexpr (Count > layers || Ranks < Count)
+  list<int, (Count > 0 ? Count : 1)> counts;
+  if constexpr (Count > layers || Ranks < Count || Count < 1)
     for (int s = 0; s < Count; ++s) counts[s] = s < Ranks;
   else
     choose_ranks(training_times<M>(), layers, Count, Ranks, counts);
@@ -28,7 +29,8 @@ constexpr auto balanced_counts() {
 }
 
 /// StageReplicas with the numbers of BalancedReplicas.
-template <class M, int Count, int Ranks, class = std::make_integer_sequence<int, Count>>
+template <class M, int Count, int Ranks,
+          class = std::make_integer_sequence<int, (Count > 0 ? Count : 1)>>
 struct balanced_replicas;
 template <class M, int Count, int Ranks, int... S>
 struct balanced_replicas<M, Count, Ranks, std::integer_sequence<int, S...>> {

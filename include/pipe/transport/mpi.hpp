@@ -47,6 +47,7 @@ class mpi_messages {
   }
   /// See mpi_notices::part; without the lock.
   [[gnu::cold]] bool part(long runs) { return notices_.part(runs); }
+  [[gnu::cold]] void tell_end(long runs) { notices_.tell_end(runs); }
   [[gnu::cold]] void end() { MPI_Comm_free(&all_); }
   void hear(long runs) { notices_.hear(runs); }
 

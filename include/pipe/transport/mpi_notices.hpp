@@ -6,6 +6,7 @@
 
 #include <climits>
 #include <mutex>
+#include <utility>
 
 #include <mpi.h>
 
@@ -49,20 +50,23 @@ class mpi_notices {
                                     " has ended its trainer, which this one still runs"})
                               .begin());
   }
-  /// Ends the notices: this process has no further run. Waits until the others say so, too. Returns
-  /// whether all did, and none has failed.
+  /// Tells the others that this process has no further run, once.
+  [[gnu::cold]] void tell_end(long runs) {
+    std::lock_guard const lock(world_.calls());
+    if (std::exchange(is_told_, true)) return;
+    out_ = {world_.process(), runs};
+    for (int p = 0, i = 0; p < world_.processes(); ++p)
+      if (p != world_.process())
+        MPI_Isend(&out_, sizeof(out_), MPI_BYTE, p, tag_, on_, &sends_[i++]);
+  }
+  /// tell_end(), and waits until the others say so, too. Returns whether all did, and none has
+  /// failed.
   [[gnu::cold]] bool part(long runs) {
     int is_over = 0;
     MPI_Finalized(&is_over);
     if (is_over != 0 || world_.has_failed()) return false;
     mpi_watch::doing const ends(world_.watch(), {"ending a trainer"});
-    out_ = {world_.process(), runs};
-    {
-      std::lock_guard const lock(world_.calls());
-      for (int p = 0, i = 0; p < world_.processes(); ++p)
-        if (p != world_.process())
-          MPI_Isend(&out_, sizeof(out_), MPI_BYTE, p, tag_, on_, &sends_[i++]);
-    }
+    tell_end(runs);
     for (int is_sent = 0; heard_ < sends_.size() || is_sent == 0; sleep_for(50'000)) {
       std::lock_guard const lock(world_.calls());
       if (world_.has_failed()) return false;
@@ -89,6 +93,7 @@ class mpi_notices {
   heap_array<MPI_Request> sends_;
   notice in_, out_, ended_;  // ended_: of the process with the fewest runs
   long heard_ = 0;
+  bool is_told_ = false;
 };
 
 }  // namespace pp::detail

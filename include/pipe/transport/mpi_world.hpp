@@ -179,6 +179,7 @@ class mpi_world {
     if (is_over != 0 || watch_.is_ending()) return;
     if (status != 0) watch_.leave(status);
     if (status != 0 || has_failed()) watch_.end_all(status != 0 ? status : 1);
+    watch_.leave_all();
     if (ends_) MPI_Finalize();
   }
   /// Called by MPI_Finalize, which waits for all processes and sees none that is lost: so they meet

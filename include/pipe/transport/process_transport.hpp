@@ -26,6 +26,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/transport/barrier.hpp>
+#include <pipe/transport/call_ring.hpp>
 #include <pipe/transport/process_watch.hpp>
 #include <pipe/transport/place_in_world.hpp>
 #include <pipe/transport/transport.hpp>
@@ -62,17 +63,20 @@ class process_transport {
     for (lane& l : lanes_) l.requests = heap_array<request>(2L * (place_.replicas - 1));
     world_.watch().see_ranks(ranks);
     constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
-    messages_.begin(first_lane_tag() + long(ranks) * lanes, ranks, waiting());
+    messages_.begin(call_tag() + 1, ranks, waiting());
+    world_.watch().join(living_);
   }
   process_transport(process_transport const&) = delete;
   process_transport& operator=(process_transport const&) = delete;
   /// Waits for the other processes to do the same, unless the trainer is broken.
   [[gnu::cold]] ~process_transport() {
+    world_.watch().quit(living_);
     if (!messages_.part(runs_)) return;
     std::lock_guard const lock(calls());
     for (channel& c : channels_)
       for (heap_array<request>* of : {&c.receives, &c.sends})
         for (request& r : *of) messages_.free(r);
+    ring_.close(messages_);
     messages_.end();
   }
 
@@ -106,6 +110,24 @@ class process_transport {
   [[gnu::cold]] void agree(std::uint64_t plan) {
     messages_.agree(plan, waiting());
     constructs_.reset();
+    std::lock_guard const lock(calls());
+    ring_.open(messages_, world_.process(), world_.processes(), call_tag());
+  }
+  /// See call_ring.
+  /// throws: rank_error if another process has failed; end_call() also if it makes another call
+  void begin_call(process_call const& c) {
+    if (!ring_.is_open()) return;
+    std::lock_guard const lock(calls());
+    ring_.begin(messages_, c);
+    is_running_ = true;
+  }
+  void end_call() {
+    if (!ring_.is_open()) return;
+    wait_whole(ring_.heard);
+    wait_whole(ring_.told);  // sockets send within calls only, and the next one may be far away
+    look();
+    if (world_.has_failed()) throw rank_error(announced());
+    is_running_ = false;
   }
 
   // ---- streams ----
@@ -214,10 +236,7 @@ class process_transport {
     std::chrono::nanoseconds waiting{};
     for (long polls = 1;; ++polls) {
       if (is_so()) return waited::done;
-      if (polls % 16 == 0) {
-        std::lock_guard const lock(calls());
-        if (!world_.has_failed()) messages_.hear(runs_);
-      }
+      if (polls % 16 == 0) look();
       if (failed.load(std::memory_order_acquire) || world_.has_failed()) return waited::failed;
       if (polls % 16 != 0) continue;
       auto const now = std::chrono::steady_clock::now();
@@ -307,12 +326,12 @@ class process_transport {
     heap_array<request> requests;
     int count = 0;
   };
-
   lane& lane_of(int rank, int number) {
     return lanes_[long(rank - place_.first_rank) * lanes + number];
   }
   /// Tags of lanes follow those of streams and of other transfers.
   long first_lane_tag() const { return 2L * chunks_ + long(ranks_) * ranks_; }
+  int call_tag() const { return int(first_lane_tag() + long(ranks_) * lanes); }
   int tag_of(int rank, int number) const { return int(first_lane_tag() + rank * lanes + number); }
   static request* next_of(lane& l) { return &l.requests[l.count++]; }
 
@@ -348,6 +367,20 @@ class process_transport {
     return waited::done;
   }
 
+  /// The program ends, perhaps in the middle of a run, which then never ends.
+  [[gnu::cold]] void leave() {
+    if (!world_.has_failed()) messages_.tell_end(is_running_ ? runs_ - 1 : runs_);
+  }
+  /// Fails a run that another process does not take part in, or takes for another call.
+  void look() {
+    {
+      std::lock_guard const lock(calls());
+      if (world_.has_failed()) return;
+      messages_.hear(runs_);
+      if (!ring_.differs(messages_)) return;
+    }
+    world_.watch().fail(ring_.text());
+  }
   /// needs: the request is prepared and not started
   void start(request& r) {
     std::lock_guard const lock(calls());
@@ -391,12 +424,15 @@ class process_transport {
   patience limits_;
   std::chrono::milliseconds deadline_;  // of calls between runs
   long runs_ = 0;
+  std::atomic<bool> is_running_{false};       // a call
   std::atomic<bool> is_failure_told_{false};  // by an exception, to the caller
   heap_array<char*> memory_;                  // by rank; null for one of another process
   heap_array<channel> channels_;              // by stream
   heap_array<pair> pairs_;                    // of this process's ranks
   heap_array<lane> lanes_;                    // of this process's ranks, if there are replicas
   barrier local_;
+  call_ring<Messages> ring_;
+  living_trainer living_{[](void* self) { static_cast<process_transport*>(self)->leave(); }, this};
   Messages messages_;
 };
 

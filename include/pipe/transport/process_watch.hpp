@@ -72,6 +72,14 @@ struct process_activity {
   void const* of = nullptr;
 };
 
+/// A trainer that is there, and what it tells the others if the program ends before it does. In a
+/// list of the watch, which it must leave before it ends.
+struct living_trainer {
+  void (*leave)(void* self) = nullptr;
+  void* self = nullptr;
+  living_trainer* next = nullptr;
+};
+
 /// The state of a process and the first failure, if any. Watches are derived from it; how they
 /// hear of others, and tell them, is theirs.
 ///
@@ -134,6 +142,22 @@ class process_watch {
   void see_ranks(int ranks) {
     int before = 0;
     if (!ranks_.compare_exchange_strong(before, ranks) && before != ranks) ranks_ = -1;
+  }
+
+  void join(living_trainer& t) {
+    std::lock_guard const lock(living_lock_);
+    t.next = std::exchange(living_, &t);
+  }
+  void quit(living_trainer& t) {
+    std::lock_guard const lock(living_lock_);
+    living_trainer** at = &living_;
+    while (*at != nullptr && *at != &t) at = &(*at)->next;
+    if (*at != nullptr) *at = t.next;
+  }
+  /// The program ends: so do all trainers that are there.
+  [[gnu::cold]] void leave_all() {
+    std::lock_guard const lock(living_lock_);
+    for (; living_ != nullptr; living_ = living_->next) living_->leave(living_->self);
   }
 
   /// Says what the main thread does; what it did before is said again at the end of the scope.
@@ -201,6 +225,8 @@ class process_watch {
     return std::exchange(activity_, to);
   }
 
+  std::mutex living_lock_;
+  living_trainer* living_ = nullptr;
   std::atomic<int> ranks_{0};
   std::atomic<bool> has_failed_{false}, is_ending_{false};
   mutable std::mutex words_;  // guards what follows, and is_lost_

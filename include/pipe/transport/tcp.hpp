@@ -36,17 +36,19 @@ class tcp_messages {
     barrier_tag_ = int(tags);
     links_->add(trainer_, tags + 1);
   }
-  /// Says that this process has ended the trainer, and waits for the others to say so. Returns
-  /// whether all did, and none has failed.
+  /// Tells the others that this process has ended the trainer, and after how many runs.
+  [[gnu::cold]] void tell_end(long runs) {
+    std::lock_guard const lock(calls());
+    if (notices_.size() > 0) return;
+    notices_ = heap_array<request>(world_.processes());
+    for (int p = 0; p < world_.processes(); ++p)
+      if (p != world_.process()) start_new(notices_[p], request::ends, p, 0, nullptr, runs);
+  }
+  /// tell_end(), and waits for the others to say so. Returns whether all did, and none has failed.
   [[gnu::cold]] bool part(long runs) {
     if (world_.has_failed()) return false;
     auto const ends = world_.during({"ending a trainer"});
-    {
-      std::lock_guard const lock(calls());
-      notices_ = heap_array<request>(world_.processes());
-      for (int p = 0; p < world_.processes(); ++p)
-        if (p != world_.process()) start_new(notices_[p], request::ends, p, 0, nullptr, runs);
-    }
+    tell_end(runs);
     for (;; sleep_for(50'000)) {
       std::lock_guard const lock(calls());
       if (world_.has_failed()) return false;

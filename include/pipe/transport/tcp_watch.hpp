@@ -72,11 +72,10 @@ class tcp_watch : public process_watch {
   /// process.
   [[gnu::cold]] void fail(std::string_view text) {
     std::string const line(text.substr(0, word::longest));
-    if (!has_failed() && processes_ > 1) {
-      say(word::failed, 0, line);
-      for (int i = 0; i < 100 && !is_all_said(); ++i) sleep_for(1'000'000);
-    }
-    know(line.c_str());
+    bool const is_told = !has_failed() && processes_ > 1;
+    if (is_told) say(word::failed, 0, line);
+    know(line.c_str());  // before the others end because of it, which is no loss
+    for (int i = 0; is_told && i < 100 && !is_all_said(); ++i) sleep_for(1'000'000);
   }
   /// This process ends with a status that is not 0, which is reported to all. Returns when they
   /// know, or after the time of grace.

@@ -287,6 +287,7 @@ class tcp_world {
   [[gnu::cold]] void end(int status) {
     if (watch_.is_ending()) return;
     if (status != 0) watch_.leave(status);
+    if (status == 0) watch_.leave_all();
     if (status != 0 || !part()) watch_.end_all(status != 0 ? status : 1);
   }
 

@@ -16,6 +16,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/constant.hpp>
+#include <pipe/transport/process_call.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp {
@@ -131,6 +132,7 @@ struct boundary_stream {
 ///      and sent() the producer's
 /// law: neither expect() nor send() waits for another rank
 /// law: least() returns in no process before all have called it
+/// law: if processes make different calls, it is announced before end_call() returns
 /// law: a failure that is announced in one process ends every wait in the others, where announced()
 ///      is its text; it is empty where there was none
 template <class T>
@@ -146,6 +148,9 @@ concept stream_transport =
       { t.sent(n, n, failed) } -> std::same_as<waited>;  // as are all before
       t.announce(std::string_view());
       { t.announced() } -> std::same_as<std::string>;
+      // Around the runs of a call, in all processes: which one it is.
+      t.begin_call(detail::process_call());
+      t.end_call();
       // What the process does, in words, while the result lives: see process_activity.
       t.during({"in a run", nullptr, nullptr});
       // Between runs, in all processes: bytes from one to all others; the least of a number in all

@@ -291,7 +291,7 @@ class cuda_engine {
   [[gnu::cold]] std::string by_streams() const {
     // Earlier drivers cannot say which edges a graph has.
     if (driver_ < 12040) return "the driver is older than CUDA 12.4";
-    if (executor_.copies().processes() != nullptr) return "ranks are in several processes";
+    if (executor_.copies().processes() != nullptr) return "there are several processes";
     if (!devices_.are_peers) return "a device does not reach the memory of another";
     if (kernels_of_step_ <= P::graphs::most_kernels) return "";
     return std::to_string(kernels_of_step_) + " kernels, and a graph has at most " +

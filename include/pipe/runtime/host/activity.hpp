@@ -12,6 +12,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/action.hpp>
+#include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
@@ -22,9 +23,9 @@ namespace pp::detail {
 /// law: every change increments changes(); a rank makes progress exactly if it grows
 class activity {
  public:
-  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. updates:
-  /// from step_op::update on.
-  enum class kind : int { nothing, waits, sends, receives, runs, adds, meets, updates };
+  /// waits: for another chunk. adds: gradients of other replicas. meets: at a barrier. shares: what
+  /// is no boundary value. updates: from step_op::update on.
+  enum class kind : int { nothing, waits, sends, receives, runs, adds, meets, shares, updates };
 
   // ---- called by the rank's thread; times in nanoseconds from the start of the run ----
 
@@ -41,6 +42,11 @@ class activity {
     set(of_, of);
     since_.store(now, std::memory_order_relaxed);
     moved();
+  }
+  /// A transfer between this rank and another one, beside the values of actions.
+  void share(transfer const& x, int rank, long now) {
+    if (x.from_rank != x.to_rank && (rank == x.from_rank || rank == x.to_rank))
+      change(kind::shares, rank == x.to_rank ? x.from_rank : x.to_rank, now);
   }
   /// The next layer of the running action: progress, though the kind of activity stays.
   void run_layer(int layer) {
@@ -71,6 +77,9 @@ class activity {
       case kind::runs: return what(", in layer ", get(of_));
       case kind::adds: return "adding up gradients with the other replicas";
       case kind::meets: return "waiting for the other ranks to finish";
+      case kind::shares:
+        return sentence({"exchanging losses, norms or shared parameters with rank ", get(of_)})
+            .begin();
       case kind::updates: return "in the optimizer's update";
     }
     return {};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include <pipe/backend/host/parts.hpp>
 #include <pipe/runtime/description.hpp>
@@ -44,6 +45,7 @@ struct backend_calls {
   void (*update)(void const* optimizer, update_request<T> const&) = nullptr;
   /// First argument of `update`.
   void const* optimizer = nullptr;
+  std::uint64_t optimizer_settings = 0;  ///< a hash of them
   /// x[i] clipped to [-bound, bound], for clipping by value.
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.

@@ -9,6 +9,7 @@
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/value_mirror.hpp>
 #include <pipe/runtime/runtime_of.hpp>
@@ -122,7 +123,13 @@ class host_engine {
   backend_calls<element> calls() const {
     return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
             kernels_.transpose,    &host_engine::update,    this,
-            kernels_.clamp,        kernels_.approach};
+            hash_of(optimizer_),   kernels_.clamp,          kernels_.approach};
+  }
+  /// The optimizer's settings as a number, by which processes compare them: those that it checks.
+  [[gnu::cold]] static std::uint64_t hash_of(optimizer const& o) {
+    fnv_hash hash;
+    if constexpr (checked_settings<optimizer>) o.check(setting_check(optimizer::name, hash));
+    return hash.value;
   }
   /// backend_calls::update: calls the optimizer's kernel with this engine's optimizer settings.
   static void update(void const* self, update_request<element> const& r) {

@@ -78,15 +78,15 @@ class executor {
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
   /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
   step_result run(job const& j) {
-    transport_.reset();
     [[maybe_unused]] auto const saying = during_run();
+    begin_run(j, calls_.optimizer_settings, transport_);
     job_ = j;
-    begin_ = std::chrono::steady_clock::now();
+    begin_ = clock::now();
     start_.advance();
     // A rank stuck in a kernel is still waited for.
     if (!finish_or_stall(finished_, place_.ranks, ranks_, settings_.waiting.deadline)) time_out();
     rethrow_failure();
-    if constexpr (streams) share_output(d_, j, transport_);
+    if constexpr (streams) end_run(d_, j, transport_);
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return collect_result();
@@ -112,6 +112,7 @@ class executor {
   std::chrono::steady_clock::time_point began() const { return begin_; }
 
  private:
+  using clock = std::chrono::steady_clock;
   static constexpr bool streams = stream_transport<Transport>;
   struct alignas(64) worker {
     thread own;
@@ -176,7 +177,7 @@ class executor {
 
   [[gnu::cold]] step_result collect_result() {
     step_result o;
-    o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    o.seconds = std::chrono::duration<double>(clock::now() - begin_).count();
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : ranks_) waited += r.waited;
@@ -282,7 +283,7 @@ class executor {
         case step_op::add_leaves:
           me.doing.change(activity::kind::meets, 0, now());
           require(r, link(r).await_holders());
-          me.doing.change(activity::kind::adds, 0, now());
+          if (job_.replicas > 1) me.doing.change(activity::kind::adds, 0, now());
           require(r, me.leaves.finish());
           if (r == last_rank()) require(r, parameters_.add_up_losses(job_, me.leaves));
           break;
@@ -326,13 +327,13 @@ class executor {
   rank_link<Transport> link(int r) { return {d_, job_, transport_, r, failure_.flag()}; }
   /// Rank r's side of transfers.
   auto sharing(int r) {
-    return [this, r](transfer const& x) { require(r, link(r).share(x)); };
+    return [this, r](transfer const& x) {
+      ranks_[r].doing.share(x, r, now());
+      require(r, link(r).share(x));
+    };
   }
 
-  long now() const {
-    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count();
-  }
-
+  long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
   void execute(int r, worker& me, action const& a) {
     long const arrived = now();
     me.doing.begin(a);
@@ -352,9 +353,8 @@ class executor {
   void run_transfer(int r, worker& me, detail::rank_step const& s) {
     long const arrived = now();
     me.doing.begin(s.of);
-    me.doing.change(
-        s.kind == detail::step_kind::send ? activity::kind::sends : activity::kind::receives,
-        s.peer, arrived);
+    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
+                    s.peer, arrived);
     require(r, link(r).run(s));
     me.waited += now() - arrived;
   }

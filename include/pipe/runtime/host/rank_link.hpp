@@ -26,9 +26,36 @@ template <stream_transport Transport>
   for_each_stream(d, [&](int number, boundary_stream const& s) { transport.open(number, s); });
 }
 
-/// Gives the output of an inference to all processes.
+/// Begins a run; if it is the first one of a call, says which. optimizer: a hash of its settings.
+///
+/// throws: rank_error if another process has failed
+template <transport Transport>
+void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transport& transport) {
+  transport.reset();
+  if constexpr (stream_transport<Transport>) {
+    if (run.leaf > 0) return;
+    job const& j = run.whole != nullptr ? *run.whole : run;
+    using kinds = process_call::kinds;
+    process_call c;
+    c.kind = j.what == job::kind::infer      ? kinds::forward
+             : j.what == job::kind::evaluate ? kinds::evaluate
+             : j.is_continued                ? kinds::accumulate
+             : j.updates                     ? kinds::step
+                                             : kinds::gradients;
+    c.seed = j.seed, c.optimizer = optimizer;
+    c.samples = j.samples, c.loss_terms = j.loss_terms;
+    c.step = double(j.step), c.learning_rate = j.learning_rate;
+    c.clip_value = j.clip_value, c.clip_norm = j.clip_norm;
+    transport.begin_call(c);
+  }
+}
+/// Ends a run. The last one of a call ends it, and gives the output of an inference to all
+/// processes.
+///
+/// throws: error if another process makes another call
 template <stream_transport Transport>
-void share_output(pipeline_description const& d, job const& j, Transport& transport) {
+void end_run(pipeline_description const& d, job const& j, Transport& transport) {
+  if (is_last_leaf(j)) transport.end_call();
   if (j.what == job::kind::infer)
     transport.broadcast(transport.process_of(d.chunk[d.chunks - 1].rank),
                         static_cast<char*>(j.output), j.samples * (d.output_bytes / d.samples));

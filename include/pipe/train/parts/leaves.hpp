@@ -83,6 +83,7 @@ step_result run_each_leaf(Engine& engine, job const& whole, leaf_share const& s)
   double waited = 0, seconds = 0;
   for (int i = 0; i < s.count; ++i) {
     job j = s.part_of<typename P::model, typename P::element>(whole, s.first + i, 1);
+    j.whole = &whole;
     j.leaf = i;
     j.leaves = s.count;
     j.replicas = s.replicas;

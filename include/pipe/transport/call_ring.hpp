@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The comparison of the calls that processes make on a trainer: each tells the next one in a ring.
+// If two make different calls, so do two neighbours, of which one finds out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/transport/process_call.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// One trainer's ring. Functions need the lock of Messages.
+///
+/// law: a message of 72 bytes to one process, and one from another, in each call, however many
+///      processes there are; nothing is allocated
+/// law: processes are at most one call apart, so a neighbour's message is about the same call
+template <class Messages>
+class call_ring {
+  using request = typename Messages::request;
+
+ public:
+  /// Makes the two requests, once, with a tag of their own.
+  ///
+  /// note: a ring of one process has nothing to compare
+  [[gnu::cold]] void open(Messages& messages, int process, int processes, int tag) {
+    if (processes == 1) return;
+    process_ = process;
+    previous_ = (process + processes - 1) % processes;
+    messages.prepare_send(told, (process + 1) % processes, tag, reinterpret_cast<char*>(&here_),
+                          sizeof(here_));
+    messages.prepare_receive(heard, previous_, tag, reinterpret_cast<char*>(&there_),
+                             sizeof(there_));
+  }
+  [[gnu::cold]] void close(Messages& messages) {
+    if (is_open()) messages.free(told), messages.free(heard);
+  }
+  bool is_open() const { return previous_ >= 0; }
+  /// needs: `told` is complete
+  void begin(Messages& messages, process_call const& c) {
+    here_ = c;
+    is_compared_ = false;
+    messages.start(heard);
+    messages.start(told);
+  }
+  /// Whether the neighbour's call has come, and is another one; true once in a call.
+  bool differs(Messages& messages) {
+    if (is_compared_ || !messages.are_complete(&heard, 1)) return false;
+    is_compared_ = true;
+    return !(there_ == here_);
+  }
+  /// "process 1 makes another call than process 2: evaluate, and not step"
+  [[gnu::cold]] std::string text() const {
+    return sentence({"process ", previous_, " makes another call than process ", process_, ": ",
+                     std::string_view(difference(there_, here_))})
+        .begin();
+  }
+
+  request told{}, heard{};  ///< of the call that is going on
+
+ private:
+  process_call here_, there_;
+  int process_ = 0, previous_ = -1;
+  bool is_compared_ = true;
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
