@@ -40,18 +40,18 @@ static_assert(sizeof(process_call) == 9 * 8);
 [[gnu::cold]] inline std::string difference(process_call const& there, process_call const& here) {
   struct number {
     char const* name;
-    double process_call::* value;
+    double there, here;
   };
-  constexpr number numbers[]{
-      {"samples", &process_call::samples},       {"step", &process_call::step},
-      {"loss_terms", &process_call::loss_terms}, {"learning_rate", &process_call::learning_rate},
-      {"clip_value", &process_call::clip_value}, {"clip_norm", &process_call::clip_norm}};
+  number const numbers[]{{"samples", there.samples, here.samples},
+                         {"step", there.step, here.step},
+                         {"loss_terms", there.loss_terms, here.loss_terms},
+                         {"learning_rate", there.learning_rate, here.learning_rate},
+                         {"clip_value", there.clip_value, here.clip_value},
+                         {"clip_norm", there.clip_norm, here.clip_norm}};
   if (there.kind != here.kind) return sentence({there.name(), ", and not ", here.name()}).begin();
   for (number const& n : numbers)
-    if (there.*n.value != here.*n.value)
-      return sentence(
-                 {there.name(), " with ", n.name, " ", there.*n.value, ", and not ", here.*n.value})
-          .begin();
+    if (n.there != n.here)
+      return sentence({there.name(), " with ", n.name, " ", n.there, ", and not ", n.here}).begin();
   if (there.seed != here.seed)
     return sentence({there.name(), " with seed ", there.seed, ", and not ", here.seed}).begin();
   return sentence({there.name(), " with other settings of the optimizer"}).begin();
