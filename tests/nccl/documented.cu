@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The program of docs/howto/several_gpus.md, with NCCL itself: it compiles and links, and says so
-// where there is no GPU.
+// The program of docs/howto/several_gpus.md, and one whose replicas divide the optimizer's state,
+// with NCCL itself: they compile and link, and say so where there is no GPU.
 // [nccl]
 #include <cstdio>
 #include <vector>
@@ -27,11 +27,23 @@ void train() {
 }
 // [/nccl]
 
+// [zero]
+using Divided =
+    Pipeline<Net, Stages<4>, MicroBatches<8>, MicroBatchSize<4>, AdamW, BF16, Cuda, Nccl, ZeRO<1>>;
+// [/zero]
+
+void divide() {
+  Divided trainer;
+  std::vector<float> x(std::size_t(2 * trainer.batch_samples())), y(x.size() / 2);
+  trainer.step({x, y});
+}
+
 int main() {
   int count = 0;
   bool const has_device = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   try {
     train();
+    divide();
     return 0;
   } catch (error const& e) {
     std::printf("%s\n", e.what());
