@@ -26,6 +26,14 @@ struct shard_cuts {
   long width = 4;
   int replicas = 1;
 
+  /// use(place) for the parameters of which a replica has only its part of the gradient, in the
+  /// order of their offsets. In front of its uses: in constants clang++ takes no later template.
+  template <class Use>
+  constexpr void for_each_divided(Use const& use) const {
+    if (c.divided_bytes == 0) return;
+    for (int i = 0; i < c.parameter_count; ++i)
+      if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
+  }
   constexpr int buckets() const { return divided_buckets() + count_in(rest()); }
   /// Those of divided parameters, which come first: each has buckets of its own.
   constexpr int divided_buckets() const {
@@ -101,14 +109,6 @@ struct shard_cuts {
   constexpr long bytes_of(parameter_place const& p) const { return align_up(p.elements() * width); }
   /// Buckets of a divided parameter.
   constexpr int buckets_of(parameter_place const& p) const { return count_in(bytes_of(p)); }
-  /// use(place) for the parameters of which a replica has only its part of the gradient, in the
-  /// order of their offsets.
-  template <class Use>
-  constexpr void for_each_divided(Use const& use) const {
-    if (c.divided_bytes == 0) return;
-    for (int i = 0; i < c.parameter_count; ++i)
-      if (is_divided(c, c.parameters[i])) use(c.parameters[i]);
-  }
   /// use(bucket, begin, end) for a replica's slices of divided parameters.
   template <class Use>
   constexpr void for_each_divided_slice(int replica, Use const& use) const {
