@@ -14,6 +14,28 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
+/// The first difference of two calls, in words: "evaluate, and not step", "step with samples 17,
+/// and not 32".
+[[gnu::cold]] inline std::string difference(process_call const& there, process_call const& here) {
+  struct number {
+    char const* name;
+    double there, here;
+  };
+  number const numbers[]{{"samples", there.samples, here.samples},
+                         {"step", there.step, here.step},
+                         {"loss_terms", there.loss_terms, here.loss_terms},
+                         {"learning_rate", there.learning_rate, here.learning_rate},
+                         {"clip_value", there.clip_value, here.clip_value},
+                         {"clip_norm", there.clip_norm, here.clip_norm}};
+  if (there.kind != here.kind) return sentence({there.name(), ", and not ", here.name()}).begin();
+  for (number const& n : numbers)
+    if (n.there != n.here)
+      return sentence({there.name(), " with ", n.name, " ", n.there, ", and not ", n.here}).begin();
+  if (there.seed != here.seed)
+    return sentence({there.name(), " with seed ", there.seed, ", and not ", here.seed}).begin();
+  return sentence({there.name(), " with other settings of the optimizer"}).begin();
+}
+
 /// One trainer's ring. Functions need the lock of Messages.
 ///
 /// law: a message of 72 bytes to one process, and one from another, in each call, however many
