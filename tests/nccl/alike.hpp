@@ -119,4 +119,13 @@ inline std::vector<std::string> same(int n, char const* text) {
   return std::vector<std::string>(std::size_t(n), text);
 }
 
+/// Checks that trains_alike finds nothing in so many processes.
+template <class One, class Many>
+void train_alike(int processes) {
+  INFO(processes << " processes");
+  fake_nccl::start_anew();
+  CHECK(launch(processes, [&] { return trains_alike<One, Many>(preference(processes % 3)); }) ==
+        same(processes, "right"));
+}
+
 }  // namespace processes

@@ -6,9 +6,8 @@
 
 #include "device/device_arrays.hpp"
 #include "nccl/alike.hpp"
-#include "train/folder.hpp"
+#include "nccl/resumed_alike.hpp"
 
-#include <pipe/train/checkpoint.hpp>
 #include <pipe/train/copy_weights.hpp>
 #include <pipe/train/weights.hpp>
 
@@ -71,14 +70,6 @@ using Woven = Pipeline<Followed, on_host::Device, AdamW, MicroBatches<4>, MicroB
 struct Wide : Model<Tokens<17000, 2>, Embedding<128>, Linear<3>, CrossEntropy> {};
 template <class... More>
 using OfWide = Pipeline<Wide, on_host::Device, SGD, MicroBatches<1>, MicroBatchSize<1>, More...>;
-
-template <class One, class Many>
-void train_alike(int processes) {
-  INFO(processes << " processes");
-  fake_nccl::start_anew();
-  CHECK(launch(processes, [&] { return trains_alike<One, Many>(preference(processes % 3)); }) ==
-        same(processes, "right"));
-}
 
 }  // namespace
 
@@ -197,28 +188,9 @@ TEST_CASE("all replicas reject a step with the text of one process") {
 TEST_CASE("a run of replicas on GPUs is saved as that of one process, and resumed") {
   fake_nccl::start_anew();
   temporary_folder const folder;
-  CHECK(launch(4, [&]() -> std::string {
-          gpu.devices = 8;
-          using one = Scaled<SumIn<2>>;
-          using many = Scaled<SumIn<2>, Nccl, OffloadState>;
-          one a({.seed = 3});
-          many b({.seed = 3}), c({.seed = 4});
-          differences found;
-          auto const steps_alike = [&](auto& x, auto& y, std::uint64_t seed) {
-            laws::sample_batch<one> const data(seed);
-            auto const of_x = x.step(data.view()), of_y = y.step(data.template view<many>());
-            found.expect(laws::same_bits(of_x.loss, of_y.loss), "loss");
-            found.expect(of_x.loss_scale == of_y.loss_scale, "scale");
-          };
-          for (std::uint64_t i = 0; i < 2; ++i) steps_alike(a, b, i);
-          std::string const own = folder.file(std::to_string(Nccl::process()));
-          a.save(own);
-          b.save(folder.file("all"));
-          found.expect(same_content(own, folder.file("all")), "file");
-          c.load(folder.file("all"));
-          steps_alike(a, c, 2);
-          found.expect(has_the_parameters(a, c), "parameters");
-          return found.first();
+  CHECK(launch(4, [&] {
+          return is_resumed_alike<Scaled<SumIn<2>>, Scaled<SumIn<2>, Nccl, OffloadState>,
+                                  Scaled<SumIn<2>, Nccl>>(folder);
         }) == same(4, "right"));
 }
 

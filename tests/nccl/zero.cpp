@@ -5,9 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "nccl/alike.hpp"
-#include "train/folder.hpp"
-
-#include <pipe/train/checkpoint.hpp>
+#include "nccl/resumed_alike.hpp"
 
 #include <string>
 
@@ -31,14 +29,6 @@ using OfWide =
 template <class... More>
 using OfTensors = Pipeline<Followed, on_host::Device, LAMB, FP16, MicroBatches<2>,
                            MicroBatchSize<2>, Stages<2>, More...>;
-
-template <class One, class Many>
-void train_alike(int processes) {
-  INFO(processes << " processes");
-  fake_nccl::start_anew();
-  CHECK(launch(processes, [&] { return trains_alike<One, Many>(preference(processes % 3)); }) ==
-        same(processes, "right"));
-}
 /// Bytes of a rank's state in replica r of n.
 template <class Trainer>
 long state_bytes(int rank, int n, int r) {
@@ -81,38 +71,9 @@ TEST_CASE("shared parameters are updated by one replica on GPUs, and copied in a
 TEST_CASE("a run of replicas on GPUs that divide states is saved as that of one process") {
   fake_nccl::start_anew();
   temporary_folder const folder;
-  CHECK(launch(4, [&]() -> std::string {
-          gpu.devices = 8;
-          using one = Scaled<SumIn<2>>;
-          using many = Scaled<SumIn<2>, Nccl, ZeRO<1>>;
-          using other = Scaled<SumIn<2>, Nccl, ZeRO<1>, OffloadState>;
-          one a({.seed = 3});
-          many b({.seed = 3});
-          other c({.seed = 4});
-          many d({.seed = 5});
-          differences found;
-          auto const steps_alike = [&](auto& x, auto& y, std::uint64_t seed) {
-            laws::sample_batch<one> const data(seed);
-            auto const of_x = x.step(data.view()), of_y = y.step(data.template view<many>());
-            found.expect(laws::same_bits(of_x.loss, of_y.loss), "loss");
-            found.expect(of_x.loss_scale == of_y.loss_scale, "scale");
-          };
-          for (std::uint64_t i = 0; i < 2; ++i) steps_alike(a, b, i);
-          std::string const own = folder.file(std::to_string(Nccl::process()));
-          a.save(own);
-          b.save(folder.file("all"));
-          found.expect(same_content(own, folder.file("all")), "file");
-          c.load(folder.file("all"));
-          d.load(own);
-          steps_alike(a, c, 2);
-          found.expect(has_the_parameters(a, c), "parameters");
-          a.load(own);
-          steps_alike(a, d, 2);
-          found.expect(has_the_parameters(a, d), "parameters of the other");
-          c.save(folder.file("all"));
-          d.save(folder.file("again"));
-          found.expect(same_content(folder.file("all"), folder.file("again")), "second file");
-          return found.first();
+  CHECK(launch(4, [&] {
+          return is_resumed_alike<Scaled<SumIn<2>>, Scaled<SumIn<2>, Nccl, ZeRO<1>>,
+                                  Scaled<SumIn<2>, Nccl, ZeRO<1>, OffloadState>>(folder);
         }) == same(4, "right"));
 }
 
