@@ -10,6 +10,7 @@
 #include <pipe/runtime/fingerprint.hpp>
 #include <pipe/runtime/host/sum_order.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/schedule/rank_step.hpp>
 #include <pipe/transport/transport.hpp>
