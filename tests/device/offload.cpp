@@ -26,7 +26,7 @@ std::vector<long> sizes_of(std::map<void*, long> const& all) {
   return sizes;
 }
 
-/// What a trainer has allocated, and what its steps have copied.
+/// Memory that a trainer has allocated, and bytes that its steps have copied.
 struct use_of_memory {
   std::vector<long> device, pinned;
   long downloaded = 0, uploaded = 0, launches = 0;

@@ -119,7 +119,7 @@ inline std::vector<std::string> same(int n, char const* text) {
   return std::vector<std::string>(std::size_t(n), text);
 }
 
-/// Checks that trains_alike finds nothing in so many processes.
+/// Checks that trains_alike finds no difference with this number of processes.
 template <class One, class Many>
 void train_alike(int processes) {
   INFO(processes << " processes");

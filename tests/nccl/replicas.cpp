@@ -31,7 +31,7 @@ void add(long n, T* to, T const* from, cudaStream_t on) {
     for (long i = 0; i < n; ++i) to[i] += from[i];
   });
 }
-/// Adds up over replicas with so many devices each, and compares with the tree.
+/// Adds up over replicas of `devices` devices each, and compares with the tree.
 template <class T>
 std::string adds_up(detail::nccl_processes& world, int devices, long room_bytes, long count) {
   int const process = world.process(), replicas = world.processes() / devices;

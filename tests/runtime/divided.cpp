@@ -21,7 +21,8 @@ std::string run(replica& r, program p) {
       [](pp::transfer const&) -> char* { return nullptr; });
   for (int i = 0; i < view.count; ++i) {
     void* slot[group::max_slots];
-    if (r.leaves.place(0, set, p, i, at, slot) != waited::done) return "a launch waits in vain";
+    if (r.leaves.place(0, set, p, i, at, slot) != waited::done)
+      return "a launch did not get its operands";
     int const layer = p == program::forward ? i : view.count - 1 - i;
     parameter_place const& of = r.of.place(layer);
     float const* const read = static_cast<float const*>(slot[p == program::forward]);
@@ -45,12 +46,12 @@ std::string run_leaf(replica& r, int busy) {
   for (program p : {program::forward, program::backward}) {
     if (r.now.samples == 0) {
       if (r.leaves.skip(r.of.training[p == program::backward]) != waited::done)
-        return "a replica without samples waits in vain";
+        return "a replica without samples did not go on";
     } else if (std::string const wrong = run(r, p); !wrong.empty()) {
       return wrong;
     }
   }
-  if (r.leaves.finish() != waited::done) return "the end is waited for in vain";
+  if (r.leaves.finish() != waited::done) return "the run did not finish";
   std::string wrong;
   for (int i = 0; i + 1 < int(r.of.places.size()); ++i)
     r.for_each_own(i, [&](long k, float&, float& gradient) {

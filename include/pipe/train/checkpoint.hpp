@@ -62,7 +62,7 @@ struct data_position {
   friend bool operator==(data_position const&, data_position const&) = default;
 };
 
-/// What a program needs to go on after load().
+/// The result of load(): the state that a program restores itself.
 struct resumed_run {
   long steps = 0;          ///< training steps done: as trainer.steps()
   int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()

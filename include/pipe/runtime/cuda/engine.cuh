@@ -380,7 +380,6 @@ class cuda_engine {
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       if (!executor_.is_local(c)) continue;
       chunk_description const& chunk = P::memory().chunks[c];
-      if (states_are_newer_) scale_gradients(c, loss_scale_);
       auto const copy = [&](long from, long bytes) {
         if (bytes > 0)
           cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
@@ -388,6 +387,7 @@ class cuda_engine {
                       "upload of parameters");
       };
       if (states_are_newer_) {
+        scale_gradients(c, loss_scale_);
         copy(chunk.values, mirrored(chunk) - chunk.values);
         if constexpr (is_state_apart)
           cuda::check(cudaMemcpy(parameters_.states().of(chunk),

@@ -25,7 +25,7 @@ struct OffloadNothing {
 
 namespace detail {
 
-/// What a pipeline offloads: nothing where the backend has no memory of its own.
+/// The option that takes effect: none if the backend has no memory of its own.
 template <class Option, class Backend>
 using offload_of = std::conditional_t<Backend::has_own_memory, Option, OffloadNothing>;
 
