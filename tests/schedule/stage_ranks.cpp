@@ -65,6 +65,8 @@ bool is_right(run_time_problem const& p, table_type const& table) {
       auto needs = reference::needs_of(a, p.chunks);
       if (a.kind == action_kind::backward && a.micro_batch > 0)
         needs.insert({'W', a.chunk, a.micro_batch - 1});
+      if (a.kind == action_kind::forward && a.micro_batch > 0)
+        needs.insert({'F', a.chunk, a.micro_batch - 1});
       if (!std::includes(made.begin(), made.end(), needs.begin(), needs.end())) continue;
       for (auto const& r : reference::results_of(a)) made.insert(r);
       ++done[std::size_t(rank)];
@@ -85,18 +87,19 @@ TEST_CASE("tables with replicas are proved, also over the slots that they need",
       REQUIRE(validate(p, table).ok());
       REQUIRE(is_right(p, table));
       auto const when = simulate(p, table);
-      // A chunk's backwards begin and end in the order of the micro-batches, whatever their ranks.
+      // A chunk's actions of a kind begin and end in the order of the micro-batches, whatever their
+      // ranks.
       std::vector<time_span> of(std::size_t(p.micro_batches));
-      for (int s = 0; s < stages; ++s) {
-        detail::for_each_of_chunk(table, s, [&](int rank, int i, action const& a) {
-          if (a.kind == action_kind::backward)
-            of[std::size_t(a.micro_batch)] = when.spans.at(rank, i);
-        });
-        for (std::size_t mb = 1; mb < of.size(); ++mb) {
-          REQUIRE(of[mb].start >= of[mb - 1].start);
-          REQUIRE(of[mb].end >= of[mb - 1].end);
+      for (int s = 0; s < stages; ++s)
+        for (action_kind const kind : {action_kind::forward, action_kind::backward}) {
+          detail::for_each_of_chunk(table, s, [&](int rank, int i, action const& a) {
+            if (a.kind == kind) of[std::size_t(a.micro_batch)] = when.spans.at(rank, i);
+          });
+          for (std::size_t mb = 1; mb < of.size(); ++mb) {
+            REQUIRE(of[mb].start >= of[mb - 1].start);
+            REQUIRE(of[mb].end >= of[mb - 1].end);
+          }
         }
-      }
       long first = -1, last = -1;
       detail::for_each_critical(p, table, when, [&](int rank, int position) {
         time_span const span = when.spans.at(rank, position);

@@ -31,16 +31,20 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
   return {};
 }
 
-/// Where several ranks add to one gradient: the action of the micro-batch before, behind which `a`
-/// adds.
+/// Where several ranks add to one gradient, and to one sum of a buffer: the action of the
+/// micro-batch before, behind which `a` adds.
 template <pipeline_problem Problem, action_table Table>
 constexpr action_place added_before(Problem const& problem, Table const& table, action const& a) {
   if constexpr (adds_in_order<std::remove_cvref_t<decltype(table.where)>>) {
-    if (a.micro_batch == 0 || !makes_weight_gradient(a.kind)) return {};
+    bool const is_forward = a.kind == action_kind::forward;
+    if (a.micro_batch == 0 || !(is_forward || makes_weight_gradient(a.kind))) return {};
+    auto const adds = [&](action_kind k) {
+      return is_forward ? k == action_kind::forward : makes_weight_gradient(k);
+    };
     int const rank = rank_of(table.where, problem.ranks, a.chunk, a.micro_batch - 1);
     for (int i = 0; i < table.size(rank); ++i)
       if (action const x = table.at(rank, i);
-          makes_weight_gradient(x.kind) && x.chunk == a.chunk && x.micro_batch == a.micro_batch - 1)
+          adds(x.kind) && x.chunk == a.chunk && x.micro_batch == a.micro_batch - 1)
         return {rank, i};
   }
   return {};

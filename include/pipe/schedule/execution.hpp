@@ -104,10 +104,10 @@ class execution {
     return 1 + which + results * (long(chunk) * problem_.micro_batches + micro_batch);
   }
 
-  /// Whether weight gradients of a chunk are added in one place by several ranks. They do so kernel
-  /// by kernel, one behind the other, so that an action ends no earlier than that of the
-  /// micro-batch before.
-  /// With equal times of a chunk's actions it then begins no earlier, either.
+  /// Whether weight gradients of a chunk are added in one place by several ranks, and in forward
+  /// the sums of buffers. They do so kernel by kernel, one behind the other, so that an action ends
+  /// no earlier than that of the micro-batch before. With equal times of a chunk's actions it then
+  /// begins no earlier, either.
   static constexpr bool ordered = adds_in_order<std::remove_cvref_t<decltype(Table::where)>>;
 
   /// The results that an action waits for, and the hop of the second.
@@ -118,7 +118,7 @@ class execution {
     long slot;  ///< of the last reader of the old value in the slot to be written
     int source_rank;
     long hop;
-    long before;  ///< the weight gradient that is added before this one
+    long before;  ///< of the micro-batch before, whose sums are added to before this one's
   };
 
   constexpr needs needs_of(action const& a, int rank) const {
@@ -152,8 +152,8 @@ class execution {
                  slot,
                  source_rank,
                  problem_.hop_time(source_rank, rank, is_forward ? source : chunk),
-                 ordered && mb > 0 && makes_weight_gradient(a.kind)
-                     ? result_of(chunk, mb - 1, weight_gradient)
+                 ordered && mb > 0 && (is_forward || makes_weight_gradient(a.kind))
+                     ? result_of(chunk, mb - 1, is_forward ? output : weight_gradient)
                      : nothing};
   }
 
