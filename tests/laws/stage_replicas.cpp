@@ -7,6 +7,7 @@
 #include "laws/centered.hpp"
 #include "laws/eager.hpp"
 #include "laws/everything.hpp"
+#include "laws/late_replicas.hpp"
 #include "laws/schedules.hpp"
 
 #include <map>
@@ -25,28 +26,6 @@ struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, La
 /// Buffers whose sums forwards add to.
 struct Buffered : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU,
                         Custom<laws::Centered>, Linear<4>, Linear<2>, MSE> {};
-
-/// B and W apart, W one micro-batch of the rank later.
-struct LateWeights : laws::one_chunk {
-  static constexpr char const* name = "late_weights_rr";
-  static constexpr bool splits_backward = true, replicates = true;
-
-  template <class Problem, class Table>
-  static constexpr void fill(Problem const& problem, Table& table) {
-    for (int chunk = 0; chunk < problem.chunks; ++chunk) {
-      int const step = replicas(table.where, chunk), m = problem.micro_batches;
-      for (int first = 0; first < step; ++first) {
-        int const rank = rank_of(table.where, problem.ranks, chunk, first);
-        for (int mb = first; mb < m; mb += step)
-          table.push(rank, {action_kind::forward, chunk, mb});
-        for (int mb = first; mb < m + step; mb += step) {
-          if (mb < m) table.push(rank, {action_kind::backward_input, chunk, mb});
-          if (mb >= step) table.push(rank, {action_kind::backward_weight, chunk, mb - step});
-        }
-      }
-    }
-  }
-};
 
 template <class M, class... More>
 using Of =
@@ -69,7 +48,7 @@ TEST_CASE("replicas under other schedules and recomputation", "[laws]") {
   same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, SumIn<2>>();
 }
 TEST_CASE("replicas with B and W apart", "[laws]") {
-  laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, LateWeights>>(3, 2, 3);
+  laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, laws::LateReplicas>>(3, 2, 3);
 }
 TEST_CASE("two directions have the bits of one", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, Stages<4>, Chimera>>(7, 2, 3);
@@ -134,14 +113,18 @@ TEST_CASE("a loss that is not finite rejects the step, with its place", "[laws]"
 // ---- the order of sums ----
 
 namespace {
-/// Checks that no two launches of a program write to one element of what micro-batches add up.
+/// Checks that no two launches of a program write to one element of what micro-batches add up, and
+/// that each writes to whole parameters, which is what ranks of several processes send each other.
 void has_one_writer_for_each_sum(detail::pipeline_description const& d) {
   int written = 0;
   for (int c = 0; c < d.chunks; ++c)
     for (auto const* set : {&d.chunk[c].keeping, &d.chunk[c].dropping})
       for (detail::program_view const& view : set->programs) {
         std::map<std::pair<detail::region, long>, int> writer;  // by element
-        for (int l = 0; l < view.count; ++l)
+        for (int l = 0; l < view.count; ++l) {
+          long left = 0;
+          detail::for_each_sum(d.chunk[c], view, view.launches[l],
+                               [&](detail::parameter_place const& p) { left += p.elements(); });
           for (int k = 0; k < view.launches[l].count; ++k) {
             detail::placed_operand const& o = view.operands[view.launches[l].first + k];
             if (o.at.where != detail::region::parameter_gradients &&
@@ -151,7 +134,10 @@ void has_one_writer_for_each_sum(detail::pipeline_description const& d) {
               auto const [at, is_first] = writer.insert({{o.at.where, o.at.offset + 4 * e}, l});
               if (!is_first) REQUIRE(at->second == l);
             }
+            left -= o.elements;
           }
+          REQUIRE(left == 0);
+        }
       }
   CHECK(written > 40);
 }

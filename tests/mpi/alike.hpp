@@ -32,7 +32,10 @@ bool same_parameters(One& one, Many& many) {
       return false;
     ++here;
   }
-  if ((place.ranks == plan.rank_count) != (here == all.size())) return false;
+  bool owns_all = true;
+  for (pp::stage_plan const& s : plan.stages)
+    owns_all = owns_all && (s.parameters == 0 || place.has(s.rank));
+  if (owns_all != (here == all.size())) return false;
   for (int r = 0; r < plan.rank_count; ++r)
     if (many.allocated_bytes(r) !=
         (place.has(r) ? plan.rank_bytes_of(r, place.replicas, place.replica) : 0))

@@ -29,6 +29,7 @@ using namespace pp;
 using transports::Shared, transports::Small;
 using Many = Small<Shared, Between, Stages<8>>;
 using Replicas = Small<Shared, Between>;
+using Ring = Small<Shared, Between, StageReplicas<4>>;
 
 namespace {
 
@@ -97,6 +98,21 @@ void run_replicas() {
     replicas.step(data.view());
     arrive("exchanging", "MPI_Isend");
     replicas.step(data.view());
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
+/// The others wait for the sums that the process does not send on.
+void run_ranks_of_a_stage() {
+  laws::sample_batch<Ring> const data(1);
+  try {
+    Ring ring({.seed = 3});
+    ring.step(data.view());
+    ring.watch(data.view(), [&](launch_seen const& seen) {
+      if (seen.micro_batch == lost && seen.which == detail::program::backward && seen.launch == 1)
+        arrive("adding");
+    });
   } catch (error const& e) {
     say(e.what());
   }
@@ -266,7 +282,8 @@ int main(int count, char** arguments) {
   if (count == 2) run(arguments[1]);
   if (count == 4) {
     phase = arguments[1], way = arguments[2], file = arguments[3];
-    return is(phase, "exchanging") ? run_replicas() : run_through_all_phases(), 0;
+    if (is(phase, "exchanging")) return run_replicas(), 0;
+    return is(phase, "adding") ? run_ranks_of_a_stage() : run_through_all_phases(), 0;
   }
   say("ends");
 }

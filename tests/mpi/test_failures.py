@@ -33,6 +33,7 @@ PHASES = {
     "computing": RUNS,
     "meeting": RUNS,
     "exchanging": r"in a run: rank 0: adding up gradients with the other replicas",
+    "adding": rf"in a run: rank {FINDER}: .*",
     "saving": r"passing values between processes",
     "outside": r"outside of the trainers' calls",
     "destroying": r"ending a trainer",
@@ -44,7 +45,8 @@ if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call a
            r"agreeing with the other processes|outside of the trainers' calls|ending a trainer|ending the program)")
     PHASES = {phase: ANY for phase in PHASES}
 # What processes 2 and FINDER are besides, where they have not two of eight ranks each.
-RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)")}
+RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)"),
+         "adding": (r" \(rank 2\)", rf" \(rank {FINDER}\)")}
 WAYS = {
     "killed": "killed",
     "terminated": "killed",
@@ -55,7 +57,7 @@ WAYS = {
 if BY_SOCKETS:
     RANKS["constructing"] = (r"(?: \(ranks 4 to 5\))?", r"(?: \(ranks 0 to 1\))?")
 # In the other phases the process is in a call of MPI, in which no program exits.
-ONLY = {"exits": ("computing", "outside", "destroying"), "stopped_with_patience": ("outside",)}
+ONLY = {"exits": ("computing", "adding", "outside", "destroying"), "stopped_with_patience": ("outside",)}
 if BY_SOCKETS:  # stopped in the last word, it may have said it, and is missed no more
     ONLY["stopped"] = tuple(phase for phase in PHASES if phase != "ending")
 

@@ -2,6 +2,7 @@
 //
 // The plan is a constant: what it says can be asserted. Compiling is passing.
 #include <pipe/pipe.hpp>
+#include <pipe/tcp.hpp>
 
 using namespace pp;
 using namespace pp::detail;
@@ -135,6 +136,15 @@ static_assert(Six::plan.stages[1].rank == 1 && Six::plan.stages[1].ranks == 4);
 // The numbers of ranks for which three stages on six ranks are fastest.
 static_assert(std::is_same_v<BalancedReplicas<Net, 3, 6>, StageReplicas<1, 4, 1>>);
 // [/replicas]
+// [replicas_between]
+using Between = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW, Tcp>;
+// Ranks 1 to 4 have the second stage's weights and gradients each, rank 1 its optimizer's state.
+static_assert(Between::plan.stages[1].copied_bytes > 0 && Six::plan.stages[1].copied_bytes == 0);
+// From rank 1 to rank 2 go the sums of micro-batches 0, 4, 8 and 12, in numbers of 4 bytes.
+constexpr link_plan link = Between::plan.links[16];
+static_assert(link.from == 1 && link.to == 2);
+static_assert(link.sums == 4 * Between::plan.stages[1].trained * 4);
+// [/replicas_between]
 static_assert(Six::plan.stages[1].first_layer == 2 && Six::plan.stages[1].end_layer == 3);
 static_assert(Six::plan.rank_bytes[2] < Six::plan.rank_bytes[1] / 10);
 }  // namespace replicas

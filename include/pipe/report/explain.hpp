@@ -200,7 +200,8 @@ std::string explain_links() {
     for (link_plan const& link : plan.links)
       table.add(
           {"rank " + std::to_string(link.from) + " -> " + std::to_string(link.to),
-           readable_bytes(link.values), readable_bytes(link.gradients), readable_bytes(link.shared),
+           readable_bytes(link.values), readable_bytes(link.gradients),
+           readable_bytes(link.shared + link.sums * plan.leaves),
            readable_bytes(plan.step_bytes_of(link)),
            link.bandwidth == 0 ? "-" : readable_real(link.bandwidth * (profiled ? 1 : 1000), 3)});
     text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +

@@ -50,8 +50,9 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory co
                          Received const& received) {
   chunk_description const& chunk = d.chunk[c];
   chunk_holder const& holder = d.holder[d.holder_of(c, mb)];
-  char *const weights = memory(chunk.rank), *const mine = memory(holder.rank),
-              *const values = mine + holder.values;
+  char *const mine = memory(holder.rank), *const values = mine + holder.values,
+              *const weights =
+                  d.is_copy(holder) ? mine + d.weights_shift(holder) : memory(chunk.rank);
   region_bases b{};
   b.set(region::parameters, weights + chunk.values);
   b.set(region::parameter_gradients, weights + chunk.gradients);

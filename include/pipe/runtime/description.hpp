@@ -31,6 +31,8 @@ struct ring {
   }
   /// The micro-batch that used the slot of another one before it; negative: none.
   constexpr int before(int micro_batch) const { return micro_batch - slots * step; }
+  /// The one that uses it next.
+  constexpr int after(int micro_batch) const { return micro_batch + slots * step; }
   constexpr long bytes() const { return stride * slots; }
 };
 
@@ -72,6 +74,8 @@ struct parameter_place {
   constexpr long elements() const { return long(rows) * columns; }
   /// Whether it is a buffer that training steps update, which then has a sum.
   constexpr bool is_committed() const { return is_buffer && commit.momentum > 0; }
+  /// Whether micro-batches may add to its gradient, or to its sum.
+  constexpr bool has_sum() const { return is_buffer ? is_committed() : trained; }
 };
 
 /// A parameter shared with an earlier layer (weight tying). Each place has its own copy of the
@@ -81,6 +85,11 @@ struct tie {
   /// `owner`: the parameter's first place; `place`: a later one, in chunk `chunk`.
   parameter_place place, owner;
 };
+
+/// Room for the losses of one of several holders of the last chunk.
+constexpr int losses_of_holder(int micro_batches, int holders) {
+  return (micro_batches + holders - 1) / holders;
+}
 
 struct chunk_description;
 
@@ -119,9 +128,12 @@ constexpr long blocks_of(parameter_place const& p) {
 struct chunk_holder {
   int chunk = 0, rank = 0;
   long values = 0;  ///< offset in the rank's arena of the chunk's rings: records and boundaries
+  /// Offset of the weights: the owner's, or, where ranks do not share memory, the holder's copy.
+  long weights = 0;
 };
 
-/// A stage: its programs, and the layout of its memory. Its first holder owns the weights.
+/// A stage: its programs, and the layout of its memory. Its first holder owns the weights. The
+/// others read and add to them there or, where ranks do not share memory, have copies.
 ///
 /// units: bytes; offsets count from the start of the owner's arena, those of rings from the start
 /// of each holder's values; except in parameter_place
@@ -168,6 +180,9 @@ struct chunk_description {
   copied const* passed_values = nullptr;  ///< values that pass through the stage unchanged
   int passed_value_count = 0;
   long weight_bytes = 0, value_bytes = 0;  ///< sizes of the owner's part, and of each holder's
+  /// Size of a copy: the first bytes of the owner's part, up to its state. 0: holders share that.
+  long copy_size = 0;
+  constexpr bool has_copies() const { return copy_size > 0; }
   /// Size of all of it on the owner's rank.
   constexpr long bytes() const { return weight_bytes + value_bytes; }
   /// Slots for values from the neighbours, where they are copied; otherwise empty.
@@ -242,6 +257,9 @@ struct pipeline_description {
   int leaves = 1;                ///< of a mini-batch: see SumIn
   int zero = 0;                  ///< what replicas divide: see ZeRO
   int threads = 1;               ///< per rank
+  int turns = 1;                 ///< most pairs of holders at a boundary: see turns_of
+  int copied_holders = 0;        ///< most holders of a chunk with copies of its weights
+  int element_bytes = 4;         ///< of parameters and gradients
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread
   int loss_rows = 0;             ///< terms of the loss in a micro-batch
@@ -279,6 +297,17 @@ struct pipeline_description {
     long sum = 0;
     for (int r = 0; r < ranks; ++r) sum += rank[r].bytes;
     return sum;
+  }
+  /// Whether a holder has a copy of its chunk's weights, and by how much that is further from the
+  /// start of its arena than the owner's are from the start of the owner's arena.
+  ///
+  /// law: 0 for the owner
+  /// units: bytes
+  constexpr bool is_copy(chunk_holder const& h) const {
+    return chunk[h.chunk].has_copies() && &h != holder + chunk[h.chunk].first_holder;
+  }
+  constexpr long weights_shift(chunk_holder const& h) const {
+    return h.weights - holder[chunk[h.chunk].first_holder].weights;
   }
   bool has_buffers = false;  ///< there are buffers that steps update
   bool averages = false;     ///< averages of the trained parameters are kept

@@ -32,6 +32,8 @@ namespace pp::detail {
   for (int c = 0; c < d.chunks; ++c) {
     chunk_description const& chunk = d.chunk[c];
     mix(chunk.rank), mix(chunk.parameter_bytes), mix(chunk.weight_bytes), mix(chunk.value_bytes);
+    for (int n = chunk.first_holder; n < chunk.first_holder + chunk.holders; ++n)
+      mix(d.holder[n].rank), mix(d.holder[n].weights), mix(d.holder[n].values);
     for (int i = 0; i < chunk.parameter_count; ++i)
       mix(chunk.parameters[i].offset), mix(chunk.parameters[i].rows);
   }

@@ -6,6 +6,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/schedule/placement.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -39,28 +40,37 @@ inline transfer result_of(pipeline_description const& d, action const& a) {
                                         : gradients_into(d, a.chunk - 1, a.micro_batch);
 }
 
-/// The numbers of the streams into a chunk.
+/// The numbers of the streams into a chunk: of the first micro-batch, and of any.
 constexpr int values_stream(int chunk) { return 2 * chunk; }
 constexpr int gradients_stream(int chunk) { return 2 * chunk + 1; }
-/// Calls use(number, stream) for the streams between ranks, in the order of the model.
+inline int values_stream(pipeline_description const& d, int c, int micro_batch) {
+  int const turns = turns_of(d.chunk[c - 1].holders, d.chunk[c].holders);
+  return values_stream(c) + 2 * d.chunks * (micro_batch % turns);
+}
+inline int gradients_stream(pipeline_description const& d, int c, int micro_batch) {
+  int const turns = turns_of(d.chunk[c].holders, d.chunk[c + 1].holders);
+  return gradients_stream(c) + 2 * d.chunks * (micro_batch % turns);
+}
+/// Calls use(number, stream) for the streams between ranks at boundaries: for each pair of holders
+/// that hand on values, one each way.
 template <class Use>
 void for_each_stream(pipeline_description const& d, Use const& use) {
-  for (int c = 0; c < d.chunks; ++c) {
-    chunk_description const& reader = d.chunk[c];
-    auto const from = [&](int number, chunk_description const& maker, ring const& made,
-                          ring const& received, transfer const& first) {
-      if (maker.rank != reader.rank)
-        use(number,
-            boundary_stream{first, made.stride, received.stride, made.slots, received.slots});
-    };
-    if (c > 0) {
-      chunk_description const& maker = d.chunk[c - 1];
-      from(values_stream(c), maker, maker.boundary, reader.received, values_into(d, c, 0));
-    }
-    if (c + 1 < d.chunks) {
-      chunk_description const& maker = d.chunk[c + 1];
-      from(gradients_stream(c), maker, maker.gradient, reader.received_gradient,
-           gradients_into(d, c, 0));
+  auto const from = [&](int number, transfer first, ring const& made, ring const& received,
+                        int begin, int turns) {
+    if (first.from_rank == first.to_rank) return;
+    first.from -= made.at(begin) - made.offset;
+    first.to -= received.at(begin) - received.offset;
+    use(number, boundary_stream{first, made.stride, received.stride, made.slots, received.slots,
+                                made.step, received.step, begin, turns});
+  };
+  for (int c = 1; c < d.chunks; ++c) {
+    chunk_description const &before = d.chunk[c - 1], &after = d.chunk[c];
+    int const turns = turns_of(before.holders, after.holders);
+    for (int mb = 0; mb < turns; ++mb) {
+      from(values_stream(d, c, mb), values_into(d, c, mb), before.boundary, after.received, mb,
+           turns);
+      from(gradients_stream(d, c - 1, mb), gradients_into(d, c - 1, mb), after.gradient,
+           before.received_gradient, mb, turns);
     }
   }
 }
@@ -70,6 +80,89 @@ void for_each_stream(pipeline_description const& d, Use const& use) {
 inline int stream_of(action const& a) {
   return a.kind == action_kind::forward ? values_stream(a.chunk + 1)
                                         : gradients_stream(a.chunk - 1);
+}
+inline int stream_of(pipeline_description const& d, action const& a) {
+  return a.kind == action_kind::forward ? values_stream(d, a.chunk + 1, a.micro_batch)
+                                        : gradients_stream(d, a.chunk - 1, a.micro_batch);
+}
+
+/// The number of the stream of a sum, a gradient or a buffer's, from the holder of a micro-batch to
+/// that of the next one.
+inline int sum_stream(pipeline_description const& d, chunk_description const& c, int micro_batch,
+                      parameter_place const& p) {
+  return 2 * d.chunks * d.turns + micro_batch % c.holders * d.parameter_count + p.index;
+}
+/// The number of all streams.
+inline int count_rank_streams(pipeline_description const& d) {
+  return 2 * d.chunks * d.turns + d.copied_holders * d.parameter_count;
+}
+/// A range of the sums of a chunk whose holders have copies, from one of them to another: `begin`
+/// bytes from the start of its gradients.
+inline transfer sums_of(pipeline_description const& d, chunk_description const& c, int from, int to,
+                        long begin, long bytes) {
+  chunk_holder const &maker = d.holder[c.first_holder + from],
+                     &reader = d.holder[c.first_holder + to];
+  return {maker.rank, reader.rank, c.gradients + begin + d.weights_shift(maker),
+          c.gradients + begin + d.weights_shift(reader), bytes};
+}
+/// Calls use(number, stream) for the streams of sums: of each parameter, from each holder of its
+/// chunk to the next, and from the last to the first. They have one slot, the sum itself.
+template <class Use>
+void for_each_sum_stream(pipeline_description const& d, Use const& use) {
+  for (int i = 0; i < d.chunks; ++i) {
+    chunk_description const& c = d.chunk[i];
+    if (!c.has_copies()) continue;
+    for (int n = 0; n < c.holders; ++n)
+      for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p) {
+        if (!p->has_sum()) continue;
+        long const begin = (p->is_buffer ? c.sums - c.gradients : 0) + p->offset;
+        boundary_stream s{
+            sums_of(d, c, n, (n + 1) % c.holders, begin, p->elements() * d.element_bytes)};
+        s.begin = n, s.step = s.from_step = s.to_step = c.holders;
+        use(sum_stream(d, c, n, *p), s);
+      }
+  }
+}
+/// Calls use(parameter) for those to whose gradient or sum a launch of a chunk's program adds.
+template <class Use>
+void for_each_sum(chunk_description const& c, program_view const& view, launch const& l,
+                  Use const& use) {
+  for (placed_operand const* o = view.operands + l.first; o < view.operands + l.first + l.count;
+       ++o) {
+    bool const is_buffer = o->at.where == region::buffer_sums;
+    // Operands that the launch only reads have 0 elements.
+    if (o->elements == 0 || (!is_buffer && o->at.where != region::parameter_gradients)) continue;
+    for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
+      if (p->has_sum() && p->is_buffer == is_buffer && p->offset == o->at.offset) use(*p);
+  }
+}
+/// Calls use(chunk, holder) for those that have a copy of a chunk's weights.
+template <class Use>
+void for_each_copy(pipeline_description const& d, Use const& use) {
+  for (int n = 0; n < d.holders(); ++n)
+    if (d.is_copy(d.holder[n])) use(d.chunk[d.holder[n].chunk], d.holder[n]);
+}
+/// The values of a chunk's parameters and buffers, from the owner to a copy. They are the first
+/// regions of both; the transposed copies that follow are made from them.
+inline transfer weights_of(pipeline_description const& d, chunk_description const& c,
+                           chunk_holder const& copy) {
+  return {c.rank, copy.rank, c.values, c.values + d.weights_shift(copy), c.transposed - c.values};
+}
+/// The place of a micro-batch among losses: those of a holder of the last chunk lie together.
+inline int loss_place(pipeline_description const& d, int micro_batch) {
+  int const holders = d.chunk[d.chunks - 1].holders;
+  return micro_batch % holders * losses_of_holder(d.micro_batches, holders) + micro_batch / holders;
+}
+/// The losses of another holder of the last chunk, to the first.
+///
+/// shape: doubles [losses_of_holder]
+inline transfer losses_of(pipeline_description const& d, chunk_holder const& h) {
+  chunk_description const& last = d.chunk[d.chunks - 1];
+  int const each = losses_of_holder(d.micro_batches, last.holders),
+            n = int(&h - d.holder) - last.first_holder;
+  long const begin = n * each * long(sizeof(double));
+  return {h.rank, last.rank, d.rank[h.rank].losses + begin, d.rank[last.rank].losses + begin,
+          each * long(sizeof(double))};
 }
 
 /// The squared norms of chunk c's gradients, to rank `reader`.

@@ -51,6 +51,14 @@ constexpr char const* what_fits(placement where) {
   return one_chunk ? "as many chunks as ranks" : "a multiple of the ranks as chunks";
 }
 
+/// After how many micro-batches the same two holders meet at a boundary again, of chunks with these
+/// numbers of holders.
+constexpr int turns_of(int before, int after) {
+  int turns = before;
+  while (turns % after != 0) turns += before;
+  return turns;
+}
+
 /// Whether the holders of a chunk add to one gradient, in the order of the micro-batches.
 template <class Where>
 inline constexpr bool adds_in_order = false;

@@ -39,7 +39,8 @@ struct stage_plan {
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
-  long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary` only
+  long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary`, and
+  long copied_bytes = 0;     ///< copies of all but the state, if ranks do not share memory; or 0
   long host_bytes = 0;       ///< not in them: optimizer state in the host's memory (OffloadState)
 
   /// Whether a rank runs the stage: the first, or another.
@@ -50,7 +51,7 @@ struct stage_plan {
   }
   /// Its bytes on a rank: all of them on the first, those of micro-batches on the others.
   constexpr long bytes_on(int r) const {
-    return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes : 0;
+    return r == rank ? bytes : is_on(r) ? saved_bytes + boundary_bytes + copied_bytes : 0;
   }
 };
 
@@ -62,13 +63,17 @@ struct link_plan {
   int from = 0, to = 0;
   int first = 0, every = 1;        ///< it is used by micro-batches first, first + every, ...
   long values = 0, gradients = 0;  ///< of a micro-batch: outputs of stages, gradients of outputs
-  /// Of a step: parameters of several stages, of which gradients go to the first and values back.
+  /// Of a step: parameters of several stages, of which gradients go to the first and values back,
+  /// and copies of a stage's weights for its other ranks.
   long shared = 0;
+  /// Of all micro-batches of a leaf: gradients, and sums of buffers, to which the ranks of a stage
+  /// add in turn, and losses.
+  long sums = 0;
   /// The bandwidth that hides the transfers: a micro-batch's take no longer than the slowest rank
-  /// computes for it. (values + gradients) / max over ranks of (F + B + W of its stages), in bytes
-  /// per unit of the plan's time: per nanosecond with ByProfile (1 is 1 GB/s), else per FLOP (at
-  /// 1 TFLOP/s, 0.001 is 1 GB/s). A schedule that waits for each value needs more to be as fast as
-  /// planned: simulate it with problem::bandwidth.
+  /// computes for it. (values + gradients + a stage's sums) / max over ranks of (F + B + W of its
+  /// stages), in bytes per unit of the plan's time: per nanosecond with ByProfile (1 is 1 GB/s),
+  /// else per FLOP (at 1 TFLOP/s, 0.001 is 1 GB/s). A schedule that waits for each value needs more
+  /// to be as fast as planned: simulate it with problem::bandwidth.
   double bandwidth = 0;
 
   /// Of a micro-batch.
@@ -160,7 +165,7 @@ struct plan_of {
   /// The bytes over a link in a step of one replica that runs all leaves, without norm_bytes.
   constexpr long step_bytes_of(link_plan const& link) const {
     int const times = (micro_batches - link.first + link.every - 1) / link.every;
-    return link.bytes() * times * leaves + link.shared;
+    return (link.bytes() * times + link.sums) * leaves + link.shared;
   }
   /// What rank `rank` of all replicas together sends to the other replicas in a step: each about
   /// 2 (n - 1) / n times summed_bytes, as in a ring. With ZeRO a part of that is parameters, and
@@ -188,12 +193,12 @@ struct plan_of {
         rank_bytes[rank] - gradient_sum_bytes[rank] - staging_bytes[rank] - bookkeeping_bytes[rank];
     for (stage_plan const& s : stages) {
       if (!s.is_on(rank)) continue;
-      long const owns = s.rank == rank;
+      long const owns = s.rank == rank, has = owns || s.copied_bytes > 0;
       // In the order of memory_use. What no stage accounts for is scratch.
       long const of_stage[] = {
-          owns * s.parameter_bytes,  owns * s.gradient_bytes, owns * s.optimizer_bytes,
-          owns * s.transposed_bytes, s.saved_bytes,           s.boundary_bytes,
-          owns * s.buffer_bytes};
+          has * s.parameter_bytes,  has * s.gradient_bytes, owns * s.optimizer_bytes,
+          has * s.transposed_bytes, s.saved_bytes,          s.boundary_bytes,
+          has * s.buffer_bytes};
       for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

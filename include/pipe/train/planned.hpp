@@ -232,6 +232,9 @@ struct planned_pipeline {
       f.keeping_micro_batches = micro_batches - first_kept;
       f.dropping_micro_batches = first_kept;
       f.holders = replicas(where, s);
+      f.copies_weights = f.holders > 1 && transport::copies;
+      if (s > 0) f.holders_before = replicas(where, s - 1);
+      if (s + 1 < stages) f.holders_after = replicas(where, s + 1);
       f.in_flight = peak_in_chunk(e.table, s);
       f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
       f.entered = slots[std::size_t(s)];
@@ -279,7 +282,8 @@ struct planned_pipeline {
     e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
     sink<link_plan> found{e.links.begin()};
     find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
-               sizeof(element), slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
+               sizeof(element), micro_batches, slowest_rank<stages, ranks>(e.problem, e.map.chunks),
+               found);
     e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.

@@ -55,10 +55,10 @@ class process_transport {
   }
 
   /// Must be called by all processes, in the same order for several trainers.
-  [[gnu::cold]] process_transport(int ranks, int chunks, patience const& limits)
-      : world_(Messages::world()), place_(place(ranks)), ranks_(ranks), chunks_(chunks),
+  [[gnu::cold]] process_transport(int ranks, int streams, patience const& limits)
+      : world_(Messages::world()), place_(place(ranks)), ranks_(ranks), streams_(streams),
         limits_{limits.spin, no_deadline}, deadline_(limits.deadline), memory_(ranks),
-        channels_(2L * chunks), pairs_(long(place_.ranks) * place_.ranks),
+        channels_(streams), pairs_(long(place_.ranks) * place_.ranks),
         lanes_(long(place_.ranks) * lanes), local_(place_.ranks, limits_) {
     for (lane& l : lanes_) l.requests = heap_array<request>(2L * (place_.replicas - 1));
     world_.watch().see_ranks(ranks);
@@ -94,7 +94,7 @@ class process_transport {
           {is_known ? "this trainer is broken, as a run over several processes has failed: " : "",
            std::string_view(world_.watch().failure())});
     }
-    for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = 0;
+    for (channel& c : channels_) c.offered.reset(), c.taken.reset(), c.sent = c.of.begin;
     for (pair& p : pairs_) p.offered.reset(), p.taken.reset();
     local_.reset();
   }
@@ -142,24 +142,26 @@ class process_transport {
       c.receives = heap_array<request>(s.to_slots);
       for (int i = 0; i < s.to_slots; ++i)
         messages_.prepare_receive(c.receives[i], peer_of(s.first.from_rank), number,
-                                  memory_[s.first.to_rank] + s.of(i).to, s.first.bytes);
+                                  memory_[s.first.to_rank] + s.first.to + i * s.to_stride,
+                                  s.first.bytes);
     } else if (is_to_elsewhere(s.first)) {
       c.sends = heap_array<request>(s.from_slots);
       for (int i = 0; i < s.from_slots; ++i)
         messages_.prepare_send(c.sends[i], peer_of(s.first.to_rank), number,
-                               memory_[s.first.from_rank] + s.of(i).from, s.first.bytes);
+                               memory_[s.first.from_rank] + s.first.from + i * s.from_stride,
+                               s.first.bytes);
     }
   }
   /// Starts the request of a slot, before its message can come: one that comes earlier would be
   /// received to memory of MPI's and copied.
   void expect(int number, int micro_batch) {
     channel& c = channels_[number];
-    if (c.receives.size() > 0) start(c.receives[micro_batch % c.of.to_slots]);
+    if (c.receives.size() > 0) start(c.receives[c.of.to_slot(micro_batch)]);
   }
   /// Waits for the message; between ranks of this process, for its sender, and copies it.
   waited receive(int number, int micro_batch, failure_flag const& failed) {
     channel& c = channels_[number];
-    if (c.receives.size() > 0) return complete(c.receives[micro_batch % c.of.to_slots], failed);
+    if (c.receives.size() > 0) return complete(c.receives[c.of.to_slot(micro_batch)], failed);
     waited const w = wait(c.offered, micro_batch + 1, failed);
     if (w != waited::done) return w;
     copy(c.of.of(micro_batch));
@@ -170,7 +172,7 @@ class process_transport {
   void send(int number, int micro_batch) {
     channel& c = channels_[number];
     if (c.sends.size() > 0)
-      start(c.sends[micro_batch % c.of.from_slots]);
+      start(c.sends[c.of.from_slot(micro_batch)]);
     else
       c.offered.publish(micro_batch + 1);
   }
@@ -178,8 +180,8 @@ class process_transport {
   waited sent(int number, int micro_batch, failure_flag const& failed) {
     channel& c = channels_[number];
     if (c.sends.size() == 0) return wait(c.taken, micro_batch + 1, failed);
-    for (; c.sent <= micro_batch; ++c.sent)
-      if (waited const w = complete(c.sends[c.sent % c.of.from_slots], failed); w != waited::done)
+    for (; c.sent <= micro_batch; c.sent += c.of.step)
+      if (waited const w = complete(c.sends[c.of.from_slot(c.sent)], failed); w != waited::done)
         return w;
     return waited::done;
   }
@@ -191,7 +193,7 @@ class process_transport {
     if (x.from_rank == x.to_rank || (rank != x.from_rank && rank != x.to_rank)) return waited::done;
     if (!is_from_elsewhere(x) && !is_to_elsewhere(x)) return meet(rank, x, failed);
     request one{};
-    int const tag = 2 * chunks_ + x.from_rank * ranks_ + x.to_rank;
+    int const tag = streams_ + x.from_rank * ranks_ + x.to_rank;
     {
       std::lock_guard const lock(calls());
       if (rank == x.from_rank)
@@ -313,7 +315,7 @@ class process_transport {
   struct channel {
     boundary_stream of;
     heap_array<request> receives, sends;
-    int sent = 0;  // micro-batches whose send is complete
+    int sent = 0;  // the first micro-batch whose send is not known to be complete
     progress offered, taken;
   };
   /// The other transfers between two ranks of this process.
@@ -330,7 +332,7 @@ class process_transport {
     return lanes_[long(rank - place_.first_rank) * lanes + number];
   }
   /// Tags of lanes follow those of streams and of other transfers.
-  long first_lane_tag() const { return 2L * chunks_ + long(ranks_) * ranks_; }
+  long first_lane_tag() const { return streams_ + long(ranks_) * ranks_; }
   int call_tag() const { return int(first_lane_tag() + long(ranks_) * lanes); }
   int tag_of(int rank, int number) const { return int(first_lane_tag() + rank * lanes + number); }
   static request* next_of(lane& l) { return &l.requests[l.count++]; }
@@ -420,7 +422,7 @@ class process_transport {
   std::remove_reference_t<decltype(Messages::world())>& world_;
   std::optional<process_watch::doing> constructs_;  // until all agree
   process_place place_;
-  int ranks_, chunks_;
+  int ranks_, streams_;
   patience limits_;
   std::chrono::milliseconds deadline_;  // of calls between runs
   long runs_ = 0;

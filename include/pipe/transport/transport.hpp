@@ -87,7 +87,7 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
                                   int number, char* arena, patience const& limits) {
   { T::copies } -> std::convertible_to<bool>;
   typename detail::constants<detail::is_read(T::copies)>;
-  T(rank, rank, limits);                                 // ranks, holders of chunks
+  T(rank, number, limits);                               // ranks; holders of chunks, or streams
   { T::place(rank) } -> std::same_as<process_place>;     // of this process; given: ranks
   t.set_memory(rank, arena);                             // once, before the first run
   t.reset();                                             // before each run, while no rank is in one
@@ -110,23 +110,30 @@ concept transport = rank_transport<T> &&
                       { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
 
-/// The values, or the gradients, that one chunk sends to a neighbour on another rank: micro-batch n
-/// from slot n mod from_slots of the producer's ring to slot n mod to_slots of the reader's.
+/// The values, or the gradients, that one holder of a chunk sends to one of a neighbouring chunk,
+/// or a sum to the next holder of the same one: for micro-batches `begin`, begin + step, ..., from
+/// a slot of the producer's ring to one of the reader's. Either ring is used by every from_step-th
+/// or to_step-th micro-batch in turn.
 struct boundary_stream {
-  transfer first;  ///< of micro-batch 0
+  transfer first;  ///< between both slots 0
   long from_stride = 0, to_stride = 0;
   int from_slots = 1, to_slots = 1;
+  int from_step = 1, to_step = 1, begin = 0, step = 1;
 
+  /// Of a micro-batch that travels: its slots, and the transfer between them.
+  constexpr int from_slot(int micro_batch) const { return micro_batch / from_step % from_slots; }
+  constexpr int to_slot(int micro_batch) const { return micro_batch / to_step % to_slots; }
   constexpr transfer of(int micro_batch) const {
     transfer x = first;
-    x.from += from_stride * (micro_batch % from_slots);
-    x.to += to_stride * (micro_batch % to_slots);
+    x.from += from_stride * from_slot(micro_batch);
+    x.to += to_stride * to_slot(micro_batch);
     return x;
   }
 };
 
-/// A transport that copies while ranks compute. Transfers of boundaries are numbered streams; each
-/// side calls its functions for ascending micro-batches. The other transfers are share()d.
+/// A transport that copies while ranks compute. Transfers of boundaries, and of sums between the
+/// holders of a chunk, are numbered streams; each side calls its functions for ascending
+/// micro-batches of the stream. The other transfers are share()d.
 ///
 /// law: between expect() and receive() the reader's slot belongs to the transport, between send()
 ///      and sent() the producer's

@@ -45,7 +45,7 @@ class executor {
                          executor_settings const& settings)
       : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
         settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
-        transport_(d.ranks, d.holders(),
+        transport_(d.ranks, streams ? count_rank_streams(d) : d.holders(),
                    {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
     try {
@@ -140,7 +140,6 @@ class executor {
     else
       return 0;
   }
-  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   [[gnu::cold]] void start(int r) {
     try {
       ranks_[r].own = thread(
@@ -243,12 +242,11 @@ class executor {
   void renew_copies(int r, worker& me) {
     unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
-      if (op == step_op::copy_ties)
-        parameters_.copy_ties(r, me.threads, sharing(r));
-      else if (op == step_op::transpose)
-        parameters_.transpose(r, me.threads);
+      if (op == step_op::copy_ties) parameters_.copy_ties(r, me.threads, sharing(r));
+      if (op == step_op::transpose) parameters_.transpose(r, me.threads);
       return known;
     });
+    parameters_.share_weights(r, me.threads, sharing(r));
   }
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
@@ -285,7 +283,7 @@ class executor {
           require(r, link(r).await_holders());
           if (job_.replicas > 1) me.doing.change(activity::kind::adds, 0, now());
           require(r, me.leaves.finish());
-          if (r == last_rank()) require(r, parameters_.add_up_losses(job_, me.leaves));
+          require(r, parameters_.add_up_losses(r, job_, me.leaves));
           break;
         case step_op::barrier: pass_barrier(r, me, ++barriers); break;
         case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
@@ -406,6 +404,7 @@ class executor {
     // The loss is the last launch; inference leaves it out.
     bool const has_loss = c == d_.chunks - 1 && job_.what != job::kind::infer;
     int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
+    require(r, order.begin());
     for (int i = 0; i < count; ++i) {
       launch const& l = view.launches[i];
       require(r, me.leaves.place(c, set, p, i, at, a.slot));

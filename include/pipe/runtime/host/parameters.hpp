@@ -53,21 +53,26 @@ class parameter_work {
       shards_[rank].assemble(d_, rank, memory, blocks_of_rank(rank), count);
   }
 
-  /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the last chunk's
-  /// rank.
+  /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the rank that runs
+  /// the last chunk for it.
   void set_loss(int micro_batch, double const* terms) {
     double sum = 0;
     for (int row = 0; row < d_.loss_rows; ++row) sum += terms[row];
-    losses()[micro_batch] = sum;
+    chunk_holder const& h = d_.holder[d_.holder_of(d_.chunks - 1, micro_batch)];
+    losses(d_.is_copy(h) ? h.rank : last_rank())[loss_place(d_, micro_batch)] = sum;
   }
-  /// Makes the first of the losses that of the mini-batch, on the last chunk's rank.
+  /// Makes the first of the losses that of the mini-batch, if r is the last chunk's rank.
   ///
   /// law: the sum is in micro-batch order, so every partition gives the same bits
-  waited add_up_losses(job const& j, leaf_work<T, Transport>& leaves) {
+  waited add_up_losses(int r, job const& j, leaf_work<T, Transport>& leaves) {
+    if (r != last_rank()) return waited::done;
+    double* const all = losses(last_rank());
     double sum = 0;
-    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += losses()[mb];
-    losses()[0] = sum;
-    return leaves.add_up_losses(losses()[0], losses() + d_.micro_batches);
+    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += all[loss_place(d_, mb)];
+    all[0] = sum;
+    int const holders = d_.chunk[d_.chunks - 1].holders;
+    return leaves.add_up_losses(all[0],
+                                all + holders * losses_of_holder(d_.micro_batches, holders));
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -218,18 +223,23 @@ class parameter_work {
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
                       sizeof(T) * std::size_t(own.size() * t.place.columns));
-        transpose_rows(place, t.place, own);
+        transpose_rows(memory_[r], place, t.place, own);
       });
     }
   }
+  /// Gives the copies of chunks their owners' weights, and renews the transposed ones there.
+  ///
+  /// needs: the owners' own copies are renewed
+  template <class Share>
+  void share_weights(int r, team& all, Share const& share) {
+    for_each_copy(d_, [&](chunk_description const& c, chunk_holder const& h) {
+      share(weights_of(d_, c, h));
+      if (h.rank == r) transpose_chunk(memory_[r] + d_.weights_shift(h), c, all);
+    });
+  }
   /// Renews the transposed copies of rank r's parameters.
   void transpose(int r, team& all) {
-    all.run([&](int part) {
-      for_chunks_of(r, [&](chunk_description const& c) {
-        for (int i = 0; i < c.parameter_count; ++i)
-          transpose_rows(c, c.parameters[i], calls_.rows_of(c.parameters[i], part, all.size()));
-      });
-    });
+    for_chunks_of(r, [&](chunk_description const& c) { transpose_chunk(memory_[r], c, all); });
   }
 
   rank_shards_of<T, Transport> const& shards(int r) const { return shards_[r]; }
@@ -240,11 +250,11 @@ class parameter_work {
   /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
 
-  /// Of the last chunk's rank: sums of the loss's terms by micro-batch, the first of which becomes
-  /// that of the mini-batch, then partial ones over its leaves.
-  double* losses() const {
-    rank_description const& last = d_.rank[d_.chunk[d_.chunks - 1].rank];
-    return reinterpret_cast<double*>(memory_[&last - d_.rank] + last.losses);
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  /// Of a rank with the last chunk: sums of the loss's terms by micro-batch, see loss_place; the
+  /// owner's first becomes that of the mini-batch, and partial ones over its leaves follow.
+  double* losses(int rank) const {
+    return reinterpret_cast<double*>(memory_[rank] + d_.rank[rank].losses);
   }
   /// The list of a rank's gradient blocks, in its arena.
   gradient_block* blocks_of_rank(int r) const {
@@ -316,10 +326,20 @@ class parameter_work {
       calls_.approach(own.size(), average, values, T(1 - d_.average_decay));
   }
 
+  /// Renews the transposed copies of a chunk's parameters, from whose offsets `memory` counts.
+  void transpose_chunk(char* memory, chunk_description const& c, team& all) {
+    all.run([&](int part) {
+      for (int i = 0; i < c.parameter_count; ++i)
+        transpose_rows(memory, c, c.parameters[i],
+                       calls_.rows_of(c.parameters[i], part, all.size()));
+    });
+  }
   /// Renews some rows of a parameter's transposed copy, if it has one.
-  void transpose_rows(chunk_description const& c, parameter_place const& p, host::share rows) {
+  void transpose_rows(char* memory, chunk_description const& c, parameter_place const& p,
+                      host::share rows) {
     if (p.transposed < 0 || (d_.zero > 2 && is_divided(c, p))) return;
-    calls_.transpose_rows(p, rows, at(c, c.values, p), at(c, c.transposed + p.transposed, 0));
+    calls_.transpose_rows(p, rows, reinterpret_cast<T*>(memory + c.values + p.offset),
+                          reinterpret_cast<T*>(memory + c.transposed + p.transposed));
   }
 
   pipeline_description const& d_;

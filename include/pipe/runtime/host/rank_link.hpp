@@ -9,6 +9,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/fingerprint.hpp>
 #include <pipe/runtime/host/sum_order.hpp>
+#include <pipe/runtime/host/sum_ring.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -24,7 +25,9 @@ namespace pp::detail {
 template <stream_transport Transport>
 [[gnu::cold]] void open_streams(pipeline_description const& d, Transport& transport) {
   transport.agree(fingerprint(d));
-  for_each_stream(d, [&](int number, boundary_stream const& s) { transport.open(number, s); });
+  auto const open = [&](int number, boundary_stream const& s) { transport.open(number, s); };
+  for_each_stream(d, open);
+  for_each_sum_stream(d, open);
 }
 
 /// Begins a run; if it is the first one of a call, says which. optimizer: a hash of its settings.
@@ -57,9 +60,18 @@ void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transpo
 template <stream_transport Transport>
 void end_run(pipeline_description const& d, job const& j, Transport& transport) {
   if (is_last_leaf(j)) transport.end_call();
-  if (j.what == job::kind::infer)
-    transport.broadcast(transport.process_of(d.chunk[d.chunks - 1].rank),
-                        static_cast<char*>(j.output), j.samples * (d.output_bytes / d.samples));
+  if (j.what != job::kind::infer) return;
+  // Holders of the last chunk in several processes have made them in turn.
+  auto const maker = [&](int mb) {
+    return transport.process_of(d.holder[d.holder_of(d.chunks - 1, mb)].rank);
+  };
+  for (int first = 0, end = 0; samples_in(d, j, first) > 0; first = end) {
+    long samples = 0;
+    for (; samples_in(d, j, end) > 0 && maker(end) == maker(first); ++end)
+      samples += samples_in(d, j, end);
+    transport.broadcast(maker(first), static_cast<char*>(j.output) + first * d.output_bytes,
+                        samples * (d.output_bytes / d.samples));
+  }
 }
 
 /// One rank's link to the others, in one run.
@@ -83,7 +95,7 @@ class rank_link {
     if constexpr (streams)
       for_each_stream_of_run([&](int number, boundary_stream const& s) {
         if (s.first.to_rank != rank_) return;
-        for (int mb = 0; mb < s.to_slots; ++mb) expect(number, mb);
+        for (int mb = s.begin; mb < s.to_slots * s.to_step; mb += s.step) expect(number, mb);
       });
   }
   /// Waits for what an action needs, after see(chunk), the chunk that it waits for.
@@ -99,9 +111,10 @@ class rank_link {
       chunk_description const& c = d_.chunk[a.chunk];
       bool const forward = a.kind == action_kind::forward;
       int const to = forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
-      if (crosses(to)) {
+      int const before = (forward ? c.boundary : c.gradient).before(a.micro_batch);
+      if (crosses(to, before)) {
         see(to);
-        all = sent(stream_of(a), a.micro_batch - (forward ? c.boundary : c.gradient).slots);
+        all = transport_.sent(stream_of(d_, {a.kind, a.chunk, before}), before, failed_);
       }
     }
     return all;
@@ -112,8 +125,8 @@ class rank_link {
   waited run(rank_step const& s) const {
     if constexpr (streams) {
       if (s.kind == step_kind::receive)
-        return transport_.receive(stream_of(s.of), s.of.micro_batch, failed_);
-      transport_.send(stream_of(s.of), s.of.micro_batch);
+        return transport_.receive(stream_of(d_, s.of), s.of.micro_batch, failed_);
+      transport_.send(stream_of(d_, s.of), s.of.micro_batch);
       return waited::done;
     } else {
       return share(result_of(d_, s.of));
@@ -130,9 +143,11 @@ class rank_link {
     if constexpr (streams) {
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
-      if (crosses(chunk - 1)) expect(values_stream(chunk), micro_batch + c.received.slots);
-      if (trains() && crosses(chunk + 1))
-        expect(gradients_stream(chunk), micro_batch + c.received_gradient.slots);
+      if (int const next = c.received.after(micro_batch); crosses(chunk - 1, next))
+        expect(values_stream(d_, chunk, next), next);
+      if (int const next = c.received_gradient.after(micro_batch);
+          trains() && crosses(chunk + 1, next))
+        expect(gradients_stream(d_, chunk, next), next);
     }
   }
   /// Begins the run with chunks that several ranks hold: their owners have renewed the weights.
@@ -150,31 +165,64 @@ class rank_link {
     return all;
   }
   /// Waits until the other ranks that hold chunks of this one are done with them: a forward-only
-  /// run has no order between them, so each one's last micro-batch is awaited.
+  /// run has no order between them, so each one's last micro-batch is awaited. Owners get what
+  /// copies have: the sums from the one that added last, and losses.
   waited await_holders() const {
     waited all = waited::done;
+    auto const get = [&](transfer const& x) {
+      if (all == waited::done) all = share(x);
+    };
+    int const last = last_run();
+    for (int c = 0; c < d_.chunks && trains() && last >= 0; ++c)
+      if (chunk_description const& chunk = d_.chunk[c];
+          chunk.has_copies() && last % chunk.holders > 0)
+        get(sums_of(d_, chunk, last % chunk.holders, 0, 0, chunk.summed_bytes()));
+    if (j_.what != job::kind::infer)
+      for_each_copy(d_, [&](chunk_description const& c, chunk_holder const& h) {
+        if (&c == d_.chunk + d_.chunks - 1) get(losses_of(d_, h));
+      });
     if constexpr (!Transport::copies)
       for (int c = 0; c < d_.chunks; ++c) {
         chunk_description const& chunk = d_.chunk[c];
         if (chunk.rank != rank_ || chunk.holders == 1) continue;
-        int const last = last_run();
         for (int mb = last; mb >= 0 && mb > last - chunk.holders && all == waited::done; --mb)
           all = wait(c, milestone::release, mb);
       }
     return all;
   }
   /// The order in which the kernels of an action's program add to what the chunk's holders share.
-  sum_order<Transport> order_of(action const& a, program_set const& set, program p) const {
-    return {d_, j_, transport_, failed_, a, set, p};
+  auto order_of(action const& a, program_set const& set, program p) const {
+    if constexpr (streams)
+      return sum_ring<Transport>(d_, j_, transport_, failed_, a, set, p);
+    else
+      return sum_order<Transport>(d_, j_, transport_, failed_, a, set, p);
   }
   /// Waits until all that was sent is there.
   waited end() const {
     waited all = waited::done;
     if constexpr (streams) {
+      // A stream carries every step-th micro-batch from `begin` on; the last that runs is awaited.
+      auto const await_sent = [&](int number, int step, int begin, int last) {
+        if (all == waited::done && last >= begin)
+          all = transport_.sent(number, last - (last - begin) % step, failed_);
+      };
       int const last = last_run();
       for_each_stream_of_run([&](int number, boundary_stream const& s) {
-        if (s.first.from_rank == rank_ && all == waited::done) all = sent(number, last);
+        if (s.first.from_rank == rank_) await_sent(number, s.step, s.begin, last);
       });
+      for (int n = 0; n < d_.holders() && trains(); ++n) {
+        chunk_description const& c = d_.chunk[d_.holder[n].chunk];
+        if (d_.holder[n].rank != rank_ || !c.has_copies()) continue;
+        // Sums of buffers are made by forward, gradients by the program that completes them; those
+        // of any micro-batch are of the same parameters.
+        for (program_view const* view :
+             {&c.set_for(0).programs[int(program::forward)], &c.set_for(0).weight_program()})
+          for (int i = 0; i < view->count; ++i)
+            for_each_sum(c, *view, view->launches[i], [&](parameter_place const& p) {
+              int const begin = n - c.first_holder;
+              await_sent(sum_stream(d_, c, begin, p), c.holders, begin, last - 1);
+            });
+      }
     }
     return all;
   }
@@ -193,9 +241,10 @@ class rank_link {
   waited wait(int chunk, milestone m, int micro_batch) const {
     return transport_.wait(d_.holder_of(chunk, micro_batch), m, micro_batch, failed_);
   }
-  /// Whether there is a chunk of this number on another rank.
-  bool crosses(int chunk) const {
-    return chunk >= 0 && chunk < d_.chunks && d_.chunk[chunk].rank != rank_;
+  /// Whether there is a chunk of this number, which another rank runs for a micro-batch.
+  bool crosses(int chunk, int micro_batch) const {
+    return micro_batch >= 0 && chunk >= 0 && chunk < d_.chunks &&
+           d_.holder[d_.holder_of(chunk, micro_batch)].rank != rank_;
   }
   template <class Use>
   void for_each_stream_of_run(Use const& use) const {
@@ -205,9 +254,6 @@ class rank_link {
   }
   void expect(int number, int micro_batch) const {
     if (runs(micro_batch)) transport_.expect(number, micro_batch);
-  }
-  waited sent(int number, int micro_batch) const {
-    return micro_batch < 0 ? waited::done : transport_.sent(number, micro_batch, failed_);
   }
 
   pipeline_description const& d_;

@@ -39,6 +39,7 @@ class sum_order {
     before_is_alike_ = a.micro_batch > 0 && &chunk_.set_for(a.micro_batch - 1) == &set;
   }
 
+  waited begin() const { return waited::done; }
   /// Waits, before a launch that adds, for the micro-batch before. Adds the time to `sum`, in
   /// nanoseconds.
   template <class Now>

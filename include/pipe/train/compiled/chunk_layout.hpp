@@ -35,7 +35,9 @@ struct chunk_facts {
   detail::slot_count entered, left;            ///< slots of the boundaries before and after
   bool has_entered = false, has_left = false;  ///< whether these boundaries exist
   bool copies_value = false, copies_gradient = false;  ///< whether received values are copied
+  bool copies_weights = false;  ///< whether each holder has a copy of the weights
   long received_bytes = 0, received_gradient_bytes = 0;
+  int holders_before = 1, holders_after = 1;  ///< of the neighbouring chunks
   number_widths widths{};
   long state_bytes = 0;         ///< optimizer state
   int zero = 0;                 ///< what replicas divide, and is not in the chunk: see ZeRO
@@ -67,16 +69,17 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.divided_transposed_bytes = b.divided_transposed;
   c.values = take_after(f.zero > 2 ? b.divided : 0, b.parameters);
   c.buffers = take(b.buffers);
+  c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
+  c.transposed_bytes = b.transposed;
   c.gradients = take_after(f.zero > 1 ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
+  c.copy_size = f.copies_weights ? *end : 0;
   c.state_bytes = align_up(f.state_bytes);
   c.host_bytes = f.offloads_state ? c.state_bytes : 0;
   c.state = take(f.zero > 0 || f.offloads_state ? 0 : f.state_bytes);
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);
-  c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
-  c.transposed_bytes = b.transposed;
   end = &c.value_bytes;
   c.holders = f.holders;
   long pending = 0;
@@ -102,9 +105,15 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   if (f.has_entered)
     c.gradient =
         take_ring(b.gradient, slots(f.entered.gradient, rereads_gradient, f.pending_slots));
-  if (f.copies_value) c.received = take_ring(f.received_bytes, f.entered.activation);
+  // As many values as the slots of all holders that send them, divided among those that receive.
+  auto const received = [&](int of_each, int senders) {
+    return (of_each * senders + f.holders - 1) / f.holders;
+  };
+  if (f.copies_value)
+    c.received = take_ring(f.received_bytes, received(f.entered.activation, f.holders_before));
   if (f.copies_gradient)
-    c.received_gradient = take_ring(f.received_gradient_bytes, f.left.gradient);
+    c.received_gradient =
+        take_ring(f.received_gradient_bytes, received(f.left.gradient, f.holders_after));
 }
 
 }  // namespace pp::detail

@@ -189,6 +189,13 @@ struct compiled_pipeline {
     d.leaves = sum::leaves;
     d.zero = zero::level;
     d.threads = threads;
+    for (int s = 0; s + 1 < stages; ++s)
+      if (int const n = turns_of(replicas(work::where, s), replicas(work::where, s + 1));
+          n > d.turns)
+        d.turns = n;
+    for (chunk_description const& c : map->chunks)
+      if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
+    d.element_bytes = int(sizeof(element));
     d.parts = parts.items;
     d.workspace_bytes = workspace;
     d.loss_rows = int(step::loss_rows(g));
@@ -226,10 +233,12 @@ struct compiled_pipeline {
     return all;
   }
   /// The forward-only table in the form that communicate() reads.
-  static dynamic_table evaluation_table() {
-    auto forward = dynamic_table(ranks, schedule::where, false);
+  static auto evaluation_table() {
+    using where = std::remove_const_t<decltype(work::where)>;
+    auto forward = dynamic_table_on<where>(ranks, work::where, false);
     for (int r = 0; r < ranks; ++r)
-      for (action const& a : work::evaluation().row(r)) forward.push(r, a);
+      for (int i = 0; i < work::evaluation().size(r); ++i)
+        forward.push(r, work::evaluation().at(r, i));
     return forward;
   }
   /// The compute, send and receive steps of every rank for a transport that copies, made when the
@@ -262,7 +271,7 @@ struct compiled_pipeline {
       link_list<most_links(work::where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
       find_links(work::where, ranks, memory().chunks.items, stages,
-                 view<tie>{ties.items, tie_count}, sizeof(element),
+                 view<tie>{ties.items, tie_count}, sizeof(element), micro_batches,
                  slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;

@@ -125,6 +125,7 @@ struct compiled_stage {
     f.dropping_micro_batches = Work::first_kept;
     f.in_flight = peak_in_chunk(Work::table(), S);
     f.holders = replicas(Work::where, S);
+    f.copies_weights = f.holders > 1 && Work::transport::copies;
     f.pending_slots = Work::pending_slots(S);
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
@@ -135,12 +136,14 @@ struct compiled_stage {
       f.has_entered = true;
       f.entered = Work::template slots<S - 1>();
       f.copies_value = copies_from(S - 1);
+      f.holders_before = replicas(Work::where, S - 1);
       f.received_bytes = passes::boundaries[S].forward_bytes;
     }
     if constexpr (S + 1 < Work::stages) {
       f.has_left = true;
       f.left = Work::template slots<S>();
       f.copies_gradient = copies_from(S + 1);
+      f.holders_after = replicas(Work::where, S + 1);
       f.received_gradient_bytes = passes::boundaries[S + 1].gradient_bytes;
     }
     return f;

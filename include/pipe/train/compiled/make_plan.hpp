@@ -114,6 +114,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
     q.bytes = c.bytes() + apart;
+    q.copied_bytes = c.copy_size;
     p.buffers += q.buffers;
     p.parameters += q.parameters;
     p.trained += q.trained;

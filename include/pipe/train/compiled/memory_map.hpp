@@ -26,7 +26,7 @@ struct memory_map {
   constexpr void place(Where const& where) {
     for (int s = 0; s < Stages; ++s)
       for (int n = 0; n < chunks[s].holders; ++n)
-        holders[chunks[s].first_holder + n] = chunk_holder{s, rank_of(where, Ranks, s, n), 0};
+        holders[chunks[s].first_holder + n] = chunk_holder{s, rank_of(where, Ranks, s, n)};
   }
 };
 
@@ -37,8 +37,8 @@ constexpr void shift(chunk_description& c, long bytes) {
     *offset += bytes;
 }
 
-/// Lays out the arena of rank r: the weights of chunks that it owns and the values of those that it
-/// holds, then scratch, which they share, then one workspace per thread.
+/// Lays out the arena of rank r: the weights of chunks that it owns or has copies of, the values of
+/// those that it holds, then scratch, which they share, then one workspace per thread.
 ///
 /// law: regions do not overlap, and gaps are for alignment only
 template <int Stages, int Ranks, int Holders>
@@ -51,12 +51,17 @@ constexpr void lay_out_rank(memory_map<Stages, Ranks, Holders>& m, int r,
     chunk_description& c = m.chunks[s];
     if (c.rank == r) {
       shift(c, rank.bytes);
+      m.holders[c.first_holder].weights = rank.bytes;
       rank.bytes += c.weight_bytes;
       c.host_state = rank.host_bytes;
       rank.host_bytes += c.host_bytes;
     }
     for (int n = c.first_holder; n < c.first_holder + c.holders; ++n) {
       if (m.holders[n].rank != r) continue;
+      if (n > c.first_holder && c.has_copies()) {
+        m.holders[n].weights = rank.bytes;
+        rank.bytes += c.copy_size;
+      }
       m.holders[n].values = rank.bytes;
       rank.bytes += c.value_bytes;
       if (scratch_bytes[s] > scratch) scratch = scratch_bytes[s];

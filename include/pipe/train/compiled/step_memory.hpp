@@ -93,18 +93,19 @@ struct step_memory {
     rank.staging_bytes = rank.bytes - from;
     from = rank.bytes;
     chunk_description const& last = chunks[stages - 1];
-    bool const is_last = last.rank == r;
+    bool is_last = last.rank == r;
     for (int n = last.first_holder; n < last.first_holder + last.holders; ++n)
-      if (holders[n].rank == r) rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+      if (holders[n].rank == r) {
+        rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+        is_last = is_last || last.has_copies();
+      }
+    int const losses = last.holders * losses_of_holder(Work::micro_batches, last.holders);
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
     // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
     constexpr int levels = levels_of(Work::sum::leaves);
     bool const judges = on_device && r == 0 && is_copied<Work>(chunks[stages - 1].rank, r);
     if (is_last || judges || Work::transport::copies)
-      rank.losses = take((is_last  ? Work::micro_batches + levels
-                          : judges ? Work::micro_batches
-                                   : 1) *
-                         long(sizeof(double)));
+      rank.losses = take((is_last ? losses + levels : judges ? losses : 1) * long(sizeof(double)));
     if constexpr (on_device) {
       // Which ranks are the first of a process is known at run time.
       constexpr device_blocks blocks{Work::devices, Work::ranks};

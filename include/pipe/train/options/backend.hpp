@@ -15,7 +15,15 @@
 #include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/transport.hpp>
 
-namespace pp::option_family {
+namespace pp {
+
+namespace wrong {
+/// StageReplicas, or a schedule in two directions, with a backend that has its own memory.
+template <class... What>
+struct replicas_of_a_stage_are_on_the_host;
+}  // namespace wrong
+
+namespace option_family {
 
 /// The family of backends: every compute_backend. A backend checks by itself whether it supports
 /// the other options and the model.
@@ -49,8 +57,7 @@ struct backend : detail::any_family {
     if constexpr (!detail::is_accepted<typename found::type>)
       return found{};
     else if constexpr (!std::is_void_v<by> && option::has_own_memory)
-      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, by,
-                                  option>();
+      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_on_the_host, by, option>();
     else if constexpr (!detail::is_constant<detail::workspace_call<
                            update, option, typename beside::precision::element>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, update,
@@ -65,4 +72,6 @@ struct backend : detail::any_family {
   }
 };
 
-}  // namespace pp::option_family
+}  // namespace option_family
+
+}  // namespace pp

@@ -76,10 +76,10 @@ namespace wrong {
 /// A member type `transport` lacks a member that concept transport needs.
 template <class... What>
 struct transport_is_incomplete;
-/// StageReplicas, or a schedule in two directions, with a transport or a backend whose ranks do not
-/// read each other's memory.
+/// StageReplicas, or a schedule in two directions, with a transport whose ranks neither read each
+/// other's memory nor send while they compute (stream_transport).
 template <class... What>
-struct replicas_of_a_stage_are_threads_of_one_process;
+struct replicas_of_a_stage_need_shared_memory_or_streams;
 }  // namespace wrong
 
 namespace option_family {
@@ -113,8 +113,10 @@ struct transport : detail::any_family {
     using option = typename Options::template get<transport>;
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
-    if constexpr (!std::is_void_v<by> && option::transport::copies)
-      return detail::diagnosis_of<wrong::replicas_of_a_stage_are_threads_of_one_process, by,
+    using connection = typename option::transport;
+    if constexpr (!std::is_void_v<by> && connection::copies && !stream_transport<connection> &&
+                  !detail::device_transport<connection>)
+      return detail::diagnosis_of<wrong::replicas_of_a_stage_need_shared_memory_or_streams, by,
                                   option>();
     else
       return std::type_identity<detail::nothing_wrong>{};

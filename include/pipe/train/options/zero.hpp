@@ -9,6 +9,8 @@
 #include <pipe/train/options/averaging.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/optimizer.hpp>
+#include <pipe/train/options/schedule.hpp>
+#include <pipe/train/options/stages.hpp>
 #include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/transport.hpp>
 
@@ -60,6 +62,9 @@ struct gradients_are_divided_on_the_host;
 /// whole.
 template <class... What>
 struct divided_gradients_are_of_one_micro_batch;
+/// ZeRO divides gradients, and several ranks hold a stage, which add to its whole gradient in turn.
+template <class... What>
+struct divided_gradients_are_of_one_rank;
 /// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
 template <class... What>
 struct divided_gradients_are_updated_by_element;
@@ -79,6 +84,8 @@ struct option_family::zero : detail::any_family {
     using optimizer = typename Options::template get<option_family::optimizer>;
     using averages = typename Options::template get<averaging>;
     using connection = typename Options::template get<option_family::transport>;
+    using by = detail::replicated_by<typename Options::template get<stages>,
+                                     typename Options::template get<schedule>>;
     if constexpr (option::level < 0 || option::level > 3)
       return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
     else if constexpr (option::level > 1 &&
@@ -86,6 +93,9 @@ struct option_family::zero : detail::any_family {
       return detail::diagnosis_of<wrong::gradients_are_divided_on_the_host, option, connection>();
     else if constexpr (option::level > 1 && count::value > 1)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
+    else if constexpr (option::level > 1 && !std::is_void_v<by> &&
+                       detail::connects_replicas<typename connection::transport>)
+      return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
     else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
       return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
                                   optimizer>();
