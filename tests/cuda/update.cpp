@@ -309,6 +309,23 @@ TEST_CASE("leaves are joined level by level", "[cuda]") {
   }
 }
 
+TEST_CASE("the losses of rows are added by blocks, the last of which adds theirs", "[cuda]") {
+  for (int const rows : {1, 255, 4096, 4097, 300 * 4096 + 5}) {
+    std::vector<double> all(static_cast<std::size_t>(rows)), found(3, double(none));
+    long double exact = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) exact += all[i] = laws::uniform(3, 1, i);
+    std::vector<unsigned> ticket(1, 0);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      auto given = all;
+      on_host::run_kernel<cuda::sum_rows_kernel>({given.data(), rows, &found[i], ticket.data()},
+                                                 orders[i]);
+      CHECK(ticket[0] == 0);
+      CHECK(laws::same_bits(found[i], found[0]));
+    }
+    CHECK(found[0] == Approx(double(exact)).epsilon(1e-14));
+  }
+}
+
 TEST_CASE("an unsound step changes nothing", "[cuda]") {
   auto w = numbers(1, 100), m = numbers(2, 100), v = numbers(3, 100), average = numbers(4, 100);
   auto const g = numbers(5, 100), w_before = w, m_before = m, v_before = v,
