@@ -60,8 +60,8 @@ TEST_CASE("checksums of any length, anywhere in memory, are those of the definit
     bool is_right = detail::crc32c(part) == sum && ~detail::crc32c_by_table(~0u, part) == sum;
     for (std::size_t const cut : {std::size_t(5), part.size() / 2})
       if (cut <= part.size())
-        is_right = is_right &&
-                   detail::crc32c(part.subspan(cut), detail::crc32c(part.first(cut))) == sum;
+        is_right =
+            is_right && detail::crc32c(part.subspan(cut), detail::crc32c(part.first(cut))) == sum;
     return is_right;
   };
   for (std::size_t begin = 0; begin < 9; ++begin)
