@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/runtime/host/leaf_work.hpp>
+#include <pipe/runtime/host/replicas.hpp>
 #include <pipe/transport/process_watch.hpp>
 
 #include <chrono>
