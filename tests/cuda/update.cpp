@@ -303,8 +303,8 @@ TEST_CASE("leaves are joined level by level", "[cuda]") {
     CHECK(partial[2] == 9);
 
     sums = losses;
-    over(7, cuda::add_losses{sums.data(), losses.data() + 7}, order);
-    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[7]) == 7);
+    over(7, cuda::add_elements<double>{sums.data(), losses.data() + 8}, order);
+    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[8]) == 7);
     CHECK(sums[7] == losses[7]);
   }
 }
@@ -370,7 +370,7 @@ TEST_CASE("element by element", "[cuda]") {
     over(size, cuda::clamp_elements{scaled_clamp.data(), state.get(), scaling.get()}, order);
     over(size, cuda::scale_elements{scaled.data(), outcome.get()}, order);
     over(size, cuda::approach_elements{average.data(), y.data(), state.get(), nullptr}, order);
-    over(size, cuda::add_elements{sum.data(), y.data()}, order);
+    over(size, cuda::add_elements<float>{sum.data(), y.data()}, order);
     over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
     CHECK(std::isnan(clamped[5]));
     clamped[5] = std::fmin(0.5f, std::fmax(-0.5f, x[5]));
