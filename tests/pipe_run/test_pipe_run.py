@@ -212,9 +212,9 @@ class PipeRun(unittest.TestCase):
 
     def test_a_program_that_hangs_is_started_again(self):
         whole = self.undisturbed(STAGES)
-        code, _, errors, own = run("-n", 4, "--restarts", 1, "--hang", 1, STAGES, self.folder("hangs"), LAST, PIPE_TEST_LOSS="hangs 3 5 1")
+        code, _, errors, own = run("-n", 4, "--restarts", 1, "--hang", 3, STAGES, self.folder("hangs"), LAST, PIPE_TEST_LOSS="hangs 3 5 1")
         self.assertEqual(0, code, errors)
-        self.assertRegex(own[0], r"^no process has completed a call for 1 s: process 0: \d+ calls, process 1: \d+ calls, process 2: \d+ calls, "
+        self.assertRegex(own[0], r"^no process has completed a call for 3 s: process 0: \d+ calls, process 1: \d+ calls, process 2: \d+ calls, "
                                  r"process 3: \d+ calls, \S+ s after the start: starting 4 processes, restart 1 of 1, ")
         self.assertEqual(whole, self.end_of("hangs"))
         code, _, errors, own = run("--hang", 0.5, STAGES, self.folder("hangs_again"), LAST, PIPE_TEST_LOSS="hangs 0 5 1")
