@@ -284,8 +284,8 @@ class tcp_watch : public process_watch {
       case word::parts:
         if (w.process < 0 || w.process >= processes_) return false;
         p.has_parted = true;
+        relay(w, p);  // first: with the last end that it notes, process 0 may end itself
         note_end(w.process, w.number);
-        relay(w, p);
         return true;
       case word::leaves: lose(p, {"it has ended with exit status ", w.number}); return true;
       case word::failed:
