@@ -144,6 +144,15 @@ class PipeRun(unittest.TestCase):
                 self.assertRegex(errors, rf"(?m)^pipe-run: ended by signal {int(number)} \(\w+\) after 0 restarts, in \S+ s: exit code {128 + number}$")
                 wait_for(lambda: not any(map(is_alive, pids)))
 
+    def test_a_process_that_takes_its_time_to_end_is_asked_once(self):
+        script = ('[ $RANK = 1 ] && trap "exit 1" TERM || trap "echo asked; n=0" TERM; n=1000; echo begun; '
+                  'while [ $((n += 1)) != 50 ]; do sleep 0.01; done; echo ended')
+        process = launch("-n", 2, "--restarts", 1, "sh", "-c", script)
+        self.assertEqual(["begun\n"] * 2, [process.stdout.readline() for _ in range(2)])
+        process.terminate()
+        output, errors = process.communicate(timeout=60)
+        self.assertEqual((143, "asked\nended\n"), (process.returncode, output), errors)
+
     def test_a_program_that_notes_a_signal_ends_as_it_wants(self):
         process = launch("-n", 1, STAGES, self.folder("asked"), 10**9, PIPE_TEST_NOTES_SIGNALS="1")
         wait_for((self.root / "asked" / "steps").exists)

@@ -222,7 +222,7 @@ class world {
       outcome_.code = c.end().code();
       end_others();
     }
-    if (settings_.hang > 0 && silence_ > settings_.hang && outcome_.is_good()) {
+    if (settings_.hang > 0 && silence_ > settings_.hang && !is_ending()) {
       char time[32];
       std::snprintf(time, sizeof(time), "%.3g", settings_.hang);
       outcome_.words = "no process has completed a call for " + std::string(time) + " s";
@@ -233,7 +233,10 @@ class world {
       end_others();
     }
   }
+  bool is_ending() const { return !outcome_.is_good() || outcome_.signal != 0; }
+  /// After a failure; not after a signal, of which programs may take a second one to mean: at once.
   void end_others() {
+    if (outcome_.signal != 0) return;
     send(SIGTERM);
     send(SIGCONT);  // one that is stopped
     end_soon();
