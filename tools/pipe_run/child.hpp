@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,7 +63,7 @@ class child {
     channel why_not = channel::open();  // closed by the system when the program begins
     pid_t const parent = getpid();
     id_ = fork();
-    if (id_ < 0) throw fault::of_system("start a process");
+    if (id_ < 0) throw_fault("start a process");
     if (id_ == 0) {
       int const why = begin(what, outputs, mask, parent);
       [[maybe_unused]] auto const written = write(why_not.writes.number(), &why, sizeof(why));
@@ -79,12 +78,13 @@ class child {
   }
 
   pid_t id() const { return id_; }
-  bool has_ended() const { return end_.has_value(); }
-  ending const& end() const { return *end_; }
+  bool has_ended() const { return has_ended_; }
+  /// needs: has_ended()
+  ending const& end() const { return end_; }
   bool is_stopped() const { return is_stopped_; }
   /// Asks the system for news. Returns whether it has ended since the last call.
   bool look() {
-    if (has_ended()) return false;
+    if (has_ended_) return false;
     siginfo_t news{};
     while (waitid(P_PID, id_t(id_), &news, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
            news.si_pid != 0) {
@@ -93,8 +93,8 @@ class child {
     }
     if (waitid(P_PID, id_t(id_), &news, WEXITED | WNOHANG | WNOWAIT) != 0 || news.si_pid == 0)
       return false;
-    end_ = ending{news.si_code != CLD_EXITED, news.si_status};
-    return true;
+    end_ = {news.si_code != CLD_EXITED, news.si_status};
+    return has_ended_ = true;
   }
   /// To it and all of its group.
   void send(int signal) const { kill(-id_, signal); }
@@ -128,8 +128,8 @@ class child {
   }
 
   pid_t id_ = -1;
-  std::optional<ending> end_;
-  bool is_stopped_ = false;
+  ending end_;
+  bool has_ended_ = false, is_stopped_ = false;
 };
 
 }  // namespace launcher

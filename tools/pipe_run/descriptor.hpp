@@ -17,11 +17,12 @@ namespace launcher {
 /// A fault of the launcher itself, such as a limit of the system.
 struct fault : std::runtime_error {
   using std::runtime_error::runtime_error;
-  /// "cannot WHAT: REASON", with the reason of the last system call (errno).
-  static fault of_system(char const* what) {
-    return fault(std::string("cannot ") + what + ": " + std::strerror(errno));
-  }
 };
+/// Throws a fault: "cannot WHAT: REASON", with the reason of the last system call (errno).
+[[noreturn]] inline void throw_fault(char const* what) {
+  int const reason = errno;
+  throw fault(std::string("cannot ") + what + ": " + std::strerror(reason));
+}
 
 class descriptor {
  public:
@@ -50,7 +51,7 @@ struct channel {
   /// throws: fault
   static channel open() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw fault::of_system("make a pipe");
+    if (pipe2(ends, O_CLOEXEC) != 0) throw_fault("make a pipe");
     return {descriptor(ends[0]), descriptor(ends[1])};
   }
 };

@@ -36,7 +36,7 @@ class signals {
     signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &all, &before_);
     from_ = descriptor(signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!from_.is_open()) throw fault::of_system("read signals");
+    if (!from_.is_open()) throw_fault("read signals");
   }
 
   /// The mask from before, for a program that is started.

@@ -59,9 +59,9 @@ class heartbeat {
   heartbeat() : file_(memfd_create("pipe-heartbeat", MFD_CLOEXEC)) {
     pp::detail::heartbeat_memory const fresh{};
     if (!file_.is_open() || write(file_.number(), &fresh, sizeof(fresh)) != sizeof(fresh))
-      throw fault::of_system("make a heartbeat");
+      throw_fault("make a heartbeat");
     memory_ = pp::detail::heartbeat_memory::behind(file_.number());
-    if (memory_ == nullptr) throw fault::of_system("map a heartbeat");
+    if (memory_ == nullptr) throw_fault("map a heartbeat");
   }
   heartbeat(heartbeat&& other) noexcept
       : file_(std::move(other.file_)), memory_(std::exchange(other.memory_, nullptr)) {}
@@ -87,14 +87,13 @@ inline int free_port() {
   auto* const address = reinterpret_cast<sockaddr*>(&at);
   if (!s.is_open() || bind(s.number(), address, size) != 0 ||
       getsockname(s.number(), address, &size) != 0)
-    throw fault::of_system("find a free port");
+    throw_fault("find a free port");
   return ntohs(at.sin_port);
 }
 /// A PIPE_JOB_TOKEN: what is left of an earlier start cannot come to this one.
 inline std::string random_token() {
   unsigned char bytes[16];
-  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-    throw fault::of_system("draw a random number");
+  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) throw_fault("draw a random number");
   std::string token;
   for (unsigned const b : bytes) {
     token += "0123456789abcdef"[b >> 4];
@@ -190,7 +189,7 @@ class world {
       double const left = -seconds_since(*kill_at_);
       milliseconds = left > 0 ? int(left * 1000) + 1 : 0;
     } else if (settings_.hang > 0) {
-      milliseconds = look_;
+      milliseconds = look_period;
     }
     auto const begin = clock::now();
     poll(all.data(), nfds_t(all.size()), milliseconds);
@@ -257,7 +256,7 @@ class world {
       is_stopped |= children_[i].is_stopped();
       last_[i] = now;
     }
-    double const most = 2e-3 * look_;
+    double const most = 2e-3 * look_period;
     if (is_heard)
       silence_ = 0;
     else if (has_begun && !is_stopped)
@@ -273,7 +272,7 @@ class world {
   std::deque<child> children_;
   std::deque<prefixed_lines> lines_;
   std::vector<std::uint64_t> last_;
-  static constexpr int look_ = 250;  // milliseconds between two looks at heartbeats
+  static constexpr int look_period = 250;  // milliseconds between two looks at heartbeats
   double silence_ = 0;
   std::optional<clock::time_point> kill_at_;
   outcome outcome_;

@@ -158,7 +158,7 @@ class run_watch {
   std::chrono::milliseconds deadline_;
   void (*on_timeout_)(std::string_view);
   slow_runs slow_;
-  milliseconds slice_;
+  milliseconds slice_{};
   recent_times times_[3];  // of job::kind
 };
 
