@@ -29,6 +29,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/train/checkpoint_copy.hpp>
 #include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/checkpoints.hpp>
@@ -182,25 +183,29 @@ struct checkpoint_of {
   using states = std::vector<run_state<T>>;
 
   static void save(Trainer& trainer, std::string const& path, data_position const& position = {}) {
+    collect(trainer, path, [&](states const& all, auto const& gather_next) {
+      write(trainer, position, all, gather_next,
+            [&](auto&&... a) { return checkpoint_writer(path, std::forward<decltype(a)>(a)...); });
+    });
+  }
+  /// Copies what save() would write, in the process that writes files. All processes call it.
+  ///
+  /// throws: as save, but not for files
+  static void copy(Trainer& trainer, data_position const& position, checkpoint_copy& to) {
+    collect(trainer, "a copy in memory", [&](states const& all, auto const& gather_next) {
+      write(trainer, position, all, gather_next, [&](auto&&... a) -> checkpoint_copy& {
+        to.begin(std::forward<decltype(a)>(a)...);
+        return to;
+      });
+    });
+  }
+  /// The bytes of all tensors of a checkpoint of this trainer: what a copy takes of memory.
+  static std::size_t bytes(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
-    trainer.averages_.require_out(trainer.steps_ + 1);
-    engine& e = *trainer.engine_.operator->();
-    states all = states_of(trainer);
-    if (trainer.accumulated_.count() == 0)
-      std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
-    std::vector<T> room;
-    std::size_t next = 0;
-    auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
-    std::exception_ptr failure;
-    if (engine::writes_files()) try {
-        write(trainer, path, position, all, gather_next);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    while (next < all.size()) gather_next();
-    bool const is_saved = least(e, failure ? 0 : 1) == 1;
-    if (failure) std::rethrow_exception(failure);
-    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+    std::size_t sum = 0;
+    for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
+    for (run_state<T> const& s : saved_states_of(trainer)) sum += sizeof(T) * size_of(s);
+    return sum;
   }
 
   static resumed_run load(Trainer& trainer, std::string const& path) {
@@ -240,6 +245,37 @@ struct checkpoint_of {
     data_position position;
   };
 
+  /// Calls save(table, gather_next) in the process that writes files; gather_next() returns the
+  /// values of the next state of the table, which all processes collect.
+  ///
+  /// throws: in that process what `save` has thrown, in the others file_error with the name
+  template <class Save>
+  static void collect(Trainer& trainer, std::string const& name, Save const& save) {
+    auto const access = trainer.engine_.enter();
+    trainer.averages_.require_out(trainer.steps_ + 1);
+    engine& e = *trainer.engine_.operator->();
+    states const all = saved_states_of(trainer);
+    std::vector<T> room;
+    std::size_t next = 0;
+    auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
+    std::exception_ptr failure;
+    if (engine::writes_files()) try {
+        save(all, gather_next);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    while (next < all.size()) gather_next();
+    bool const is_saved = least(e, failure ? 0 : 1) == 1;
+    if (failure) std::rethrow_exception(failure);
+    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(name));
+  }
+  /// The states that a file has: accumulated gradients only if there are any.
+  static states saved_states_of(Trainer const& trainer) {
+    states all = states_of(trainer);
+    if (trainer.accumulated_.count() == 0)
+      std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
+    return all;
+  }
   /// The table of a trainer's states.
   static states states_of(Trainer const& trainer) {
     return run_state_table<compiled, engine>::of(trainer.parameter_places());
@@ -286,19 +322,21 @@ struct checkpoint_of {
 
   // ---- saving ----
 
-  /// Writes the file, in one process. gather_next(): the values of the next state of the table
-  template <class GatherNext>
-  static void write(Trainer const& trainer, std::string const& path, data_position const& position,
-                    states const& all, GatherNext const& gather_next) {
+  /// Writes a checkpoint, in one process, to what make(tensors, metadata) returns: a
+  /// checkpoint_writer, or the like. gather_next(): the values of the next state of the table
+  template <class GatherNext, class Make>
+  static void write(Trainer const& trainer, data_position const& position, states const& all,
+                    GatherNext const& gather_next, Make const& make) {
     std::vector<run_numbers> const numbers = numbers_of(trainer);
     std::vector<safetensors_place> places;
     for (run_numbers const& n : numbers) places.push_back(n.place());
     for (run_state<T> const& s : all) places.push_back(place_of(s));
-    checkpoint_writer file(path, std::move(places),
-                           {{"format", "pt"},
-                            {"library", text_of_version()},
-                            {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
-                            {"position", position.text}});
+    decltype(auto) file =
+        make(std::move(places),
+             safetensors_metadata{{"format", "pt"},
+                                  {"library", text_of_version()},
+                                  {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+                                  {"position", position.text}});
     for (run_numbers const& n : numbers) file.write(n.bytes());
     std::vector<std::byte> bytes;
     for (run_state<T> const& s : all) {
