@@ -3,15 +3,20 @@
 // Signals of a training program: the first asks it to stop, the second ends it at once.
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
+#include <tuple>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <pipe/train/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
 #include "laws/data.hpp"
+#include "train/folder.hpp"
 
 using namespace pp;
 
@@ -39,8 +44,42 @@ int status_of(Work work) {
   return status;
 }
 
+/// A program that trains, as documented. batch_of: of a step
+template <class BatchOf>
+int train(std::string const& folder, long last, BatchOf const& batch_of) {
+  // [stop]
+  stop_request stop;
+  Trainer trainer({.seed = 1});
+  checkpoints<Trainer> saved(folder,
+                             {.every = std::chrono::minutes(10), .keep_last = 3, .keep_best = 1});
+  saved.resume(trainer);
+  while (trainer.steps() < last && !stop.is_requested(trainer)) {
+    double const loss = trainer.step(batch_of(trainer.steps())).loss;
+    saved.after_step(trainer, trainer.steps(), loss);
+  }
+  saved.finish(trainer, trainer.steps());
+  return stop.exit_code();  // 0, or 130 after SIGINT, 143 after SIGTERM
+  // [/stop]
+}
+
 }  // namespace
 
+TEST_CASE(
+    "a program that is asked to stop ends its step, saves and goes on when it is started again") {
+  temporary_folder const folder;
+  laws::sample_batch<Trainer> const data(1);
+  auto const batch_of = [&](bool stops) {
+    return [&, stops](long step) {
+      if (stops && step == 3) std::raise(SIGTERM);
+      return data.view();
+    };
+  };
+  CHECK(train(folder.file("a"), 6, batch_of(true)) == 143);
+  CHECK(newest_checkpoint(folder.file("a")).steps == 4);
+  CHECK(train(folder.file("a"), 6, batch_of(false)) == 0);
+  CHECK(train(folder.file("b"), 6, batch_of(false)) == 0);
+  CHECK(same_content(folder.file("a/step-6.safetensors"), folder.file("b/step-6.safetensors")));
+}
 TEST_CASE("the first signal is a request, with its code") {
   for (auto const& [signal, name, code] :
        {std::tuple(SIGINT, "SIGINT", 130), std::tuple(SIGTERM, "SIGTERM", 143)}) {

@@ -74,7 +74,8 @@ class checkpoint_folder {
     file_descriptor lock(file("lock"), O_RDWR | O_CREAT);
     if (!lock.is_open()) throw_file_error("save checkpoints in", path_);
     if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw busy("'" + path_ + "' has the checkpoints of a run that is still going on");
+      throw busy("'" + path_ +
+                 "' has the checkpoints of a run that is still going on: take another folder");
     lock_ = std::move(lock);
   }
   void unlock() { lock_ = file_descriptor(); }

@@ -164,7 +164,6 @@ class checkpoints {
         throw;
       } catch (error const& e) {
         found.skipped.push_back(e.what());
-        note(e.what());
         continue;
       }
       found.path = safe_path_ = path;
@@ -172,11 +171,14 @@ class checkpoints {
       if (writes()) kept_.take_over({{which / count}, int(which % count)}, warnings_);
       break;
     }
+    if (found.path.empty() && !found.skipped.empty()) {
+      std::string why = "'" + folders()[0].path() + "': none of its " +
+                        std::to_string(found.skipped.size()) + " checkpoints can be loaded";
+      for (std::string const& text : found.skipped) why += "; " + text;
+      throw data_error(why);
+    }
+    for (std::string const& text : found.skipped) note(text);
     report();
-    if (found.path.empty() && !found.skipped.empty())
-      throw data_error("'" + folders()[0].path() + "': none of its " +
-                       std::to_string(found.skipped.size()) +
-                       " checkpoints can be loaded; the newest: " + found.skipped[0]);
     return found;
   }
 
