@@ -56,8 +56,8 @@ void save_weights_somewhere(Trainer& trainer, std::string const& path) {
 inline std::string text_of_run(options const& o, long bytes) {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.9g", o.learning_rate);
-  return "--steps " + std::to_string(o.steps) + " --seed " + std::to_string(o.seed) + " --lr " +
-         rate + (o.load.empty() ? "" : " --load " + o.load) +
+  return std::string("--steps ") + std::to_string(o.steps) + " --seed " + std::to_string(o.seed) +
+         " --lr " + rate + (o.load.empty() ? "" : " --load " + o.load) +
          (o.data.empty() ? "" : " --data " + o.data) + ", " + std::to_string(bytes) +
          " bytes of text";
 }
@@ -98,7 +98,14 @@ class run_checkpoints {
     if (begun != run_) std::printf("resumed: the run was begun with %s\n", begun.c_str());
   }
   void after_step(double loss) { files_.after_step(trainer_, position(), loss); }
-  std::string finish(double loss) { return files_.finish(trainer_, position(), loss); }
+  /// Saves what the run has come to; that this fails is a warning, for weights are saved after it.
+  void finish(double loss) {
+    try {
+      files_.finish(trainer_, position(), loss);
+    } catch (pp::file_error const& e) {
+      warn(e.what());
+    }
+  }
 
  private:
   static constexpr char done[] = ", done";

@@ -54,7 +54,9 @@ class checkpoint_folder {
     return path_.empty() || path_ == "/" ? path_ + name : path_ + "/" + name;
   }
   /// The file of the checkpoint after `step` steps.
-  static std::string name_of(long step) { return "step-" + std::to_string(step) + ".safetensors"; }
+  static std::string name_of(long step) {
+    return std::string("step-") + std::to_string(step) + ".safetensors";
+  }
   std::string file_of(long step) const { return file(name_of(step)); }
 
   /// Makes the folder unless it exists.

@@ -32,11 +32,11 @@
 #include <pipe/base/thread.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/train/checkpoint.hpp>
-#include <pipe/train/checkpoint_copy.hpp>
 #include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/checkpoint_folder.hpp>
 #include <pipe/train/kept_checkpoints.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/train/resumed_run.hpp>
 
 namespace pp {
 
@@ -217,7 +217,7 @@ class checkpoints {
         wait();
       }
     if (!is_safe())
-      throw file_error("the checkpoint after step " + std::to_string(trainer.steps()) +
+      throw file_error(std::string("the checkpoint after step ") + std::to_string(trainer.steps()) +
                        " could not be written anywhere");
     return writes() ? safe_path_ : "";
   }
@@ -305,7 +305,7 @@ class checkpoints {
       } catch (std::exception const&) {
         // As without memory.
       }
-    note("no memory for a copy of a checkpoint, " + std::to_string(bytes) +
+    note(std::string("no memory for a copy of a checkpoint, ") + std::to_string(bytes) +
          " bytes: training waits until it is written");
     return false;
   }
@@ -394,7 +394,7 @@ class checkpoints {
   double loss_ = unknown;  // of that one
   // While a file is written the thread has the members from here on, and reads those above.
   std::atomic<bool> is_writing_{false};
-  detail::checkpoint_copy copy_;
+  typename detail::checkpoint_of<Trainer>::tensor_copy copy_;
   detail::kept_checkpoints kept_;
   std::vector<std::string> warnings_;
   long safe_step_ = -1;  // of the last checkpoint that is on disk

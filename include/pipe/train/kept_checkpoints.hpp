@@ -35,8 +35,9 @@ inline std::vector<bool> checkpoints_to_keep(std::vector<double> const& losses, 
     keeps[i] = i < std::size_t(last);
     if (std::isfinite(losses[i])) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return losses[a] < losses[b]; });
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return losses[a] != losses[b] ? losses[a] < losses[b] : a < b;
+  });
   for (std::size_t i = 0; i < order.size() && i < std::size_t(best); ++i) keeps[order[i]] = true;
   return keeps;
 }
@@ -143,9 +144,9 @@ class kept_checkpoints {
 
  private:
   static void sort(std::vector<kept_checkpoint>& all) {
-    std::stable_sort(
-        all.begin(), all.end(),
-        [](kept_checkpoint const& a, kept_checkpoint const& b) { return a.step > b.step; });
+    std::sort(all.begin(), all.end(), [](kept_checkpoint const& a, kept_checkpoint const& b) {
+      return a.step != b.step ? a.step > b.step : a.folder < b.folder;
+    });
   }
 
   std::vector<checkpoint_folder> folders_;
