@@ -62,32 +62,42 @@ inline std::string text_of_run(options const& o, long bytes) {
          " bytes of text";
 }
 
+/// The run that a folder of checkpoints has.
+struct earlier_run {
+  static constexpr char done[] = ", done";
+  std::string text;  ///< as text_of_run; "": there is none
+  bool is_done = false;
+
+  /// Throws if the options do not say what is to become of it: a run that is not done is of other
+  /// options, or --resume has nothing to go on with.
+  earlier_run(options const& o, long bytes) {
+    if (o.steps == 0) return;  // nothing is trained
+    pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
+    text = found.position.text;
+    is_done = text.ends_with(done);
+    if (is_done) text.resize(text.size() - std::string_view(done).size());
+    if (!found.path.empty() && !is_done && !o.resume && text != text_of_run(o, bytes))
+      throw pp::error("'" + o.checkpoints + "' has another run, ended after step " +
+                      std::to_string(found.steps) + ": " + text +
+                      "; --resume goes on with it, --checkpoints FOLDER begins another one");
+  }
+};
+
 /// The checkpoints of a run: when they are saved, and what it goes on from.
 template <class Trainer>
 class run_checkpoints {
  public:
-  /// Loads the run of the folder. One that is done is set aside, unless --resume is given; one that
-  /// is of other options is refused then.
-  run_checkpoints(options const& o, Trainer& trainer, long bytes)
+  /// Loads the run of the folder. One that is done is set aside, unless --resume is given.
+  run_checkpoints(options const& o, earlier_run const& earlier, Trainer& trainer, long bytes)
       : trainer_(trainer), run_(text_of_run(o, bytes)), steps_(o.steps),
         files_(o.checkpoints, {.every_steps = o.checkpoint_every,
                                .every = std::chrono::minutes(o.checkpoint_every > 0 ? 0 : 1),
                                .keep_best = 1,
-                               .warn = warn_of_checkpoints}) {
-    pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
-    std::string begun = found.position.text;
-    bool const is_done = begun.ends_with(done);
-    if (is_done) begun.resize(begun.size() - std::string_view(done).size());
-    if (is_done && !o.resume) {
-      std::string const aside = files_.set_aside(trainer);
-      if (!aside.empty())
-        std::printf("checkpoints: the run in '%s' is done, and in '%s' now\n",
+                               .warn = [](std::string_view what) { warn(std::string(what)); }}) {
+    if (earlier.is_done && !o.resume)
+      if (std::string const aside = files_.set_aside(trainer); !aside.empty())
+        std::printf("checkpoints: the finished run of '%s' is kept in '%s'\n",
                     o.checkpoints.c_str(), aside.c_str());
-    } else if (!found.path.empty() && begun != run_ && !o.resume) {
-      throw pp::error("'" + o.checkpoints + "' has another run, ended after step " +
-                      std::to_string(found.steps) + ": " + begun +
-                      "; --resume goes on with it, --checkpoints FOLDER begins another one");
-    }
     pp::resumed_checkpoint const resumed = files_.resume(trainer);
     if (resumed.path.empty()) {
       if (o.resume) throw pp::error("--resume: there is no checkpoint in '" + o.checkpoints + "'");
@@ -95,7 +105,8 @@ class run_checkpoints {
     }
     std::printf("resumed: after step %ld of %ld, from '%s'\n", resumed.steps, steps_,
                 resumed.path.c_str());
-    if (begun != run_) std::printf("resumed: the run was begun with %s\n", begun.c_str());
+    if (earlier.text != run_)
+      std::printf("resumed: the run was begun with %s\n", earlier.text.c_str());
   }
   void after_step(double loss) { files_.after_step(trainer_, position(), loss); }
   /// Saves what the run has come to; that this fails is a warning, for weights are saved after it.
@@ -108,9 +119,9 @@ class run_checkpoints {
   }
 
  private:
-  static constexpr char done[] = ", done";
-  static void warn_of_checkpoints(std::string_view what) { warn(std::string(what)); }
-  std::string position() const { return run_ + (trainer_.steps() >= steps_ ? done : ""); }
+  std::string position() const {
+    return run_ + (trainer_.steps() >= steps_ ? earlier_run::done : "");
+  }
 
   Trainer& trainer_;
   std::string run_;

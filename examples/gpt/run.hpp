@@ -77,6 +77,7 @@ void run(options const& o) {
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
+  earlier_run const earlier(o, text.bytes());
   pp::metrics_log log;
   std::string table_path = o.metrics;
   if (process() == 0) {
@@ -102,7 +103,7 @@ void run(options const& o) {
        .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
   std::optional<run_checkpoints<Trainer>> checkpoints;
-  if (o.steps > 0) checkpoints.emplace(o, trainer, text.bytes());
+  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
   long const first = trainer.steps();
   pp::learning_rate_schedule const schedule{
       .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
@@ -151,7 +152,7 @@ void run(options const& o) {
   if (done < o.steps) {
     shown.stop();
     warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
-             " of " + std::to_string(o.steps),
+             " of " + std::to_string(o.steps) + "; the same command goes on",
          stop->exit_code());
   }
   if (checkpoints) checkpoints->finish(shown.recent(100));

@@ -284,7 +284,7 @@ class Gpt(unittest.TestCase):
             self.assertEqual(code, returned)
             done = int(re.search(DONE, output)[1])
             self.assertLess(done, 10_000)
-            self.assertEqual(f"gpt: stopped by {name} after step {done} of 1000000\n", complaint)
+            self.assertEqual(f"gpt: stopped by {name} after step {done} of 1000000; the same command goes on\n", complaint)
             self.assertEqual([str(step) for step in range(first + 1, done + 1)], [step for step, _, _ in self.losses(f"{name}.csv")])
             first = done  # where the next run goes on
         self.good("--steps", "0", "--load", "SIGINT", "--generate", "0")
@@ -318,7 +318,7 @@ class Gpt(unittest.TestCase):
         self.assertEqual(2, len(re.findall(r"(?m)^step ", output)))
         # One that is done stays, and the next is another one.
         output = self.good("--steps", "2", "--generate", "0")
-        self.assertIn("checkpoints: the run in 'gpt-checkpoints' is done, and in 'gpt-checkpoints-2' now\n", output)
+        self.assertIn("checkpoints: the finished run of 'gpt-checkpoints' is kept in 'gpt-checkpoints-2'\n", output)
         self.assertEqual({"gpt-checkpoints", "gpt-checkpoints-2"}, {path.name for path in self.path.glob("gpt-c*")})
         (self.path / "gpt-checkpoints/step-2.safetensors").write_text("damaged")
         self.refused("none of its 1 checkpoints can be loaded; .*step-2.safetensors", "--data", "text", "--resume")
