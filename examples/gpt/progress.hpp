@@ -18,14 +18,16 @@
 
 class progress {
  public:
-  progress(long steps, int tokens_per_sample)
-      : steps_(steps), every_(std::max(1L, steps / 100)), tokens_per_sample_(tokens_per_sample) {
+  /// first: steps that were done before
+  progress(long steps, int tokens_per_sample, long first)
+      : steps_(steps), first_(first), every_(std::max(1L, steps / 100)),
+        tokens_per_sample_(tokens_per_sample) {
     bits_.reserve(std::size_t(std::min(steps, 1'000'000L)));
   }
 
   void show(pp::step_metrics const& m) {
     bits_.push_back(m.loss / std::numbers::ln2);
-    bool const due = m.step == 1 || m.step % every_ == 0 || m.step == steps_;
+    bool const due = m.step == first_ + 1 || m.step % every_ == 0 || m.step == steps_;
     if (terminal_ && (due || clock::now() - rewritten_ > std::chrono::milliseconds(200)))
       rewrite(m);
     else if (due)
@@ -63,7 +65,7 @@ class progress {
   void rewrite(pp::step_metrics const& m) {
     rewritten_ = clock::now();
     double const seconds = std::chrono::duration<double>(rewritten_ - begin_).count();
-    long const left = long(seconds / double(m.step) * double(steps_ - m.step));
+    long const left = long(seconds / double(m.step - first_) * double(steps_ - m.step));
     char time[32];
     std::snprintf(time, sizeof time, "%ld:%02ld left  ", left / 60, left % 60);
     std::string bar(16, '.');
@@ -75,7 +77,7 @@ class progress {
     std::printf("\r%s\033[K%s", line.c_str(), m.step == steps_ ? "\n" : "");
   }
 
-  long steps_, every_;
+  long steps_, first_, every_;
   int tokens_per_sample_;
   std::vector<double> bits_;
   clock::time_point begin_ = clock::now(), rewritten_{};

@@ -22,6 +22,7 @@
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/metrics.hpp>
+#include <pipe/train/stop_request.hpp>
 #include <pipe/train/tensorboard.hpp>
 #include <pipe/train/text.hpp>
 #include <pipe/train/weights.hpp>
@@ -33,7 +34,6 @@
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
-#include "stop.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -77,6 +77,7 @@ void run(options const& o) {
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
+  earlier_run const earlier(o, text.bytes());
   pp::metrics_log log;
   std::string table_path = o.metrics;
   if (process() == 0) {
@@ -101,26 +102,35 @@ void run(options const& o) {
        .clip_norm = 1,
        .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
+  std::optional<run_checkpoints<Trainer>> checkpoints;
+  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
+  long const first = trainer.steps();
   pp::learning_rate_schedule const schedule{
       .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
-  progress shown(o.steps, context);
+  progress shown(o.steps, context, first);
   auto const begin = std::chrono::steady_clock::now();
-  std::optional<stop_request> stop(std::in_place);
-  long done = 0;
-  while (done < o.steps && !*stop) {
+  std::optional<pp::stop_request> stop(std::in_place);
+  long done = first;
+  bool is_alone = false;
+  while (done < o.steps && !stop->is_requested(trainer)) {
     long const step = done + 1;
     double const rate = o.learning_rate * schedule(step);
     pp::step_result r;
-    if (gathered) {
-      gathered->draw(o.seed, std::uint64_t(step));
-      r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
-    } else {
-      text.draw(o.seed, std::uint64_t(step), tokens, labels);
-      r = trainer.step({tokens, labels}, rate);
+    try {
+      if (gathered) {
+        gathered->draw(o.seed, std::uint64_t(step));
+        r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
+      } else {
+        text.draw(o.seed, std::uint64_t(step), tokens, labels);
+        r = trainer.step({tokens, labels}, rate);
+      }
+    } catch (pp::not_finite const&) {  // the trainer is as before this step
+      checkpoints->finish(shown.recent(100));
+      throw;
     }
     pp::step_metrics const m{.step = step,
                              .loss = r.loss,
@@ -134,17 +144,22 @@ void run(options const& o) {
     metrics.write(m);
     shown.show(m);
     done = step;
+    checkpoints->after_step(shown.recent(100));
+    if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
+      warn("the terminal is lost (SIGHUP); the training goes on");
   }
-  double const speed = double(done) * tokens_per_step / seconds_since(begin);
+  double const speed = double(done - first) * tokens_per_step / seconds_since(begin);
   if (done < o.steps) {
     shown.stop();
     warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
-         " of " + std::to_string(o.steps));
+             " of " + std::to_string(o.steps) + "; the same command goes on",
+         stop->exit_code());
   }
-  if (!o.save.empty()) save_somewhere(trainer, o.save);
+  if (checkpoints) checkpoints->finish(shown.recent(100));
+  if (!o.save.empty()) save_weights_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
   // [/train]
-  if (done > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
+  if (done > first) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
@@ -152,8 +167,8 @@ void run(options const& o) {
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt,
              o.generate, 0.8, o.seed, o.generates_on_device);
   }
-  if (done == 0)
-    std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);
+  if (done == first)
+    std::printf("\ndone: %ld steps, validation %.3f bits/byte\n", done, validation);
   else
     std::printf(
         "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
