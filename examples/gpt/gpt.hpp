@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <pipe/pipe.hpp>
+#include <pipe/report/page_address.hpp>
 #ifdef EXAMPLE_USES_MPI
 #include <pipe/mpi.hpp>
 #endif
@@ -66,11 +68,13 @@ struct options {
   std::string prompt;
   std::string load, save;  ///< files of weights; empty: none
   std::string metrics = "metrics.csv";
-  std::string tensorboard;  ///< a folder; empty: none
-  std::string profile;      ///< write the layers' times to this header and stop
-  bool plan = false;        ///< print the plan and stop
-  bool timeline = false;    ///< draw the last step as it was predicted and as it went
-  std::string page;         ///< the same as a page; empty: none
+  std::string tensorboard;                ///< a folder; empty: none
+  std::optional<pp::page_address> watch;  ///< where the run is shown
+  std::string watch_file;                 ///< the same as a file; empty: none
+  std::string profile;                    ///< write the layers' times to this header and stop
+  bool plan = false;                      ///< print the plan and stop
+  bool timeline = false;                  ///< draw the last step as it was predicted and as it went
+  std::string page;                       ///< the same as a page; empty: none
 };
 
 /// The program for every schedule, by name. Those of the device "cpu" are in schedules.cpp, those

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The keeping of trained weights: metrics that cannot be written do not end a run, and weights find
-// another place.
+// The keeping of trained weights, which find another place where they cannot be saved.
 #pragma once
 
 #include <filesystem>
@@ -9,31 +8,9 @@
 #include <system_error>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/metrics.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
-
-/// Hands records to a log. The first that cannot be written makes a warning; all others are tried.
-class patient_log {
- public:
-  explicit patient_log(pp::metrics_log log) : log_(std::move(log)) {}
-
-  void write(pp::step_metrics const& m) {
-    try {
-      log_.write(m);
-    } catch (pp::error const& e) {
-      if (!warned_)
-        warn(std::string(e.what()) + " (step " + std::to_string(m.step) +
-             "; the training goes on)");
-      warned_ = true;
-    }
-  }
-
- private:
-  pp::metrics_log log_;
-  bool warned_ = false;
-};
 
 /// `path`, or with a number: the first that nothing has.
 inline std::filesystem::path free_name(std::filesystem::path const& path) {

@@ -15,11 +15,13 @@
 #include <charconv>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -76,6 +78,7 @@ void check_files(options const& o) {
                         {"--save", o.save, way::written},
                         {"--metrics", o.metrics, way::written},
                         {"--tensorboard", o.tensorboard, way::added_to},
+                        {"--watch-file", o.watch_file, way::written},
                         {"--profile", o.profile, way::written},
                         {"--page", o.page, way::written}});
   // [/distinct]
@@ -129,9 +132,13 @@ int main(int count, char** arguments) {
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end, which Ctrl-C brings on");
   app.add_option("--metrics", o.metrics,
-                 "the file that logs every step; one that exists is left alone")
+                 "the file that logs every step, .jsonl as JSON; one that exists is left alone")
       ->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
+  std::optional<std::uint16_t> port;
+  app.add_option("--watch", port,
+                 "serve a page that shows the run at this port of 127.0.0.1 (0: a free one)");
+  app.add_option("--watch-file", o.watch_file, "write that page to a file every ten seconds");
   app.add_option("--profile", o.profile,
                  "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
@@ -141,6 +148,7 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     check_files(o);
+    if (port) o.watch = pp::page_address{.port = *port};
     if (process() != 0) o.page.clear();
     if (programs(o.device).empty())
       throw pp::error(

@@ -19,7 +19,11 @@
 #include <vector>
 
 #include <pipe/report/explain.hpp>
+#include <pipe/report/json_lines.hpp>
 #include <pipe/report/kernels.hpp>
+#include <pipe/report/live_page.hpp>
+#include <pipe/report/progress_line.hpp>
+#include <pipe/report/rank_load.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/metrics.hpp>
 #include <pipe/train/tensorboard.hpp>
@@ -29,7 +33,7 @@
 #include "device_text.hpp"
 #include "gpt.hpp"
 #include "keep.hpp"
-#include "progress.hpp"
+#include "recent_mean.hpp"
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
@@ -66,6 +70,16 @@ template <class Trainer>
 using text_on_device =
     std::conditional_t<Trainer::compiled::backend::has_own_memory, device_text, no_device_text>;
 
+/// What the line of progress says about a step.
+inline std::string progress_words(pp::step_metrics const& m, double bits, int tokens_per_sample) {
+  char words[120];
+  std::snprintf(words, sizeof words,
+                "%.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%", bits,
+                m.learning_rate, m.gradient_norm, m.samples_per_second * tokens_per_sample,
+                100 * m.bubble);
+  return words;
+}
+
 template <class Trainer>
 void run(options const& o) {
   std::string const plan = pp::explain<Trainer>() +
@@ -79,18 +93,35 @@ void run(options const& o) {
   pp::text_data const text(source, context);
   pp::metrics_log log;
   std::string table_path = o.metrics;
+  std::optional<pp::live_page> page;
   if (process() == 0) {
-    pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"},
-                           pp::record_file::start::beside);
-    table_path = table.path();
-    log.add(std::move(table));
+    // [sinks]
+    auto const add = [&](auto file) {
+      table_path = file.path();
+      log.add(std::move(file));
+    };
+    if (o.metrics.ends_with(".jsonl"))
+      add(pp::json_lines_file(o.metrics, pp::record_file::start::beside));
+    else
+      add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"},
+                           pp::record_file::start::beside));
     if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
+    if (o.watch || !o.watch_file.empty()) {
+      page.emplace(pp::live_page_settings{.title = "GPT, " + o.schedule,
+                                          .steps = o.steps,
+                                          .predicted_bubble = Trainer::compiled::plan().bubble,
+                                          .serve = o.watch,
+                                          .file = o.watch_file});
+      log.add(*page);
+    }
+    // [/sinks]
     for (std::string const& file : {o.save, o.page})
       if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
   }
-  patient_log metrics(std::move(log));
+  log.report_failures(warn);  // metrics that cannot be written do not end the training
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
+  if (page && o.watch) std::printf("watch: %s\n", page->url().c_str());
   if (table_path != o.metrics)
     std::printf("metrics: %s ('%s' is of another run)\n", table_path.c_str(), o.metrics.c_str());
 
@@ -107,7 +138,10 @@ void run(options const& o) {
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
-  progress shown(o.steps, context);
+  recent_mean bits;
+  pp::progress_line shown(o.steps, [&](pp::step_metrics const& m) {
+    return progress_words(m, bits.of_last(std::max(1L, o.steps / 100)), context);
+  });
   auto const begin = std::chrono::steady_clock::now();
   std::optional<stop_request> stop(std::in_place);
   long done = 0;
@@ -131,18 +165,25 @@ void run(options const& o) {
                              .bubble = r.bubble,
                              .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2},
                                          {"tokens_per_second", tokens_per_step / r.seconds}}};
-    metrics.write(m);
-    shown.show(m);
+    if (page) page->show_ranks(pp::rank_loads(trainer, r));
+    log.write(m);
+    bits.add(r.loss / std::numbers::ln2);
+    shown.write(m);
     done = step;
   }
   double const speed = double(done) * tokens_per_step / seconds_since(begin);
   if (done < o.steps) {
-    shown.stop();
+    shown.end();
     warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
          " of " + std::to_string(o.steps));
   }
   if (!o.save.empty()) save_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
+  if (page) try {
+      page->end();
+    } catch (pp::error const& e) {
+      warn(e.what());
+    }
   // [/train]
   if (done > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
@@ -157,7 +198,7 @@ void run(options const& o) {
   else
     std::printf(
         "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
-        shown.recent(std::max(1L, done / 20)), validation, speed);
+        bits.of_last(std::max(1L, done / 20)), validation, speed);
 }
 
 /// Compiles schedules in.

@@ -5,9 +5,11 @@
 test_gpt.py PROGRAM COMPILER INCLUDE...: the compiler reads the header that --profile writes.
 """
 import csv
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -91,6 +93,17 @@ class Gpt(unittest.TestCase):
         self.good("--steps", "2", "--generate", "0", "--tensorboard", "runs/1")
         events, = (self.path / "runs/1").glob("events.out.tfevents.*")
         self.assertEqual(2, events.read_bytes().count(b"bits_per_byte"))
+
+    def test_metrics_may_be_json_lines_and_a_page(self):
+        self.good("--steps", "2", "--generate", "0", "--metrics", "m.jsonl", "--watch-file", "run.html")
+        lines = [json.loads(line) for line in (self.path / "m.jsonl").read_text().splitlines()]
+        self.assertEqual([1, 2], [line["step"] for line in lines])
+        self.assertEqual({"loss", "bubble", "bits_per_byte"}, {"loss", "bubble", "bits_per_byte"} & set(lines[0]))
+        self.assertIn('"ended":true', (self.path / "run.html").read_text())
+        self.refused("--watch", "--data", "text", "--watch", "99999", code=[2])
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            self.refused(f"cannot serve a page at 127.0.0.1:{port}: Address already in use", "--data", "text", "--watch", port)
 
     def compiles(self, text):
         (self.path / "program.cpp").write_text(text)
