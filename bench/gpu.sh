@@ -6,8 +6,8 @@
 # hangs or cannot run is a row of its own with the figures that it printed, and stops no other. Needs nvcc and the headers of Catch2 2;
 # compares with cuBLASLt and PyTorch where they are.
 #
-#   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 products attention rows narrow_mlp optimizers bodies laws
-#                      options hopper small peer)
+#   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 gpt2_own gpt2_wgmma gpt2_cudnn gpt2_timed products attention rows
+#                      narrow_mlp optimizers bodies laws options hopper small peer)
 #   --out FILE         the report: gpu-report.md
 #   --headers FOLDER   Catch2's headers, where they are not installed
 #   --build-only       builds for sm_90a and runs nothing: build/gpu/programs can be taken to another machine
@@ -30,6 +30,10 @@ declare -A sources=(
   [gpt2]=bench/gpu/gpt2.cu
   [gpt2_4x32]=bench/gpu/gpt2_4x32.cu
   [gpt2_fp32]=bench/gpu/gpt2_fp32.cu
+  [gpt2_own]=bench/gpu/gpt2_own.cu
+  [gpt2_wgmma]=bench/gpu/gpt2_wgmma.cu
+  [gpt2_cudnn]=bench/gpu/gpt2_cudnn.cu
+  [gpt2_timed]=bench/gpu/gpt2_timed.cu
   [products]=bench/gpu/products.cu
   [attention]=bench/gpu/attention.cu
   [rows]=bench/gpu/rows.cu
@@ -39,9 +43,9 @@ declare -A sources=(
             tests/cuda/attention_types.cpp tests/cuda/lookup.cpp tests/cuda/update.cpp"
   [laws]="bench/gpu/main.cpp tests/cuda/on_device.cu tests/cuda/models_on_device.cu
           tests/cuda/losses_on_device.cu tests/cuda/gpt_on_device.cu tests/cuda/products_on_device.cu tests/cuda/graphs.cu
-          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu"
+          tests/cuda/own_layers.cu tests/cuda/precision_on_device.cu tests/cuda/leaves_on_device.cu tests/cuda/narrow_losses_on_device.cu"
   [options]="bench/gpu/main.cpp tests/cuda/optimizers_on_device.cu tests/cuda/data_on_device.cu tests/cuda/sorts_on_device.cu
-             tests/cuda/attentions_on_device.cu tests/cuda/sampling_on_device.cu"
+             tests/cuda/attentions_on_device.cu tests/cuda/sampling_on_device.cu tests/cuda/device_text.cu"
   [hopper]="bench/gpu/main.cpp tests/cuda/hopper.cu tests/cuda/wgmma_on_device.cu"
   [small]=bench/gpu/small.cu)
 # Compiled first, as they take longest.
@@ -79,7 +83,7 @@ if [[ $prebuilt ]]; then  # which may be what an earlier run left in build/gpu, 
   prebuilt=$work.prebuilt
 fi
 rm -rf "$work"
-mkdir -p "$programs"
+mkdir -p "$programs" "$work/logs"
 
 # The report: a head, rows of a table, and what failing parts printed.
 declare -A expected=() value_of=()
@@ -126,7 +130,7 @@ commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
 [[ $build_only ]] || row "GPU, driver, memory, power limit, highest clocks of multiprocessors and memory" \
   "$(facts name,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.mem || true)"
 
-# cuBLASLt and its header are the toolkit's, or Python's packages'.
+# cuBLASLt and its header are the toolkit's, or Python's packages'; so is cuDNN.
 of_packages() {
   python3 -c 'import glob, importlib.util, sys
 spec = importlib.util.find_spec("nvidia")
@@ -137,6 +141,8 @@ first_file() {
   local path
   while read -r path; do [[ -f $path ]] && { echo "$path"; return; }; done
 }
+cudnn=$(of_packages 'lib/libcudnn.so.9' | first_file)
+[[ $cudnn ]] && export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}${cudnn%/*}
 cublaslt=$({ compgen -G "$toolkit/lib64/libcublasLt.so.*"; of_packages 'lib/libcublasLt.so.*'; } | first_file)
 [[ $cublaslt ]] && export LD_LIBRARY_PATH=${cublaslt%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 [[ $build_only ]] || row "cuBLASLt" "${cublaslt:-in no folder that is searched here}"
@@ -262,8 +268,9 @@ attempt() {
     during=$(awk -F, '$1 + 0 > clock { clock = $1 + 0 } $2 + 0 > power { power = $2 + 0 }
                       END { if (clock) printf ", up to %d MHz, %d W", clock, power }' "$work/samples")
   fi
+  cp "$output" "$work/logs/$(tr -c '[:alnum:]\n' _ <<<"$name").log"
   if ((status == 0)); then
-    row "$name" "ok, $((SECONDS - start)) s$during"
+    row "$name" "ok, $((SECONDS - start)) s$during$(sed -n 's/^All tests passed (\(.*\))$/, \1/p' "$output")"
   elif ((status == 77)); then
     row "$name" "left out: $(tail -n 1 "$output")"
     status=0
@@ -279,7 +286,7 @@ attempt() {
     else
       row "$name" "**failed** ($status): $(grep -v '^[ =]*$' "$output" | tail -n 1 | cut -c1-160)"
     fi
-    tail -n 60 "$output" | note "$name"
+    { grep -m 1 -B 4 -A 55 'FAILED:' "$output" || tail -n 60 "$output"; } | note "$name"
   fi
   while read -r _ what value _; do figure "$what" "$value"; done < <(grep '^figure ' "$output")
   write_report
@@ -300,6 +307,10 @@ is_asked atoms && law "laws: instructions, lane by lane" 30 "$programs/atoms"
 program "GPT-2 124M, bf16, 2 x 8 samples" 60 gpt2
 program "GPT-2 124M, bf16, 4 x 32 samples" 60 gpt2_4x32
 for batch in "" _4x32; do over "gpt2_of_cublaslt_bf16$batch" "gpt2_tflops_bf16$batch" cublaslt_tflops_bf16; done
+for variant in own wgmma cudnn timed; do
+  program "GPT-2 124M, bf16, $variant, 2 x 8 samples" 45 "gpt2_$variant"
+  over "gpt2_${variant}_over_default" "gpt2_tokens_per_second_bf16_$variant" gpt2_tokens_per_second_bf16
+done
 program "kernels of GPT-2 124M, bf16" 60 gpt2 --kernels
 kernels=$(grep ' launches ' "$work/output" | head -n 40) && note "Kernels of GPT-2 124M, bf16, 2 x 8 samples" <<<"$kernels"
 program "products over cuBLASLt" 45 products

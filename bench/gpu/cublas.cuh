@@ -97,10 +97,11 @@ class cublas_product {
 /// Microseconds of c[m, n] = a[m, k] b[k, n] by cuBLASLt; 0 where there is none.
 template <class T, class Out = T>
 double microseconds_of_cublaslt(long m, long n, long k, bool in_tf32, bool a_is_transposed,
-                                void const* a, void const* b, void* c) {
+                                bool b_is_transposed, void const* a, void const* b, void* c) {
   if (has_cublaslt()) {
-    cublas_product<T, Out> const product(
-        m, n, k, in_tf32 ? lt::compute_type::tf32 : lt::compute_type::fp32, a_is_transposed);
+    cublas_product<T, Out> const product(m, n, k,
+                                         in_tf32 ? lt::compute_type::tf32 : lt::compute_type::fp32,
+                                         a_is_transposed, b_is_transposed);
     return microseconds([&](cudaStream_t on) { product.run(a, b, c, on); });
   }
   return 0;

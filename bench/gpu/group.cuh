@@ -19,14 +19,16 @@ struct alone {
 };
 
 /// Microseconds of the kernels of P's group, which read and write `slots`.
-template <class P>
+template <class P, class Kernels = pp::cuda::lowered<P, 0>>
 double microseconds_of_group(std::initializer_list<void*> slots, pp::cuda::arguments a = {}) {
-  using kernels = pp::cuda::lowered<P, 0>;
-  pp::cuda::prepare_kernels(kernels{});
-  device_buffer const workspace(pp::cuda::workspace_of(kernels{}));
+  pp::cuda::prepare_kernels(Kernels{});
+  constexpr long tickets_bytes = pp::cuda::most_tickets * long(sizeof(unsigned));
+  device_buffer const workspace(pp::cuda::workspace_of(Kernels{})), tickets(tickets_bytes);
+  check(cudaMemset(tickets.data(), 0, tickets_bytes), "tickets");
   std::copy(slots.begin(), slots.end(), a.slot);
   a.workspace = workspace.data();
-  return microseconds([&](cudaStream_t on) { pp::cuda::launch_kernels(kernels{}, a, on); });
+  a.tickets = tickets.as<unsigned>();
+  return microseconds([&](cudaStream_t on) { pp::cuda::launch_kernels(Kernels{}, a, on); });
 }
 
 }  // namespace bench

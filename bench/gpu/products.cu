@@ -14,13 +14,14 @@ namespace {
 enum class after { nothing, bias_and_gelu, bias_and_residual };
 
 /// slots: 0 x, 1 w, 2 y, 3 bias, 4 residual
-template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit>
+template <op_kind Kind, int Rows, int Columns, int Inner, after After, bool Is16Bit, bool IsTurned>
 struct product {
   using leaves = detail::layers<GELU>;
   static constexpr detail::group make() {
     detail::group g;
     g.anchor = Kind;
-    g.rows = Rows, g.columns = Columns, g.attributes = detail::contraction_attributes{Inner};
+    g.rows = Rows, g.columns = Columns,
+    g.attributes = detail::contraction_attributes{Inner, IsTurned};
     g.in[0] = 0, g.in[1] = 1;
     g.slots = 5;
     if (After == after::nothing) {
@@ -43,8 +44,9 @@ struct in_format : bench::alone<T, Described> {
       Format == product_format::tf32 ? dtype::tf32 : detail::dtype_of<T>::value;
 };
 
+/// IsTurned: the second operand lies in memory as its transpose.
 template <class T, product_format Format, op_kind Kind, int Rows, int Columns, int Inner,
-          after After>
+          after After, bool IsTurned = false>
 void measure(char const* what, char const* format) {
   constexpr bool is_weight = Kind == op_kind::matmul_weight_gradient;
   constexpr long m = is_weight ? Inner : Rows, k = is_weight ? Rows : Inner;
@@ -53,15 +55,25 @@ void measure(char const* what, char const* format) {
        bias = bench::random_numbers<T>(Columns, 3),
        residual = bench::random_numbers<T>(m * Columns, 4);
   cuda::device_buffer y(m * Columns * long(sizeof(Out)));
-  using P = in_format<T, product<Kind, Rows, Columns, Inner, After, sizeof(T) == 2>, Format>;
+  using P =
+      in_format<T, product<Kind, Rows, Columns, Inner, After, sizeof(T) == 2, IsTurned>, Format>;
   double const ours =
       bench::microseconds_of_group<P>({x.data(), w.data(), y.data(), bias.data(), residual.data()});
   std::string const name = std::string(what) + "_" + format;
   bench::figure("product_" + name + "_us", ours, 1);
   bench::figure("product_" + name + "_tflops", 2e-6 * double(m) * double(k) * Columns / ours, 0);
-  double const theirs = bench::microseconds_of_cublaslt<T, Out>(
-      m, Columns, k, Format == product_format::tf32, is_weight, x.data(), w.data(), y.data());
+  double const theirs =
+      bench::microseconds_of_cublaslt<T, Out>(m, Columns, k, Format == product_format::tf32,
+                                              is_weight, IsTurned, x.data(), w.data(), y.data());
   if (theirs > 0) bench::figure("product_" + name + "_over_cublaslt", ours / theirs);
+  if constexpr (detail::has_target_for_wgmma && cuda::fits_wgmma<P, 0>()) {
+    double const by_wgmma = bench::microseconds_of_group<P, decltype(cuda::lower_wgmma<P, 0>())>(
+        {x.data(), w.data(), y.data(), bias.data(), residual.data()});
+    bench::figure("product_" + name + "_wgmma_us", by_wgmma, 1);
+    bench::figure("product_" + name + "_wgmma_tflops",
+                  2e-6 * double(m) * double(k) * Columns / by_wgmma, 0);
+    if (theirs > 0) bench::figure("product_" + name + "_wgmma_over_cublaslt", by_wgmma / theirs);
+  }
 }
 
 template <class T, product_format Format>
@@ -75,11 +87,28 @@ void measure_all(char const* format) {
       "weight_gradient", format);
 }
 
+/// Other products of the model, of which the last are large.
+void measure_others() {
+  constexpr auto format = product_format::bf16;
+  constexpr int tokens = 8192, vocabulary = 50304;
+  measure<bf16, format, op_kind::matmul, tokens, 2304, 768, after::nothing>("qkv", "bf16");
+  measure<bf16, format, op_kind::matmul, tokens, 768, 768, after::bias_and_residual>("mix", "bf16");
+  measure<bf16, format, op_kind::matmul_input_gradient, tokens, 768, 3072, after::nothing, true>(
+      "input_gradient", "bf16");
+  measure<bf16, format, op_kind::matmul, tokens, vocabulary, 768, after::nothing, true>("logits",
+                                                                                        "bf16");
+  measure<bf16, format, op_kind::matmul_input_gradient, tokens, 768, vocabulary, after::nothing>(
+      "logits_input_gradient", "bf16");
+  measure<bf16, format, op_kind::matmul_weight_gradient, tokens, vocabulary, 768, after::nothing>(
+      "logits_weight_gradient", "bf16");
+}
+
 }  // namespace
 
 int main() {
   return bench::run("products", [] {
     measure_all<bf16, product_format::bf16>("bf16");
+    measure_others();
     measure_all<float, product_format::tf32>("tf32");
     measure_all<float, product_format::fp32>("fp32");
   });

@@ -136,7 +136,7 @@ void measure_update(char const* name, double copy) {
   constexpr long copied = std::is_void_v<Copy> ? 0 : 2;
   cuda::device_buffer m(elements * 4), v(elements * 4), copies(elements * copied),
       judged(sizeof(cuda::step_outcome));
-  cuda::step_outcome const sound{1, 1, 1, 1, 0, 0};
+  cuda::step_outcome const sound{.loss = 1, .norm = 1};
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
   step f;

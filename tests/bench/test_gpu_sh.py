@@ -13,7 +13,8 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[2]
-MEASURED = ["device", "gpt2", "gpt2_4x32", "products", "attention", "rows", "narrow_mlp", "optimizers", "gpt2_fp32"]
+MEASURED = ["device", "gpt2", "gpt2_4x32", "products", "attention", "rows", "narrow_mlp", "optimizers", "gpt2_fp32", "gpt2_own", "gpt2_wgmma",
+            "gpt2_cudnn", "gpt2_timed"]
 
 # The machine. $LAB is the folder of the test; scripts write what they saw into files there.
 TOOLS = {
@@ -51,6 +52,7 @@ esac""",
     # -c asks where Python's packages of CUDA are; else it is the peer.
     "python3": """
 case "$*" in
+  -c*libcudnn*) ls "$LAB"/site-packages/nvidia/cudnn/lib/libcudnn.so.9 2>/dev/null ;;
   -c*lib/*) ls "$LAB"/site-packages/nvidia/cu13/lib/libcublasLt.so.* 2>/dev/null ;;
   -c*include/*) ls "$LAB"/site-packages/nvidia/cu13/include/cublasLt.h 2>/dev/null ;;
   *--compile-only)
@@ -286,15 +288,17 @@ class GpuSh(unittest.TestCase):
 
     def test_cublaslt_of_pythons_packages(self):
         cuda = self.lab / "site-packages/nvidia/cu13"
-        for name in ("lib/libcublasLt.so.13", "include/cublasLt.h", "include/cublas_api.h", "include/cuda_runtime.h"):
-            (cuda / name).parent.mkdir(parents=True, exist_ok=True)
-            (cuda / name).touch()
+        cudnn = self.lab / "site-packages/nvidia/cudnn"
+        for path in (cudnn / "lib/libcudnn.so.9", cuda / "lib/libcublasLt.so.13", cuda / "include/cublasLt.h",
+                     cuda / "include/cublas_api.h", cuda / "include/cuda_runtime.h"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
         self.program("device", 'echo "figure path_$(tr -c "[:alnum:]\\n" _ <<<"$LD_LIBRARY_PATH") 1"')
         (self.lab / "prebuilt/products").unlink()
         status, rows, _ = self.run_script(NO_CUBLASLT_H="1", LD_LIBRARY_PATH="/other")
         self.assertEqual(0, status, self.output)
         self.assertEqual(f"{cuda}/lib/libcublasLt.so.13", rows["cuBLASLt"])
-        self.assertIn("path_" + re.sub(r"\W|_", "_", f"{cuda}/lib:/other"), rows)
+        self.assertIn("path_" + re.sub(r"\W|_", "_", f"{cuda}/lib:/other:{cudnn}/lib"), rows)
         include = self.root / "build/gpu/include"
         self.assertRegex((self.lab / "nvcc.log").read_text(), rf"-I{include} .*-c .*products\.cu")
         self.assertEqual(["cublasLt.h", "cublas_api.h"], sorted(path.name for path in include.iterdir()))

@@ -68,6 +68,19 @@ void expected_step(typename Optimizer::template coefficients<T> const& c, T& w, 
     w = Optimizer::apply(c, w, g, m, v);
 }
 
+/// The same bits. On the device within a few units of the last place: a root is rounded once there,
+/// and within a unit of that on the host.
+bool agree(std::vector<float> const& found, std::vector<float> const& expected) {
+#ifdef __CUDACC__
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (!(std::fabs(found[i] - expected[i]) <= 1e-6f * std::fabs(expected[i]) + 1e-8f))
+      return false;
+  return found.size() == expected.size();
+#else
+  return laws::same_numbers(found, expected);
+#endif
+}
+
 /// Parameters of 5000, 1 and 37 elements with gaps between them, in two groups; three steps.
 template <class Copy, class Optimizer>
 void steps_are_the_formula(Optimizer const& o) {
@@ -107,7 +120,7 @@ void steps_are_the_formula(Optimizer const& o) {
                                            exact_m[i], exact_v[i]);
         }
     }
-    CHECK(laws::same_numbers(w, expected_w));  // and nothing between the ranges
+    CHECK(agree(w, expected_w));  // and nothing between the ranges
     CHECK(laws::same_numbers(m, expected_m));
     CHECK(laws::same_numbers(v, expected_v));
     double most = 0;
@@ -275,8 +288,10 @@ TEST_CASE("leaves are joined level by level", "[cuda]") {
     CHECK(wrong == 0);
 
     auto sums = losses, partial = std::vector<double>{0.7, 0.3, 9};
-    double alone = 0;
-    on_host::run_kernel<cuda::add_up_kernel>({losses.data(), 300, nullptr, 1, &alone}, order);
+    auto const all_losses = std::make_unique<double>(0.0);
+    double const& alone = *all_losses;
+    on_host::run_kernel<cuda::add_up_kernel>({losses.data(), 300, nullptr, 1, all_losses.get()},
+                                             order);
     on_host::run_kernel<cuda::join_losses_kernel>({sums.data(), 300, partial.data(), 1, true},
                                                   order);
     CHECK(sums[0] == alone + 0.7);

@@ -275,6 +275,16 @@ PIPE_HD PIPE_INLINE T rsqrt(T x) {
     return T(1) / libm::sqrt(x);
 }
 
+/// a * b + c, rounded once: a compiler that may contract has no choice to make, which might differ
+/// between two kernels of the same formula.
+PIPE_HD PIPE_INLINE float multiply_add(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fmaf_rn(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
 /// The square root; 0 gives 0. For float within 1 unit in the last place for normal x > 0.
 template <class T>
 PIPE_HD PIPE_INLINE T sqrt(T x) {

@@ -203,7 +203,8 @@ struct attention_forward {
         int const row = row_of_sums<Tall>(thread, r);
         if (thread % 4 == 0 && row < rows)
           a.at<float>(g.out[1])[(at + row) * shape::heads + head] =
-              sees_none ? 0.0f : mine.largest[r] * log_of_2 + math::log(mine.sum[r]);
+              sees_none ? 0.0f
+                        : math::multiply_add(mine.largest[r], log_of_2, math::log(mine.sum[r]));
       }
       shape::template save_rows<Tall>(
           thread, mine.out, factor, rows,

@@ -7,7 +7,6 @@
 // together with the gradient of the input.
 #pragma once
 
-#include <cmath>
 #include <type_traits>
 
 #include <pipe/backend/cuda/block/tickets.hpp>
@@ -15,15 +14,6 @@
 #include <pipe/backend/cuda/rows/rowwise.hpp>
 
 namespace pp::cuda {
-
-/// a * b + c, rounded once: the compiler has no choice to make, which might differ between kernels.
-PIPE_HD PIPE_INLINE float multiply_add(float a, float b, float c) {
-#ifdef __CUDA_ARCH__
-  return __fmaf_rn(a, b, c);
-#else
-  return std::fma(a, b, c);
-#endif
-}
 
 /// The sums of columns that blocks hand on in two rounds: the last block of `near` neighbours adds
 /// what these leave, and the last of those adds the rest, each in order.
@@ -167,7 +157,7 @@ struct norm_rows {
     PIPE_UNROLL
     for (int i = 0; i < each; ++i) {
       if constexpr (gamma >= 0)
-        mine.total[0][slot][i] = multiply_add(dy[i], xhat[i], mine.total[0][slot][i]);
+        mine.total[0][slot][i] = math::multiply_add(dy[i], xhat[i], mine.total[0][slot][i]);
       if constexpr (beta >= 0) mine.total[sums - 1][slot][i] += dy[i];
     }
   }
