@@ -66,7 +66,10 @@ struct options {
   long generate = 400;     ///< bytes
   bool generates_on_device = false;
   std::string prompt;
-  std::string load, save;  ///< files of weights; empty: none
+  std::string load, save;                       ///< files of weights; empty: none
+  std::string checkpoints = "gpt-checkpoints";  ///< a folder
+  long checkpoint_every = 0;                    ///< steps; 0: every minute
+  bool resume = false;                          ///< go on with what is there, or stop
   std::string metrics = "metrics.csv";
   std::string tensorboard;                ///< a folder; empty: none
   std::optional<pp::page_address> watch;  ///< where the run is shown
@@ -82,8 +85,8 @@ struct options {
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 
-/// Prints what went wrong though the run goes on, and lets the program end with 1.
-void warn(std::string const& what);
+/// Prints what went wrong though the run goes on, and lets the program end with a code.
+void warn(std::string const& what, int code = 1);
 
 /// Measures the layers for the next build.
 void measure(options const&);

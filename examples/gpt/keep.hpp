@@ -1,50 +1,107 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The keeping of trained weights, which find another place where they cannot be saved.
+// The keeping of a run: weights find another place, and checkpoints say what it goes on from.
 #pragma once
 
+#include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <string>
-#include <system_error>
+#include <string_view>
 
 #include <pipe/base/error.hpp>
+#include <pipe/io/save_somewhere.hpp>
+#include <pipe/train/checkpoints.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
 
-/// `path`, or with a number: the first that nothing has.
-inline std::filesystem::path free_name(std::filesystem::path const& path) {
-  std::filesystem::path name = path;
-  std::error_code error;
-  for (long number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error));
-       ++number)
-    name = path.parent_path() /
-           (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
-  return name;
+/// Saves the weights; where that fails, elsewhere, with a warning that says where they are.
+///
+/// throws: pp::file_error if they cannot be saved anywhere
+template <class Trainer>
+void save_weights_somewhere(Trainer& trainer, std::string const& path) {
+  pp::saved_place const place =
+      pp::save_somewhere(path, [&](std::string const& file) { pp::save_weights(trainer, file); });
+  if (place.path.empty()) throw pp::file_error(place.failures);
+  if (!place.failures.empty())
+    warn(place.failures + "; the weights are in '" +
+         std::filesystem::absolute(place.path).string() + "'");
 }
 
-/// Saves the weights; where that fails, under a free name beside the file, in the current folder or
-/// in that for temporary files, with a warning that says where they are.
-///
-/// throws: what the first try threw, if they cannot be saved anywhere
-template <class Trainer>
-void save_somewhere(Trainer& trainer, std::filesystem::path const& path) {
-  try {
-    pp::save_weights(trainer, path.string());
-    return;
-  } catch (pp::error const& e) {
-    std::error_code error;
-    for (std::filesystem::path const& folder : {path.parent_path(), std::filesystem::path(),
-                                                std::filesystem::temp_directory_path(error)}) {
-      std::filesystem::path const other = free_name(folder / path.filename());
-      try {
-        pp::save_weights(trainer, other.string());
-      } catch (pp::file_error const&) {
-        continue;
-      }
-      return warn(std::string(e.what()) + "; the weights are in '" +
-                  std::filesystem::absolute(other).string() + "'");
-    }
-    throw;
-  }
+/// A run as text, from which its checkpoints tell whether another one is the same.
+inline std::string text_of_run(options const& o, long bytes) {
+  char rate[32];
+  std::snprintf(rate, sizeof rate, "%.9g", o.learning_rate);
+  return std::string("--steps ") + std::to_string(o.steps) + " --seed " + std::to_string(o.seed) +
+         " --lr " + rate + (o.load.empty() ? "" : " --load " + o.load) +
+         (o.data.empty() ? "" : " --data " + o.data) + ", " + std::to_string(bytes) +
+         " bytes of text";
 }
+
+/// The run that a folder of checkpoints has.
+struct earlier_run {
+  static constexpr char done[] = ", done";
+  std::string text;  ///< as text_of_run; "": there is none
+  bool is_done = false;
+
+  /// Throws if the options do not say what is to become of it: a run that is not done is of other
+  /// options, or --resume has nothing to go on with.
+  earlier_run(options const& o, long bytes) {
+    if (o.steps == 0) return;  // nothing is trained
+    pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
+    text = found.position.text;
+    is_done = text.ends_with(done);
+    if (is_done) text.resize(text.size() - std::string_view(done).size());
+    if (!found.path.empty() && !is_done && !o.resume && text != text_of_run(o, bytes))
+      throw pp::error("'" + o.checkpoints + "' has another run, ended after step " +
+                      std::to_string(found.steps) + ": " + text +
+                      "; --resume goes on with it, --checkpoints FOLDER begins another one");
+  }
+};
+
+/// The checkpoints of a run: when they are saved, and what it goes on from.
+template <class Trainer>
+class run_checkpoints {
+ public:
+  /// Loads the run of the folder. One that is done is set aside, unless --resume is given.
+  run_checkpoints(options const& o, earlier_run const& earlier, Trainer& trainer, long bytes)
+      : trainer_(trainer), run_(text_of_run(o, bytes)), steps_(o.steps),
+        files_(o.checkpoints, {.every_steps = o.checkpoint_every,
+                               .every = std::chrono::minutes(o.checkpoint_every > 0 ? 0 : 1),
+                               .keep_best = 1,
+                               .warn = [](std::string_view what) { warn(std::string(what)); }}) {
+    if (earlier.is_done && !o.resume)
+      if (std::string const aside = files_.set_aside(trainer); !aside.empty())
+        std::printf("checkpoints: the finished run of '%s' is kept in '%s'\n",
+                    o.checkpoints.c_str(), aside.c_str());
+    pp::resumed_checkpoint const resumed = files_.resume(trainer);
+    if (resumed.path.empty()) {
+      if (o.resume) throw pp::error("--resume: there is no checkpoint in '" + o.checkpoints + "'");
+      return;
+    }
+    std::printf("resumed: after step %ld of %ld, from '%s'\n", resumed.steps, steps_,
+                resumed.path.c_str());
+    if (earlier.text != run_)
+      std::printf("resumed: the run was begun with %s\n", earlier.text.c_str());
+  }
+  void after_step(double loss) { files_.after_step(trainer_, position(), loss); }
+  /// Saves what the run has come to; that this fails is a warning, for weights are saved after it.
+  void finish(double loss) {
+    try {
+      files_.finish(trainer_, position(), loss);
+    } catch (pp::file_error const& e) {
+      warn(e.what());
+    }
+  }
+
+ private:
+  std::string position() const {
+    return run_ + (trainer_.steps() >= steps_ ? earlier_run::done : "");
+  }
+
+  Trainer& trainer_;
+  std::string run_;
+  long steps_;
+  pp::checkpoints<Trainer> files_;
+};

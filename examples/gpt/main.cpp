@@ -8,9 +8,11 @@
 //     gpt --plan                         shows what the compiler decided
 //     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
 //     gpt --save a.safetensors           keeps what it learned, also after Ctrl-C
+//     gpt                                goes on where Ctrl-C, or a crash, has ended it
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt.cuda --device cuda             trains on a GPU
 //     mpirun -n 4 gpt.mpi                trains in four processes
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -56,7 +58,7 @@ std::string above_0(std::string const& text) {
   return x > 0 && std::isfinite(x) ? "" : "needs a number above 0, got '" + text + "'";
 }
 
-bool warned = false;
+int code_of_warnings = 0;
 
 /// What the program ends with. Output that did not get to where it should, say to a disk that is
 /// full, is a failure.
@@ -80,14 +82,15 @@ void check_files(options const& o) {
                         {"--tensorboard", o.tensorboard, way::added_to},
                         {"--watch-file", o.watch_file, way::written},
                         {"--profile", o.profile, way::written},
-                        {"--page", o.page, way::written}});
+                        {"--page", o.page, way::written},
+                        {"--checkpoints", o.checkpoints, way::added_to}});
   // [/distinct]
 }
 
 }  // namespace
 
-void warn(std::string const& what) {
-  warned = true;
+void warn(std::string const& what, int code) {
+  code_of_warnings = std::max(code_of_warnings, code);
   std::fflush(stdout);
   std::fprintf(stderr, "gpt: %s\n", what.c_str());
 }
@@ -131,6 +134,14 @@ int main(int count, char** arguments) {
   app.add_option("--prompt", o.prompt, "the text to continue");
   app.add_option("--load", o.load, "the file of weights to begin with");
   app.add_option("--save", o.save, "the file for the weights at the end, which Ctrl-C brings on");
+  app.add_option("--checkpoints", o.checkpoints,
+                 "the folder for checkpoints, from which an interrupted run goes on")
+      ->capture_default_str();
+  app.add_option("--checkpoint-every", o.checkpoint_every,
+                 "steps between checkpoints (default: one every minute)")
+      ->check(not_negative<long>);
+  app.add_flag("--resume", o.resume,
+               "go on with the run that is there, whatever its options, or stop");
   app.add_option("--metrics", o.metrics,
                  "the file that logs every step, .jsonl as JSON; one that exists is left alone")
       ->capture_default_str();
@@ -158,7 +169,7 @@ int main(int count, char** arguments) {
     if (o.generates_on_device && o.device != "cuda")
       throw pp::error("--generate-on-device needs --device cuda");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
-    return ended(warned ? 1 : 0);
+    return ended(code_of_warnings);
   } catch (CLI::Success const& e) {
     return ended(app.exit(e));
   } catch (CLI::ParseError const& e) {

@@ -11,9 +11,7 @@ class recent_mean {
  public:
   void add(double x) { all_.push_back(x); }
 
-  /// Of the last `count` numbers, or of all if there are fewer.
-  ///
-  /// needs: at least one number
+  /// Of the last `count` numbers, or of all if there are fewer; not a number if there are none.
   double of_last(long count) const {
     long const n = std::min(count, long(all_.size()));
     double sum = 0;

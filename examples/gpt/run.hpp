@@ -19,25 +19,19 @@
 #include <vector>
 
 #include <pipe/report/explain.hpp>
-#include <pipe/report/json_lines.hpp>
 #include <pipe/report/kernels.hpp>
-#include <pipe/report/live_page.hpp>
-#include <pipe/report/progress_line.hpp>
-#include <pipe/report/rank_load.hpp>
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/tensorboard.hpp>
+#include <pipe/train/stop_request.hpp>
 #include <pipe/train/text.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "device_text.hpp"
 #include "gpt.hpp"
 #include "keep.hpp"
-#include "recent_mean.hpp"
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
-#include "stop.hpp"
+#include "watch.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -70,16 +64,6 @@ template <class Trainer>
 using text_on_device =
     std::conditional_t<Trainer::compiled::backend::has_own_memory, device_text, no_device_text>;
 
-/// What the line of progress says about a step.
-inline std::string progress_words(pp::step_metrics const& m, double bits, int tokens_per_sample) {
-  char words[120];
-  std::snprintf(words, sizeof words,
-                "%.3f bits/byte  rate %.1e  norm %5.2f  %6.0f tokens/s  bubble %2.0f %%", bits,
-                m.learning_rate, m.gradient_norm, m.samples_per_second * tokens_per_sample,
-                100 * m.bubble);
-  return words;
-}
-
 template <class Trainer>
 void run(options const& o) {
   std::string const plan = pp::explain<Trainer>() +
@@ -91,39 +75,12 @@ void run(options const& o) {
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  pp::metrics_log log;
-  std::string table_path = o.metrics;
-  std::optional<pp::live_page> page;
-  if (process() == 0) {
-    // [sinks]
-    auto const add = [&](auto file) {
-      table_path = file.path();
-      log.add(std::move(file));
-    };
-    if (o.metrics.ends_with(".jsonl"))
-      add(pp::json_lines_file(o.metrics, pp::record_file::start::beside));
-    else
-      add(pp::metrics_file(o.metrics, {"bits_per_byte", "tokens_per_second"},
-                           pp::record_file::start::beside));
-    if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
-    if (o.watch || !o.watch_file.empty()) {
-      page.emplace(pp::live_page_settings{.title = "GPT, " + o.schedule,
-                                          .steps = o.steps,
-                                          .predicted_bubble = Trainer::compiled::plan().bubble,
-                                          .serve = o.watch,
-                                          .file = o.watch_file});
-      log.add(*page);
-    }
-    // [/sinks]
+  earlier_run const earlier(o, text.bytes());
+  if (process() == 0)
     for (std::string const& file : {o.save, o.page})
       if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
-  }
-  log.report_failures(warn);  // metrics that cannot be written do not end the training
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
-  if (page && o.watch) std::printf("watch: %s\n", page->url().c_str());
-  if (table_path != o.metrics)
-    std::printf("metrics: %s ('%s' is of another run)\n", table_path.c_str(), o.metrics.c_str());
 
   // [train]
   Trainer trainer(
@@ -132,60 +89,54 @@ void run(options const& o) {
        .clip_norm = 1,
        .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
+  std::optional<run_checkpoints<Trainer>> checkpoints;
+  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
+  long const first = trainer.steps();
   pp::learning_rate_schedule const schedule{
       .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
-  recent_mean bits;
-  pp::progress_line shown(o.steps, [&](pp::step_metrics const& m) {
-    return progress_words(m, bits.of_last(std::max(1L, o.steps / 100)), context);
-  });
+  run_watch watch(o, first, context, Trainer::compiled::plan().bubble);
   auto const begin = std::chrono::steady_clock::now();
-  std::optional<stop_request> stop(std::in_place);
-  long done = 0;
-  while (done < o.steps && !*stop) {
+  std::optional<pp::stop_request> stop(std::in_place);
+  long done = first;
+  bool is_alone = false;
+  while (done < o.steps && !stop->is_requested(trainer)) {
     long const step = done + 1;
     double const rate = o.learning_rate * schedule(step);
     pp::step_result r;
-    if (gathered) {
-      gathered->draw(o.seed, std::uint64_t(step));
-      r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
-    } else {
-      text.draw(o.seed, std::uint64_t(step), tokens, labels);
-      r = trainer.step({tokens, labels}, rate);
+    try {
+      if (gathered) {
+        gathered->draw(o.seed, std::uint64_t(step));
+        r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
+      } else {
+        text.draw(o.seed, std::uint64_t(step), tokens, labels);
+        r = trainer.step({tokens, labels}, rate);
+      }
+    } catch (pp::not_finite const&) {  // the trainer is as before this step
+      checkpoints->finish(watch.recent_bits(100));
+      throw;
     }
-    pp::step_metrics const m{.step = step,
-                             .loss = r.loss,
-                             .learning_rate = rate,
-                             .gradient_norm = r.gradient_norm,
-                             .samples_per_second = Trainer::samples / r.seconds,
-                             .seconds = r.seconds,
-                             .bubble = r.bubble,
-                             .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2},
-                                         {"tokens_per_second", tokens_per_step / r.seconds}}};
-    if (page) page->show_ranks(pp::rank_loads(trainer, r));
-    log.write(m);
-    bits.add(r.loss / std::numbers::ln2);
-    shown.write(m);
+    watch.after_step(trainer, r, rate);
     done = step;
+    checkpoints->after_step(watch.recent_bits(100));
+    if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
+      warn("the terminal is lost (SIGHUP); the training goes on");
   }
-  double const speed = double(done) * tokens_per_step / seconds_since(begin);
+  double const speed = double(done - first) * tokens_per_step / seconds_since(begin);
+  watch.end();
   if (done < o.steps) {
-    shown.end();
     warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
-         " of " + std::to_string(o.steps));
+             " of " + std::to_string(o.steps) + "; the same command goes on",
+         stop->exit_code());
   }
-  if (!o.save.empty()) save_somewhere(trainer, o.save);
+  if (checkpoints) checkpoints->finish(watch.recent_bits(100));
+  if (!o.save.empty()) save_weights_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
-  if (page) try {
-      page->end();
-    } catch (pp::error const& e) {
-      warn(e.what());
-    }
   // [/train]
-  if (done > 0) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
+  if (done > first) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
   double const validation = validate_on(trainer, text, 64);
   if (o.generate > 0) {
@@ -193,12 +144,12 @@ void run(options const& o) {
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt,
              o.generate, 0.8, o.seed, o.generates_on_device);
   }
-  if (done == 0)
-    std::printf("\ndone: 0 steps, validation %.3f bits/byte\n", validation);
+  if (done == first)
+    std::printf("\ndone: %ld steps, validation %.3f bits/byte\n", done, validation);
   else
     std::printf(
         "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
-        bits.of_last(std::max(1L, done / 20)), validation, speed);
+        watch.recent_bits(std::max(1L, done / 20)), validation, speed);
 }
 
 /// Compiles schedules in.

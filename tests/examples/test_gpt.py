@@ -103,7 +103,8 @@ class Gpt(unittest.TestCase):
         self.refused("--watch", "--data", "text", "--watch", "99999", code=[2])
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])
-            self.refused(f"cannot serve a page at 127.0.0.1:{port}: Address already in use", "--data", "text", "--watch", port)
+            self.refused(f"cannot serve a page at 127.0.0.1:{port}: Address already in use", "--data", "text", "--watch", port,
+                         "--checkpoints", "other")
 
     def compiles(self, text):
         (self.path / "program.cpp").write_text(text)
@@ -221,7 +222,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "device", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile", "timeline", "page"):
+                     "tensorboard", "profile", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
@@ -245,7 +246,7 @@ class Gpt(unittest.TestCase):
         os.symlink("weights", self.path / "soft")
         files = ("text", "texts/a", "weights")
         before = [(self.path / name).read_bytes() for name in files]
-        writes = "--metrics", "--save", "--page", "--profile", "--tensorboard"
+        writes = "--metrics", "--save", "--page", "--profile", "--tensorboard", "--checkpoints"
         for write in writes:
             for names in (("--data", "text", write, "text"), ("--data", "text", write, "hard"),
                           ("--data", "text", "--load", "weights", write, "soft"), ("--data", "texts", write, "part"),
@@ -253,7 +254,8 @@ class Gpt(unittest.TestCase):
                 self.refused(rf"{write} '[^']*' would write (over|into)", *names)
         for i, write in enumerate(writes):
             for other in writes[:i]:
-                self.refused("would write over", "--data", "text", write, "new", other, "./new")
+                if {write, other} != {"--tensorboard", "--checkpoints"}:  # two folders that files are added to
+                    self.refused("would write over", "--data", "text", write, "new", other, "./new")
         self.refused("--metrics 'metrics.csv' would write into the folder that is read, --data '.'", "--data", ".")
         self.assertEqual(before, [(self.path / name).read_bytes() for name in files])
         self.assertEqual({"text", "texts", "weights", "hard", "part", "soft"}, {p.name for p in self.path.iterdir()})
@@ -277,20 +279,73 @@ class Gpt(unittest.TestCase):
         self.assertEqual(self.path.resolve() / "a.safetensors", Path(place[1]).resolve())
         self.good("--steps", "0", "--load", place[1])
 
+    def interrupted(self, how, *arguments, at=1):
+        """What a run printed and its code: it gets a signal after step `at`."""
+        run = self.started(*arguments)
+        for line in run.stdout:
+            if re.match(rf"step +{at}/", line):
+                run.send_signal(how)
+                break
+        output, complaint = run.communicate(timeout=120)
+        return run.returncode, line + output, complaint
+
     def test_the_first_signal_ends_the_training_and_saves(self):
-        for name in "SIGINT", "SIGTERM", "SIGHUP":
-            run = self.started("--steps", "1000000", "--save", name, "--metrics", f"{name}.csv")
-            for line in run.stdout:
-                if line.startswith("step"):
-                    run.send_signal(signal.Signals[name])
-                    break
-            output, complaint = run.communicate(timeout=120)
-            self.assertEqual(1, run.returncode)
+        first = 0
+        for how, code in (signal.SIGINT, 130), (signal.SIGTERM, 143):
+            name = how.name
+            returned, output, complaint = self.interrupted(how, "--steps", "1000000", "--save", name, "--metrics", f"{name}.csv",
+                                                           at=first + 1)
+            self.assertEqual(code, returned)
             done = int(re.search(DONE, output)[1])
             self.assertLess(done, 10_000)
-            self.assertEqual(f"gpt: stopped by {name} after step {done} of 1000000\n", complaint)
-            self.assertEqual(done, len(self.losses(f"{name}.csv")))
+            self.assertEqual(f"gpt: stopped by {name} after step {done} of 1000000; the same command goes on\n", complaint)
+            self.assertEqual([str(step) for step in range(first + 1, done + 1)], [step for step, _, _ in self.losses(f"{name}.csv")])
+            first = done  # where the next run goes on
         self.good("--steps", "0", "--load", "SIGINT", "--generate", "0")
+
+    def test_a_lost_terminal_does_not_end_the_training(self):
+        returned, output, complaint = self.interrupted(signal.SIGHUP, "--steps", "20")
+        self.assertEqual((1, "20"), (returned, re.search(DONE, output)[1]))
+        self.assertEqual("gpt: the terminal is lost (SIGHUP); the training goes on\n", complaint)
+
+    def test_a_run_that_was_killed_goes_on_with_the_same_bits(self):
+        run = "--steps", "40", "--checkpoint-every", "8"
+        for at in 20, 30:
+            self.interrupted(signal.SIGKILL, *run, at=at)
+        last = max(int(path.stem.removeprefix("step-")) for path in (self.path / "gpt-checkpoints").glob("step-*.safetensors"))
+        self.assertGreaterEqual(last, 16)
+        self.assertIn(f"resumed: after step {last} of 40, from 'gpt-checkpoints/step-{last}.safetensors'\n",
+                      self.good(*run, "--save", "a"))
+        self.good("--steps", "40", "--save", "b", "--checkpoints", "other", "--metrics", "other.csv")
+        self.assertEqual((self.path / "a").read_bytes(), (self.path / "b").read_bytes())
+        self.assertEqual(self.losses("other.csv"), self.losses())  # the file goes on with the run
+
+    def test_a_run_never_starts_over_by_mistake(self):
+        self.refused("--resume: there is no checkpoint in 'gpt-checkpoints'", "--data", "text", "--resume")
+        _, output, _ = self.interrupted(signal.SIGINT, "--steps", "1000")
+        done = re.search(DONE, output)[1]
+        self.refused(f"'gpt-checkpoints' has another run, ended after step {done}: --steps 1000 --seed 1 --lr 0.003 --data text, "
+                     "[0-9]+ bytes of text; --resume goes on with it, --checkpoints FOLDER begins another one",
+                     "--data", "text", "--steps", "10")
+        output = self.good("--steps", str(int(done) + 2), "--resume", "--generate", "0")
+        self.assertIn(f"resumed: after step {done} of {int(done) + 2}, from 'gpt-checkpoints/step-{done}.safetensors'\n"
+                      "resumed: the run was begun with --steps 1000 ", output)
+        self.assertEqual(2, len(re.findall(r"(?m)^step ", output)))
+        # One that is done stays, and the next is another one.
+        output = self.good("--steps", "2", "--generate", "0")
+        self.assertIn("checkpoints: the finished run of 'gpt-checkpoints' is kept in 'gpt-checkpoints-2'\n", output)
+        self.assertEqual({"gpt-checkpoints", "gpt-checkpoints-2"}, {path.name for path in self.path.glob("gpt-c*")})
+        (self.path / "gpt-checkpoints/step-2.safetensors").write_text("damaged")
+        self.refused("none of its 1 checkpoints can be loaded; .*step-2.safetensors", "--data", "text", "--resume")
+
+    def test_two_runs_do_not_share_checkpoints(self):
+        run = self.started("--steps", "1000000")
+        for line in run.stdout:
+            if line.startswith("step"):
+                self.refused("'gpt-checkpoints' has the checkpoints of a run that is still going on: take another folder", "--data", "text")
+                break
+        run.kill()
+        run.communicate()
 
     def test_the_second_signal_ends_the_program(self):
         run = self.started("--steps", "1000000", "--save", "a", generate=100_000_000)

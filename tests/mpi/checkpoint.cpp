@@ -2,9 +2,16 @@
 //
 // Checkpoints of runs in several processes: the bytes are those that one process writes, wherever a
 // state lives, and any division among processes and replicas reads them.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <pipe/train/checkpoint.hpp>
+#include <pipe/train/checkpoints.hpp>
+#include <pipe/train/stop_request.hpp>
 
 #include "laws/everything.hpp"
 #include "mpi/alike.hpp"
@@ -96,4 +103,64 @@ TEST_CASE("a checkpoint that one process cannot load is loaded by none") {
   CHECK_THROWS_AS(all.save(processes::in_folder("no folder/run")), file_error);
   saves_alike(one, all);
   step_alike(one, all, 2);
+}
+TEST_CASE("a folder of checkpoints is written by one process, and all resume from it") {
+  using many = Of<AdamW, Between, Stages<2>, ZeRO<1>>;
+  std::string const run = processes::in_folder("folder"), other = processes::in_folder("beside");
+  bool const is_first = many::engine::writes_files();
+  std::vector<std::string> told;
+  auto const settings = [&](checkpoints<many>::settings s) {
+    s.warn = [&](std::string_view text) { told.emplace_back(text); };
+    return s;
+  };
+  for (bool const asynchronous : {true, false}) {
+    Of<AdamW> one({.seed = 3});
+    many all({.seed = 3});
+    auto const step = [&](checkpoints<many>& saved, std::uint64_t seed) {
+      step_alike(one, all, seed);
+      saved.after_step(all, all.steps(), 1);
+    };
+    {
+      checkpoints<many> saved(run, settings({.every_steps = 2, .asynchronous = asynchronous}));
+      saved.set_aside(all);  // that of the loop before
+      CHECK(saved.resume(all).path.empty());
+      step(saved, 1), step(saved, 2);
+      saved.finish(all, 2);
+      step(saved, 3);
+      CHECK(saved.finish(all, 3) == (is_first ? run + "/step-3.safetensors" : ""));
+      one.save(own("alone"), 3);
+      CHECK(same_content(own("alone"), run + "/step-3.safetensors"));
+      if (is_first) std::ofstream(run + "/step-4.safetensors") << "damaged";
+    }
+    many again({.seed = 5});
+    told.clear();
+    checkpoints<many> saved(
+        run, settings({.every = std::chrono::nanoseconds(1), .asynchronous = asynchronous}));
+    resumed_checkpoint const r = saved.resume(again);
+    CHECK(r.steps == 3);
+    CHECK(r.skipped.size() == 1);
+    CHECK(told.size() == (is_first ? 1u : 0u));
+    step_alike(one, again, 4);
+    saved.after_step(again, 4);
+    step_alike(one, again, 5);
+    saved.after_step(again, 5);
+    saved.finish(again, 5);
+    one.save(own("alone"), 5);
+    CHECK(same_content(own("alone"), run + "/step-5.safetensors"));
+    // Where nothing can be written all go on, and have the same warning.
+    if (is_first) std::ofstream(other) << "a file";
+    checkpoints<many> nowhere(other, settings({.every_steps = 1, .asynchronous = asynchronous}));
+    nowhere.resume(again);
+    step_alike(one, again, 6);
+    nowhere.after_step(again, 6);
+  }
+}
+TEST_CASE("a request to stop one process stops all, at the same step") {
+  using many = Of<AdamW, Between>;
+  many trainer;
+  stop_request stop;
+  CHECK_FALSE(stop.is_requested(trainer));
+  if (Between::process() + 1 == Between::processes()) std::raise(SIGTERM);
+  CHECK(stop.is_requested(trainer));
+  CHECK(stop.exit_code() == 143);
 }

@@ -138,7 +138,7 @@ def check(program):
         wait_for(browser, "^no answer for .*: the program has ended or cannot be reached; last seen at step")
         print("when it has gone: as it should be")
 
-        with Run(program, folder, "--steps", "3", "--watch-file", "short.html") as run:
+        with Run(program, folder, "--steps", "3", "--watch-file", "short.html", "--checkpoints", "other") as run:
             run.process.wait(PATIENCE)
         with Browser() as other:  # that has never asked a server
             other.open(Path(folder, "short.html"))

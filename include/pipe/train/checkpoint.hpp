@@ -11,10 +11,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -32,67 +30,15 @@
 #include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/checkpoints.hpp>
+#include <pipe/train/parts/run_numbers.hpp>
 #include <pipe/train/parts/run_states.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/train/resumed_run.hpp>
 #include <pipe/train/weights.hpp>
 
 namespace pp {
 
-/// A place in a program's data, kept in a checkpoint: a number or a short text, which only the
-/// program understands.
-struct data_position {
-  std::string text;
-
-  data_position() = default;
-  data_position(std::string of) : text(std::move(of)) {}
-  data_position(char const* of) : text(of) {}
-  data_position(std::integral auto n) : text(std::to_string(n)) {}
-
-  /// The number; 0 if there is no position.
-  ///
-  /// throws: data_error if the text is another one
-  long number() const {
-    char* end = nullptr;
-    long const n = std::strtol(text.c_str(), &end, 10);
-    if (text != std::to_string(n) && !text.empty())
-      detail::throw_error<data_error>(
-          {"data position: expected a number, got '", std::string_view(text), "'"});
-    return n;
-  }
-  friend bool operator==(data_position const&, data_position const&) = default;
-};
-
-/// The result of load(): the state that a program restores itself.
-struct resumed_run {
-  long steps = 0;          ///< training steps done: as trainer.steps()
-  int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()
-  data_position position;  ///< as it was given to save()
-};
-
 namespace detail {
-
-/// Numbers of a run that every process has, as a tensor: their 64 bits each.
-struct run_numbers {
-  char const* name;
-  stored_type type;
-  std::vector<std::uint64_t> bits;
-
-  /// Its entry in a header, and its bytes.
-  safetensors_place place() const { return {name, type, {long(bits.size())}}; }
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> to(8 * bits.size());
-    for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
-    return to;
-  }
-  /// One of F64 numbers.
-  double real(std::size_t i) const { return std::bit_cast<double>(bits[i]); }
-  void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
-  /// Takes over the bytes of a file.
-  void set(std::byte const* bytes) {
-    for (std::size_t i = 0; i < bits.size(); ++i)
-      bits[i] = little_endian<std::uint64_t>(bytes + 8 * i);
-  }
-};
 
 /// The optimizer as metadata has it: "AdamW, beta1 = 0.9, beta2 = 0.999", with the settings on
 /// which its state depends.
@@ -181,26 +127,85 @@ struct checkpoint_of {
   using engine = typename Trainer::engine;
   using states = std::vector<run_state<T>>;
 
-  static void save(Trainer& trainer, std::string const& path, data_position const& position = {}) {
-    auto const access = trainer.engine_.enter();
-    trainer.averages_.require_out(trainer.steps_ + 1);
-    engine& e = *trainer.engine_.operator->();
-    states all = states_of(trainer);
-    if (trainer.accumulated_.count() == 0)
-      std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
-    std::vector<T> room;
-    std::size_t next = 0;
-    auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
-    std::exception_ptr failure;
-    if (engine::writes_files()) try {
-        write(trainer, path, position, all, gather_next);
-      } catch (...) {
-        failure = std::current_exception();
+  /// A checkpoint's file, to which numbers and then states are written.
+  class tensor_file {
+   public:
+    template <class... A>
+    explicit tensor_file(A&&... a) : to_(std::forward<A>(a)...) {}
+    void write(run_numbers const& n) { to_.write(n.bytes()); }
+    void write(named_parameter<T> const& of, T const* values) {
+      store(of, values, bytes_);
+      to_.write(bytes_);
+    }
+    void commit() { to_.commit(); }
+
+   private:
+    checkpoint_writer to_;
+    std::vector<std::byte> bytes_;
+  };
+  /// A checkpoint in memory, made as a file is. States are in the order of memory.
+  class tensor_copy {
+   public:
+    /// Takes memory for `bytes` bytes of states, unless it has it from the copy before.
+    ///
+    /// throws: std::bad_alloc
+    void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
+    tensor_copy& begin(std::vector<safetensors_place> places, safetensors_metadata metadata) {
+      places_ = std::move(places);
+      metadata_ = std::move(metadata);
+      numbers_.clear(), states_.clear(), values_.clear();
+      return *this;
+    }
+    void write(run_numbers const& n) { numbers_.push_back(n); }
+    void write(named_parameter<T> const& of, T const* values) {
+      states_.push_back(of);
+      values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
+    }
+    void commit() {}
+    /// Writes the file.
+    ///
+    /// throws: as checkpoint_writer
+    void save(std::string const& path) const {
+      tensor_file to(path, places_, metadata_);
+      for (run_numbers const& n : numbers_) to.write(n);
+      T const* next = values_.data();
+      for (named_parameter<T> const& of : states_) {
+        to.write(of, next);
+        next += of.rows * std::ptrdiff_t(of.columns);
       }
-    while (next < all.size()) gather_next();
-    bool const is_saved = least(e, failure ? 0 : 1) == 1;
-    if (failure) std::rethrow_exception(failure);
-    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+      to.commit();
+    }
+
+   private:
+    std::vector<safetensors_place> places_;
+    safetensors_metadata metadata_;
+    std::vector<run_numbers> numbers_;
+    std::vector<named_parameter<T>> states_;
+    std::vector<T> values_;  // of all states
+  };
+
+  static void save(Trainer& trainer, std::string const& path, data_position const& position = {}) {
+    collect(trainer, path, [&](states const& all, auto const& gather_next) {
+      write(trainer, position, all, gather_next,
+            [&](auto&&... a) { return tensor_file(path, std::forward<decltype(a)>(a)...); });
+    });
+  }
+  /// Copies what save() would write, in the process that writes files. All processes call it.
+  ///
+  /// throws: as save, but not for files
+  static void copy(Trainer& trainer, data_position const& position, tensor_copy& to) {
+    collect(trainer, "a copy in memory", [&](states const& all, auto const& gather_next) {
+      write(trainer, position, all, gather_next,
+            [&](auto&&... a) -> tensor_copy& { return to.begin(std::forward<decltype(a)>(a)...); });
+    });
+  }
+  /// The bytes of all tensors of a checkpoint of this trainer: what a copy takes of memory.
+  static std::size_t bytes(Trainer& trainer) {
+    auto const access = trainer.engine_.enter();
+    std::size_t sum = 0;
+    for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
+    for (run_state<T> const& s : saved_states_of(trainer)) sum += sizeof(T) * size_of(s);
+    return sum;
   }
 
   static resumed_run load(Trainer& trainer, std::string const& path) {
@@ -240,6 +245,37 @@ struct checkpoint_of {
     data_position position;
   };
 
+  /// Calls save(table, gather_next) in the process that writes files; gather_next() returns the
+  /// values of the next state of the table, which all processes collect.
+  ///
+  /// throws: in that process what `save` has thrown, in the others file_error with the name
+  template <class Save>
+  static void collect(Trainer& trainer, std::string const& name, Save const& save) {
+    auto const access = trainer.engine_.enter();
+    trainer.averages_.require_out(trainer.steps_ + 1);
+    engine& e = *trainer.engine_.operator->();
+    states const all = saved_states_of(trainer);
+    std::vector<T> room;
+    std::size_t next = 0;
+    auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
+    std::exception_ptr failure;
+    if (engine::writes_files()) try {
+        save(all, gather_next);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    while (next < all.size()) gather_next();
+    bool const is_saved = least(e, failure ? 0 : 1) == 1;
+    if (failure) std::rethrow_exception(failure);
+    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(name));
+  }
+  /// The states that a file has: accumulated gradients only if there are any.
+  static states saved_states_of(Trainer const& trainer) {
+    states all = states_of(trainer);
+    if (trainer.accumulated_.count() == 0)
+      std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
+    return all;
+  }
   /// The table of a trainer's states.
   static states states_of(Trainer const& trainer) {
     return run_state_table<compiled, engine>::of(trainer.parameter_places());
@@ -286,26 +322,24 @@ struct checkpoint_of {
 
   // ---- saving ----
 
-  /// Writes the file, in one process. gather_next(): the values of the next state of the table
-  template <class GatherNext>
-  static void write(Trainer const& trainer, std::string const& path, data_position const& position,
-                    states const& all, GatherNext const& gather_next) {
+  /// Writes a checkpoint, in one process, to what make(tensors, metadata) returns: a
+  /// file or a copy. gather_next(): the values of the next state of the table
+  template <class GatherNext, class Make>
+  static void write(Trainer const& trainer, data_position const& position, states const& all,
+                    GatherNext const& gather_next, Make const& make) {
     std::vector<run_numbers> const numbers = numbers_of(trainer);
     std::vector<safetensors_place> places;
     for (run_numbers const& n : numbers) places.push_back(n.place());
     for (run_state<T> const& s : all) places.push_back(place_of(s));
-    checkpoint_writer file(path, std::move(places),
-                           {{"format", "pt"},
-                            {"library", text_of_version()},
-                            {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
-                            {"position", position.text}});
-    for (run_numbers const& n : numbers) file.write(n.bytes());
-    std::vector<std::byte> bytes;
-    for (run_state<T> const& s : all) {
-      store(s.of, gather_next(), bytes);
-      file.write(bytes);
-    }
-    file.commit();
+    decltype(auto) to =
+        make(std::move(places),
+             safetensors_metadata{{"format", "pt"},
+                                  {"library", text_of_version()},
+                                  {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+                                  {"position", position.text}});
+    for (run_numbers const& n : numbers) to.write(n);
+    for (run_state<T> const& s : all) to.write(s.of, gather_next());
+    to.commit();
   }
   /// A state in the order of memory: where it is, or collected from all processes, which call this
   /// for the same states.

@@ -189,12 +189,11 @@ class run_state_table {
   static named_parameter<T> named(std::string const& kind, parameter_place const& p) {
     int const index = p.shared ? record_of(p).tied_to : p.index;
     parameter_name const& file = parameter_names<M>()[std::size_t(index)];
-    return {kind + file.name + (p.shared ? "/" + std::to_string(number_of(p)) : ""),
-            file_shape(model_tables<M>::parameters[index], file.transposed),
-            file.transposed,
-            p.rows,
-            p.columns,
-            {}};
+    std::string name = kind + file.name;
+    if (p.shared) (name += '/') += std::to_string(number_of(p));
+    return {std::move(name), file_shape(model_tables<M>::parameters[index], file.transposed),
+            file.transposed, p.rows,
+            p.columns,       {}};
   }
   /// Adds a state at an offset of the chunk's memory.
   void add(char const* kind, chunk const& c, parameter_place const& p, long offset) {

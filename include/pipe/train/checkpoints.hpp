@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checkpoints of a run in a folder: when they are saved, which are kept, and which one a run is
+// resumed from. The files are those of trainer.save, written by a thread from a copy in memory, so
+// that training waits for the copy only.
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <signal.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
+#include <pipe/io/save_somewhere.hpp>
+#include <pipe/train/checkpoint.hpp>
+#include <pipe/train/checkpoint_file.hpp>
+#include <pipe/train/checkpoint_folder.hpp>
+#include <pipe/train/kept_checkpoints.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/train/resumed_run.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// When checkpoints are saved, and which ones are kept. The same in all processes.
+struct checkpoint_settings {
+  long every_steps = 0;              ///< save after steps that are a multiple of it; 0: never so
+  std::chrono::nanoseconds every{};  ///< save when that much time has passed; 0: never so
+  int keep_last = 2;                 ///< the newest ones that are kept, at least 1
+  int keep_best = 0;                 ///< beside them, those with the lowest losses
+  /// Write in a thread, from a copy that takes checkpoints::copy_bytes() of memory in one process.
+  bool asynchronous = true;
+  std::string second_place{};  ///< a folder for what cannot be written; "": none
+  /// Receives warnings, in the thread and during a call of the program; unset: stderr.
+  std::function<void(std::string_view)> warn{};
+};
+
+/// What the process that writes files says; all processes of the trainer call this.
+template <class Trainer>
+long first_process_says(Trainer const& trainer, long here) {
+  auto const all = trainer.processes();
+  return least(*all.parameters.engine,
+               all.writes_files() ? here : std::numeric_limits<long>::max());
+}
+
+}  // namespace detail
+
+/// A checkpoint in a folder. An empty path: there is none.
+struct found_checkpoint {
+  std::string path;
+  long steps = 0;
+  data_position position;
+};
+
+/// The newest checkpoint in a folder whose header is sound, for programs that decide what to do
+/// before they make a trainer. Its tensors are not read.
+inline found_checkpoint newest_checkpoint(std::string const& folder) {
+  detail::checkpoint_folder const from(folder);
+  for (long const step : from.steps()) try {
+      detail::checkpoint_reader const file(from.file_of(step));
+      std::string const* const position = file.metadata("position");
+      return {file.name(), step, position == nullptr ? "" : *position};
+    } catch (error const&) {
+      // resume() will say why.
+    }
+  return {};
+}
+
+/// The result of checkpoints::resume. An empty path: no checkpoint was there.
+struct resumed_checkpoint : resumed_run {
+  std::string path{};
+  std::vector<std::string> skipped{};  ///< why newer ones were not taken, a sentence each
+};
+
+/// The checkpoints of a run, FOLDER/step-N.safetensors. A file that cannot be written is a warning,
+/// and the training goes on. If ranks are in several processes, all of them make the same calls,
+/// with the same settings and a folder that all can read; one of them writes, and decides what
+/// depends on a clock.
+///
+///     checkpoints<Trainer> saved("run", {.every_steps = 1000});
+///     long done = saved.resume(trainer).position.number();
+///     while (done < n) {
+///       double const loss = trainer.step(...).loss;
+///       saved.after_step(trainer, ++done, loss);
+///     }
+///     saved.finish(trainer, done);
+///
+/// law: a program that is killed at any time and started again trains the same bits as one that
+///      runs through
+/// law: the bytes of a file are those that trainer.save would have written after that step
+template <class Trainer>
+class checkpoints {
+  using clock = std::chrono::steady_clock;
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+ public:
+  using settings = detail::checkpoint_settings;
+
+  /// Touches no file: resume() and the first after_step() do.
+  ///
+  /// throws: data_error for a setting out of range
+  explicit checkpoints(std::string folder, settings s = settings{}) : settings_(std::move(s)) {
+    if (settings_.every_steps < 0 || settings_.every.count() < 0 || settings_.keep_last < 1 ||
+        settings_.keep_best < 0)
+      throw data_error(
+          "checkpoints: every_steps, every and keep_best: expected 0 or more; keep_last: 1 or "
+          "more");
+    kept_.add_folder(std::move(folder));
+    if (!settings_.second_place.empty()) kept_.add_folder(settings_.second_place);
+  }
+  checkpoints(checkpoints const&) = delete;
+  checkpoints& operator=(checkpoints const&) = delete;
+  /// Waits for the file that is being written.
+  ~checkpoints() {
+    writer_.join();
+    try {
+      report();
+    } catch (...) {
+      // A warning that cannot be given.
+    }
+  }
+
+  /// Loads the newest checkpoint that is whole and fits the trainer. Each newer one is reported and
+  /// stays where it is until the run has reached its step. Without any checkpoint the trainer is
+  /// unchanged.
+  ///
+  /// throws: data_error if there are checkpoints and none can be loaded, so that a run does not
+  ///         start over by mistake; file_error if another run has the folder
+  resumed_checkpoint resume(Trainer& trainer) {
+    open(trainer, true);
+    std::vector<detail::kept_checkpoint> all;
+    if (writes()) all = kept_.candidates();
+    resumed_checkpoint found;
+    for (std::size_t next = 0;; ++next) {
+      // A number for a checkpoint: its step, and then its folder.
+      long const count = long(folders().size()),
+                 which = detail::first_process_says(
+                     trainer, next < all.size() ? all[next].step * count + all[next].folder : -1);
+      if (which < 0) break;
+      std::string const path = folders()[std::size_t(which % count)].file_of(which / count);
+      try {
+        static_cast<resumed_run&>(found) = trainer.load(path);
+      } catch (rank_error const&) {
+        throw;
+      } catch (error const& e) {
+        found.skipped.push_back(e.what());
+        continue;
+      }
+      found.path = safe_path_ = path;
+      begun_step_ = safe_step_ = found.steps;
+      if (writes()) kept_.take_over({{which / count}, int(which % count)}, warnings_);
+      break;
+    }
+    if (found.path.empty() && !found.skipped.empty()) {
+      std::string why = "'" + folders()[0].path() + "': none of its " +
+                        std::to_string(found.skipped.size()) + " checkpoints can be loaded";
+      for (std::string const& text : found.skipped) why += "; " + text;
+      throw data_error(why);
+    }
+    for (std::string const& text : found.skipped) note(text);
+    report();
+    return found;
+  }
+
+  /// To be called after each training step: saves a checkpoint if one is due, unless the one before
+  /// is still being written; then as soon as that is done.
+  ///
+  /// loss:   by which the best are kept, say of a validation; without it, a checkpoint is none of
+  ///         the best
+  /// throws: data_error at the first call if the folder has checkpoints and resume() was not called
+  void after_step(Trainer& trainer, data_position const& position, double loss = unknown) {
+    open(trainer, false);
+    if (!is_writing_.load()) wait();
+    long const step = trainer.steps();
+    if (step == begun_step_) return;  // a step that was skipped, or has been saved
+    is_due_ = is_due_ || (settings_.every_steps > 0 && step % settings_.every_steps == 0);
+    if (!is_due_ && settings_.every.count() == 0) return;
+    bool const is_time = is_due_ || clock::now() - begun_ >= settings_.every;
+    if (detail::first_process_says(trainer, is_time && !is_writing_.load() ? 1 : 0) == 1)
+      save(trainer, position, loss, attempt::due);
+  }
+
+  /// Saves the current step unless that is done, and waits until the file is on disk. A checkpoint
+  /// that can be written neither to the folder nor to the second place is written to the current
+  /// folder, or to that for temporary files. Returns its path in the process that has written it.
+  ///
+  /// throws: file_error if it cannot be written anywhere
+  std::string finish(Trainer& trainer, data_position const& position, double loss = unknown) {
+    open(trainer, false);
+    wait();
+    auto const is_safe = [&] {
+      return detail::first_process_says(trainer, safe_step_ == trainer.steps() ? 1 : 0) == 1;
+    };
+    for (attempt const a : {attempt::last, attempt::anywhere})
+      if (!is_safe()) {
+        save(trainer, position, loss, a);
+        wait();
+      }
+    if (!is_safe())
+      throw file_error(std::string("the checkpoint after step ") + std::to_string(trainer.steps()) +
+                       " could not be written anywhere");
+    return writes() ? safe_path_ : "";
+  }
+
+  /// Renames the folders if they have checkpoints, to FOLDER-2, FOLDER-3 ..., so that another run
+  /// can begin. Before resume() and after_step(). Returns the new name of the first, or "".
+  ///
+  /// throws: file_error if that fails, or if a run has the folder
+  std::string set_aside(Trainer& trainer) {
+    std::string name;
+    detail::first_process_says(trainer, 0);  // all have looked at the folders
+    in_first_process(trainer, [&] { name = kept_.set_aside(); });
+    return name;
+  }
+
+  /// The memory of the copy that is written while training goes on, in bytes; it is taken at the
+  /// first checkpoint, in the process that writes files. Without that much memory, training waits
+  /// until the file is written.
+  static std::size_t copy_bytes(Trainer& trainer) {
+    return detail::checkpoint_of<Trainer>::bytes(trainer);
+  }
+
+ private:
+  /// Why a checkpoint is saved: finish() tries again, at last in places that are none of the run's.
+  enum class attempt : unsigned char { due, last, anywhere };
+
+  /// The folder of the run, and the second place.
+  std::vector<detail::checkpoint_folder> const& folders() const { return kept_.folders(); }
+  static bool writes() { return Trainer::engine::writes_files(); }
+
+  /// Does something in the process that writes files.
+  ///
+  /// throws: in all processes, if it has thrown
+  template <class Work>
+  void in_first_process(Trainer& trainer, Work const& work) {
+    std::exception_ptr failure;
+    if (writes()) try {
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    bool const is_done = detail::first_process_says(trainer, failure ? 0 : 1) == 1;
+    if (failure) std::rethrow_exception(failure);
+    if (!is_done)
+      throw file_error("the process of rank 0 cannot use '" + folders()[0].path() + "'");
+  }
+
+  /// Makes, locks and cleans the folders before their first use. A folder that cannot be written to
+  /// is a warning.
+  void open(Trainer& trainer, bool resumes) {
+    if (is_open_) return;
+    in_first_process(trainer, [&] { kept_.open(resumes, warnings_); });
+    is_open_ = true;
+    begun_ = clock::now();
+    report();
+  }
+  /// Begins to save a checkpoint. All processes call it.
+  void save(Trainer& trainer, data_position const& position, double loss, attempt which) {
+    wait();
+    is_due_ = false;
+    begun_ = clock::now();
+    begun_step_ = trainer.steps();
+    loss_ = loss;
+    attempt_ = which;
+    if (!settings_.asynchronous || !copy(trainer, position))
+      write([&](std::string const& path) { trainer.save(path, position); });
+    else if (writes())
+      start();
+    if (!is_writing_.load()) report();
+  }
+  /// Makes the copy in memory. Returns whether there is one, in all processes alike.
+  bool copy(Trainer& trainer, data_position const& position) {
+    std::size_t const bytes = copy_bytes(trainer);
+    bool has_room = true;
+    try {
+      if (writes()) copy_.reserve(bytes);
+    } catch (std::bad_alloc const&) {
+      has_room = false;
+    }
+    if (detail::first_process_says(trainer, has_room ? 1 : 0) == 1) try {
+        detail::checkpoint_of<Trainer>::copy(trainer, position, copy_);
+        return true;
+      } catch (rank_error const&) {
+        throw;
+      } catch (std::exception const&) {
+        // As without memory.
+      }
+    note(std::string("no memory for a copy of a checkpoint, ") + std::to_string(bytes) +
+         " bytes: training waits until it is written");
+    return false;
+  }
+  /// Writes the copy in a thread, or here if there is none to be had.
+  void start() {
+    is_writing_.store(true);
+    // Signals are for the program's own threads; a SIGXFSZ that is blocked is an error of write().
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    auto const work = [](void* self, int) {
+      auto& me = *static_cast<checkpoints*>(self);
+      me.write([&](std::string const& path) { me.copy_.save(path); });
+      me.is_writing_.store(false);
+    };
+    bool is_started = true;
+    try {
+      writer_ = detail::thread(work, this, 0);
+    } catch (std::system_error const&) {
+      is_started = false;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!is_started) work(this, 0);
+  }
+  /// Writes the checkpoint with save_as(path) to the first place that takes it.
+  template <class SaveAs>
+  void write(SaveAs const& save_as) {
+    std::string const name = detail::checkpoint_folder::name_of(begun_step_);
+    std::vector<std::string> paths;
+    for (detail::checkpoint_folder const& f : folders()) paths.push_back(f.file(name));
+    if (attempt_ == attempt::anywhere) {
+      std::error_code error;
+      paths.push_back(free_name(name));
+      paths.push_back(free_name(std::filesystem::temp_directory_path(error) / name));
+    }
+    std::size_t tried = 0;
+    saved_place const found = save_somewhere(paths, [&](std::string const& path) {
+      std::size_t const folder = tried++;
+      if (folder < folders().size() && writes()) make(folders()[folder]);
+      try {
+        save_as(path);
+      } catch (std::bad_alloc const&) {
+        throw file_error("no memory to write '" + path + "'");
+      }
+    });
+    if (found.path.empty())
+      return note(found.failures + (attempt_ == attempt::due ? " (the training goes on)" : ""));
+    if (!found.failures.empty()) note(found.failures + "; it is in '" + found.path + "'");
+    safe_step_ = begun_step_;
+    safe_path_ = found.path;
+    if (writes() && tried <= folders().size())
+      kept_.add({{begun_step_, loss_}, int(tried) - 1}, settings_.keep_last, settings_.keep_best,
+                warnings_);
+  }
+  /// Makes a folder that has been removed meanwhile; if that fails, writing says why.
+  static void make(detail::checkpoint_folder const& folder) {
+    try {
+      folder.make();
+    } catch (file_error const&) {
+    }
+  }
+
+  /// Waits until the file is written.
+  void wait() {
+    writer_.join();
+    report();
+  }
+  /// Keeps a warning for report().
+  void note(std::string text) {
+    if (writes()) warnings_.push_back(std::move(text));
+  }
+  /// Hands out the warnings. needs: no file is being written
+  void report() {
+    for (std::string const& text : std::exchange(warnings_, {}))
+      if (settings_.warn)
+        settings_.warn(text);
+      else
+        std::fprintf(stderr, "pipe: %s\n", text.c_str());
+  }
+
+  settings settings_;
+  bool is_open_ = false, is_due_ = false;
+  clock::time_point begun_{};  // when the last checkpoint was begun
+  long begun_step_ = -1;       // of that one
+  attempt attempt_ = attempt::due;
+  double loss_ = unknown;  // of that one
+  // While a file is written the thread has the members from here on, and reads those above.
+  std::atomic<bool> is_writing_{false};
+  typename detail::checkpoint_of<Trainer>::tensor_copy copy_;
+  detail::kept_checkpoints kept_;
+  std::vector<std::string> warnings_;
+  long safe_step_ = -1;  // of the last checkpoint that is on disk
+  std::string safe_path_;
+  detail::thread writer_;
+};
+
+}  // namespace pp

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The checkpoints of a run in one folder or two, and the rule by which they are kept: the last k
+// and the best.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/save_somewhere.hpp>
+#include <pipe/train/checkpoint_folder.hpp>
+
+namespace pp::detail {
+
+/// A checkpoint by number of the folder, with its loss.
+struct kept_checkpoint : listed_checkpoint {
+  int folder = 0;
+};
+
+/// Which checkpoints are kept: the first `last`, and the `best` with the lowest finite losses.
+///
+/// shape: losses[n], the newest first -> [n]
+inline std::vector<bool> checkpoints_to_keep(std::vector<double> const& losses, int last,
+                                             int best) {
+  std::vector<bool> keeps(losses.size());
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    keeps[i] = i < std::size_t(last);
+    if (std::isfinite(losses[i])) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return losses[a] != losses[b] ? losses[a] < losses[b] : a < b;
+  });
+  for (std::size_t i = 0; i < order.size() && i < std::size_t(best); ++i) keeps[order[i]] = true;
+  return keeps;
+}
+
+/// The folders of a run and its checkpoints in them.
+class kept_checkpoints {
+ public:
+  /// Receives a warning.
+  using warnings = std::vector<std::string>;
+
+  void add_folder(std::string path) { folders_.emplace_back(std::move(path)); }
+  std::vector<checkpoint_folder> const& folders() const { return folders_; }
+
+  /// Makes, locks and cleans the folders. One that cannot be written to is a warning.
+  ///
+  /// throws: file_error if another run has one; data_error if one has checkpoints and `resumes` is
+  ///         false
+  void open(bool resumes, warnings& told) {
+    for (checkpoint_folder& f : folders_) {
+      try {
+        f.make();
+        f.lock();
+      } catch (checkpoint_folder::busy const&) {
+        throw;
+      } catch (file_error const& e) {
+        told.push_back(e.what());
+      }
+      f.clean();
+      if (std::vector<long> const steps = f.steps(); !resumes && !steps.empty())
+        throw data_error("'" + f.path() + "' has the checkpoints of a run of " +
+                         std::to_string(steps[0]) +
+                         " steps: resume() it, or save to another folder");
+    }
+  }
+  /// Renames folders with checkpoints. Returns the new name of the first, or "".
+  ///
+  /// throws: file_error
+  std::string set_aside() {
+    std::string name;
+    for (checkpoint_folder& f : folders_) {
+      if (f.steps().empty()) continue;
+      f.lock();
+      std::string const aside = free_name(f.path());
+      std::error_code error;
+      std::filesystem::rename(f.path(), aside, error);
+      f.unlock();
+      if (error)
+        throw file_error("cannot rename '" + f.path() + "' to '" + aside + "': " + error.message());
+      if (name.empty()) name = aside;
+    }
+    return name;
+  }
+
+  /// All files that have the name of a checkpoint, the newest first.
+  std::vector<kept_checkpoint> candidates() const {
+    std::vector<kept_checkpoint> all;
+    for (std::size_t i = 0; i < folders_.size(); ++i)
+      for (long const step : folders_[i].steps()) all.push_back({{step}, int(i)});
+    sort(all);
+    return all;
+  }
+  /// Takes over a checkpoint that was loaded, and those before it that `latest` lists. Others are
+  /// not of this run, and never removed.
+  void take_over(kept_checkpoint loaded, warnings& told) {
+    for (std::size_t i = 0; i < folders_.size(); ++i) try {
+        std::vector<long> const there = folders_[i].steps();
+        for (listed_checkpoint const& c : folders_[i].listed())
+          if (c.step == loaded.step && int(i) == loaded.folder)
+            loaded.loss = c.loss;
+          else if (c.step <= loaded.step &&
+                   std::find(there.begin(), there.end(), c.step) != there.end())
+            all_.push_back({c, int(i)});
+      } catch (data_error const& e) {
+        told.push_back(e.what());
+      }
+    sort(all_);
+    all_.insert(all_.begin(), loaded);
+  }
+  /// Lists a checkpoint that was written in `latest`, then removes those that need not be kept: a
+  /// program that is killed in between leaves files that `latest` lists, for the next call.
+  void add(kept_checkpoint const& written, int last, int best, warnings& told) {
+    std::erase_if(all_, [&](kept_checkpoint const& c) {
+      return c.step == written.step && c.folder == written.folder;
+    });
+    all_.insert(all_.begin(), written);
+    std::vector<listed_checkpoint> here;
+    std::vector<double> losses;
+    for (kept_checkpoint const& c : all_) {
+      if (c.folder == written.folder) here.push_back(c);
+      losses.push_back(c.loss);
+    }
+    try {
+      folders_[std::size_t(written.folder)].list(here);
+    } catch (file_error const& e) {
+      told.push_back(e.what());
+    }
+    std::vector<bool> const keeps = checkpoints_to_keep(losses, last, best);
+    std::vector<kept_checkpoint> left;
+    for (std::size_t i = 0; i < all_.size(); ++i)
+      if (keeps[i] || !folders_[std::size_t(all_[i].folder)].remove(all_[i].step))
+        left.push_back(all_[i]);
+    all_ = std::move(left);
+  }
+
+ private:
+  static void sort(std::vector<kept_checkpoint>& all) {
+    std::sort(all.begin(), all.end(), [](kept_checkpoint const& a, kept_checkpoint const& b) {
+      return a.step != b.step ? a.step > b.step : a.folder < b.folder;
+    });
+  }
+
+  std::vector<checkpoint_folder> folders_;
+  std::vector<kept_checkpoint> all_;  // of this run, the newest first
+};
+
+}  // namespace pp::detail

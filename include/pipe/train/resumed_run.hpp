@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The part of a checkpoint that a program sees: its place in the data, and how far the run had got.
+#pragma once
+
+#include <concepts>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+
+namespace pp {
+
+/// A place in a program's data, kept in a checkpoint: a number or a short text, which only the
+/// program understands.
+struct data_position {
+  std::string text;
+
+  data_position() = default;
+  data_position(std::string of) : text(std::move(of)) {}
+  data_position(char const* of) : text(of) {}
+  data_position(std::integral auto n) : text(std::to_string(n)) {}
+
+  /// The number; 0 if there is no position.
+  ///
+  /// throws: data_error if the text is another one
+  long number() const {
+    char* end = nullptr;
+    long const n = std::strtol(text.c_str(), &end, 10);
+    if (text != std::to_string(n) && !text.empty())
+      detail::throw_error<data_error>(
+          {"data position: expected a number, got '", std::string_view(text), "'"});
+    return n;
+  }
+  friend bool operator==(data_position const&, data_position const&) = default;
+};
+
+/// The result of load(): the state that a program restores itself.
+struct resumed_run {
+  long steps = 0;          ///< training steps done: as trainer.steps()
+  int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()
+  data_position position;  ///< as it was given to save()
+};
+
+}  // namespace pp
