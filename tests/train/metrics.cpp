@@ -286,6 +286,9 @@ TEST_CASE("the reader of a pipe may leave") {
   temporary_folder const folder;
   std::string const path = folder.file("pipe");
   REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  for (long const steps : {0, 2})
+    CHECK(sentence<pp::file_error>([&] { pp::metrics_file::resumed(path, steps); }) ==
+          "cannot write metrics to '" + path + "': it is a pipe without a reader");
   std::signal(SIGPIPE, SIG_DFL);
   auto reader = std::make_unique<pp::detail::file_descriptor>(path, O_RDONLY | O_NONBLOCK);
   pp::metrics_file metrics(path);

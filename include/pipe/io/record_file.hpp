@@ -127,10 +127,13 @@ class record_file {
   template <class StepOf>
   static record_file resumed(std::string const& path, long steps, std::string_view heading,
                              StepOf step_of) {
-    detail::file_descriptor file(path, O_RDWR | O_NONBLOCK);
     struct stat there{};
-    if (steps > 0 && file.is_open() && ::fstat(file.number(), &there) == 0 &&
-        S_ISREG(there.st_mode) && detail::lock_file(file)) {
+    detail::file_descriptor file;
+    // Not before it is known to be a file: an open pipe would have this program as its reader.
+    if (steps > 0 && ::stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode))
+      file = detail::file_descriptor(path, O_RDWR | O_NONBLOCK);
+    if (file.is_open() && ::fstat(file.number(), &there) == 0 && S_ISREG(there.st_mode) &&
+        detail::lock_file(file)) {
       std::string const all = detail::read_records(file, path, std::uint64_t(there.st_size));
       std::size_t end = all.starts_with(heading) ? heading.size() : all.size();
       bool is_ours = false;
