@@ -115,7 +115,8 @@ function take(news) {
   }
   run.steps.splice(news.first, Infinity, ...news.steps);
   news.curves.forEach((curve, i) => {
-    const mine = run.curves[i] ??= {name: curve.name, mean: [], low: [], high: []};
+    if (!run.curves[i]) run.curves[i] = {name: curve.name, mean: [], low: [], high: []};
+    const mine = run.curves[i];
     for (const row of ["mean", "low", "high"])
       mine[row].splice(news.first, Infinity, ...(curve[row] ?? []));
   });
