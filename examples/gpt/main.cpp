@@ -92,7 +92,7 @@ void check_files(options const& o) {
 void warn(std::string const& what, int code) {
   code_of_warnings = std::max(code_of_warnings, code);
   std::fflush(stdout);
-  std::fprintf(stderr, "gpt: %s\n", what.c_str());
+  if (process() == 0) std::fprintf(stderr, "gpt: %s\n", what.c_str());
 }
 
 std::map<std::string, program>& programs(std::string const& device) {
