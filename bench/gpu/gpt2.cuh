@@ -27,8 +27,8 @@ struct Gpt2 : pp::Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Posit
 constexpr double operations_per_token =
     6 * (12.0 * 12 * 768 * 768 + 50304.0 * 768) + 12.0 * 6 * 1024 * 768;
 
-/// Times of all launches of a mini-batch by kernel group, the longest first, after a step that loads
-/// their code. Each launch is waited for.
+/// Times of all launches of a mini-batch by kernel group, the longest first, after a step that
+/// loads their code. Each launch is waited for.
 template <class Trainer>
 void print_kernels(Trainer& trainer, std::vector<int> const& tokens, std::vector<int> const& next) {
   struct cost {

@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include <pipe/runtime/host/replicas.hpp>
 #include <pipe/transport/mpi.hpp>
 
 namespace pp {

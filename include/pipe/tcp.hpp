@@ -9,6 +9,7 @@
 
 #include <chrono>
 
+#include <pipe/runtime/host/replicas.hpp>
 #include <pipe/transport/tcp.hpp>
 
 namespace pp {

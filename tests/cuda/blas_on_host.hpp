@@ -13,19 +13,12 @@
 
 namespace on_host {
 
-/// D = activation(op(A) op(B) + beta D + C + bias), aux = the sum or what the derivative reads;
-/// sums of A at the start of the workspace
+/// D = activation(op(A) op(B) + beta D + C + bias), aux = the sum or what the derivative reads
 template <class T, class Result>
 void execute_as(pp::cuda::blas_product const& p, pp::cuda::arguments const& a) {
   T const* const left = a.at<T const>(p.a);
   T const* const right = p.b >= 0 ? a.at<T const>(p.b) : static_cast<T const*>(a.workspace);
   Result* const d = a.at<Result>(p.d);
-  for (long i = 0; p.sums >= 0 && i < p.m; ++i) {
-    float sum = 0;
-    for (long k = 0; k < p.k; ++k)
-      sum += float(left[p.transposes_a ? k + i * p.lda : i + k * p.lda]);
-    static_cast<float*>(a.workspace)[i] = sum;
-  }
   for (long j = 0; j < p.n; ++j)
     for (long i = 0; i < p.m; ++i) {
       float sum = 0;

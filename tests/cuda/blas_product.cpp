@@ -318,12 +318,12 @@ void agrees_by(bool accumulate) {
     CHECK(written > 0);
   }
 }
-/// An activation or sums in the call, if it has them, and behind it.
+/// An activation in the call, if it has one, and behind it.
 template <class T, class Described>
 void agrees(bool accumulate = false) {
   constexpr auto product = cuda::describe_blas_product<alone<T, Described>, 0>();
   agrees_by<T, Described, true>(accumulate);
-  if constexpr (product.activation != cuda::blas_activation::none || product.sums >= 0)
+  if constexpr (product.activation != cuda::blas_activation::none)
     agrees_by<T, Described, false>(accumulate);
 }
 template <class... Described>
@@ -397,18 +397,6 @@ TEST_CASE("a call takes what is one with the product, if the library has it", "[
   STATIC_REQUIRE(takes(described<joined_relu>, 1, none));
   STATIC_REQUIRE(takes(described<joined_tanh>, 1, none));
   STATIC_REQUIRE(takes(cuda::describe_blas_product<alone<bf16, joined_gelu>, 0, false>(), 1, none));
-}
-
-TEST_CASE("a call in 16 bits sums what a bias's gradient does, if the library can", "[cuda]") {
-  constexpr auto sums = []<class T, bool TakesAll = true>(T) {
-    return cuda::describe_blas_product<alone<T, weight_and_bias>, 0, TakesAll>().sums;
-  };
-  constexpr int target = weight_and_bias::make().prologue[0].store;
-  STATIC_REQUIRE((sums(bf16()) == target && sums(fp16()) == target));
-  STATIC_REQUIRE(sums(float()) == -1);
-  STATIC_REQUIRE(sums.operator()<bf16, false>(bf16()) == -1);
-  STATIC_REQUIRE(cuda::describe_blas_product<alone<bf16, weight_gradient>, 0>().sums == -1);
-  STATIC_REQUIRE(cuda::blas_lowering<alone<bf16, weight_and_bias>, 0>::aux_bytes >= 24 * 4);
 }
 
 TEST_CASE("calls of a library agree with fp64 and with our own tiles", "[cuda]") {

@@ -117,7 +117,7 @@ void all() {
   is_its_launches<norm_of<T, 43, 768, 2, true, true>>(true);
   is_its_launches<norm_of<T, 7, 77, 3, false, true>>(false);
   is_its_launches<norm_of<T, 9, 8192, 2, true, false>>(true);
-  // More rows than 640 blocks have in four turns.
+  // More rows than 264 blocks have in four turns.
   is_its_launches<norm_of<T, 1777, 16, 100, true, true>>(false);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("gradients of a norm as one kernel have the bits of their launches", "
 }
 
 TEST_CASE("a tree of parts has about as many groups as parts in a group", "[cuda]") {
-  for (long const parts : {1, 2, 24, 25, 26, 640}) {
+  for (long const parts : {1, 2, 24, 25, 26, 264}) {
     cuda::sum_tree const t = cuda::sum_tree::of(parts);
     CHECK((t.groups - 1) * t.near < parts);
     CHECK(t.groups * t.near >= parts);

@@ -303,9 +303,26 @@ TEST_CASE("leaves are joined level by level", "[cuda]") {
     CHECK(partial[2] == 9);
 
     sums = losses;
-    over(7, cuda::add_losses{sums.data(), losses.data() + 7}, order);
-    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[7]) == 7);
+    over(7, cuda::add_elements<double>{sums.data(), losses.data() + 8}, order);
+    CHECK(std::count(sums.begin(), sums.end(), losses[0] + losses[8]) == 7);
     CHECK(sums[7] == losses[7]);
+  }
+}
+
+TEST_CASE("the losses of rows are added by blocks, the last of which adds theirs", "[cuda]") {
+  for (int const rows : {1, 255, 4096, 4097, 300 * 4096 + 5}) {
+    std::vector<double> all(static_cast<std::size_t>(rows)), found(3, double(none));
+    long double exact = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) exact += all[i] = laws::uniform(3, 1, i);
+    std::vector<unsigned> ticket(1, 0);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      auto given = all;
+      on_host::run_kernel<cuda::sum_rows_kernel>({given.data(), rows, &found[i], ticket.data()},
+                                                 orders[i]);
+      CHECK(ticket[0] == 0);
+      CHECK(laws::same_bits(found[i], found[0]));
+    }
+    CHECK(found[0] == Approx(double(exact)).epsilon(1e-14));
   }
 }
 
@@ -353,7 +370,7 @@ TEST_CASE("element by element", "[cuda]") {
     over(size, cuda::clamp_elements{scaled_clamp.data(), state.get(), scaling.get()}, order);
     over(size, cuda::scale_elements{scaled.data(), outcome.get()}, order);
     over(size, cuda::approach_elements{average.data(), y.data(), state.get(), nullptr}, order);
-    over(size, cuda::add_elements{sum.data(), y.data()}, order);
+    over(size, cuda::add_elements<float>{sum.data(), y.data()}, order);
     over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
     CHECK(std::isnan(clamped[5]));
     clamped[5] = std::fmin(0.5f, std::fmax(-0.5f, x[5]));

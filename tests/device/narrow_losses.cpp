@@ -3,11 +3,11 @@
 // The loss of narrow layers as part of their backward kernel, where the schedule allows it: a
 // training step then launches neither the loss nor the layers before it, and all bits are those of
 // separate kernels.
-#include "device/device.hpp"
+#include "device/chains_alike.hpp"
 #include "laws/clipped_loss.hpp"
-#include "laws/data.hpp"
 
 using namespace pp;
+using namespace on_host;
 
 namespace {
 
@@ -27,39 +27,6 @@ using last_programs =
 template <class Trainer>
 constexpr bool has_loss_in_backward = last_programs<Trainer>::has_loss_in_backward;
 
-template <class M, class... Options>
-using on_device = Pipeline<M, on_host::Device, MicroBatchSize<35>, Options...>;
-template <class M, class... Options>
-using by_launches = Pipeline<M, on_host::DeviceWithoutChains, MicroBatchSize<35>, Options...>;
-
-/// Steps, accumulated gradients, evaluation and outputs of both are the same, to the bit, also with
-/// mini-batches of fewer samples.
-template <class Trainer, class Expected>
-void are_alike() {
-  Trainer found({.seed = 3, .clip_norm = 1});
-  Expected expected({.seed = 3, .clip_norm = 1});
-  laws::sample_batch<Trainer> const data(1);
-  for (int const samples : {int(Trainer::samples), int(Trainer::samples) - 1, 36, 1}) {
-    INFO(samples << " samples");
-    auto const ours = data.view(samples);
-    auto const theirs = data.template view<Expected>(samples);
-    step_result const a = found.step(ours), b = expected.step(theirs);
-    CHECK(laws::same_bits(a.loss, b.loss));
-    CHECK(laws::same_bits(a.gradient_norm, b.gradient_norm));
-    CHECK(laws::same_numbers(laws::snapshot(found).gradients, laws::snapshot(expected).gradients));
-    double const x = found.evaluate(ours), y = expected.evaluate(theirs);
-    CHECK(laws::same_bits(x, y));
-  }
-  found.accumulate(data.view());
-  expected.accumulate(data.template view<Expected>());
-  auto const a = found.step(data.view(2)), b = expected.step(data.template view<Expected>(2));
-  CHECK(laws::same_bits(a.loss, b.loss));
-  CHECK(laws::same_numbers(laws::snapshot(found).values, laws::snapshot(expected).values));
-  std::vector<float> x(std::size_t(Trainer::samples * Trainer::outputs_per_sample)), y(x.size());
-  found.forward(data.view(), x);
-  expected.forward(data.template view<Expected>(), y);
-  CHECK(laws::same_numbers(x, y));
-}
 template <class M, class... Options>
 void is_as_launches() {
   STATIC_REQUIRE(has_loss_in_backward<on_device<M, Options...>>);

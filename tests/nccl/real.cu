@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The communicator with NCCL itself, in one process: it compiles and links, and without a GPU
-// NCCL's own text arrives.
+// The communicator with NCCL itself, in one process: what it sends to itself arrives, and after an
+// abort nothing is sent. Without a GPU it compiles and links, and NCCL's own text arrives.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
+#include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/transport/nccl.cuh>
 #include <pipe/transport/tcp_world.hpp>
 
@@ -15,19 +18,34 @@ int main() {
   bool const has_device = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
   try {
     pp::cuda::nccl_communicator all(world);
-    float* data = nullptr;
-    pp::cuda::check(cudaMalloc(reinterpret_cast<void**>(&data), 2 * sizeof(float)), "memory");
-    pp::cuda::check(cudaMemset(data, 0x3f, sizeof(float)), "a first value");
-    all.group([&] {
-      all.send(0, data, sizeof(float), nullptr);
-      all.receive(0, data + 1, sizeof(float), nullptr);
-    });
-    all.wait(nullptr);
-    float here[2]{};
-    pp::cuda::check(cudaMemcpy(here, data, sizeof(here), cudaMemcpyDeviceToHost), "a result");
-    cudaFree(data);
-    std::printf("%s\n", here[0] == here[1] ? "sent to itself" : "wrong data");
-    return here[0] == here[1] ? 0 : 1;
+    constexpr long bytes = 100L << 20;  // longer than any buffer of NCCL's
+    pp::cuda::device_buffer memory(2 * bytes);
+    char* const data = memory.as<char>();
+    pp::cuda::check(cudaMemset(data, 0x3f, bytes), "what is sent");
+    for (long const size : {4L, 1L << 20, bytes}) {
+      pp::cuda::check(cudaMemset(data + bytes, 0, bytes), "what is received");
+      all.group([&] {
+        all.send(0, data, size, nullptr);
+        all.receive(0, data + bytes, size, nullptr);
+      });
+      all.wait(nullptr);
+      std::vector<char> here(std::size_t(bytes));
+      pp::cuda::check(cudaMemcpy(here.data(), data + bytes, here.size(), cudaMemcpyDeviceToHost),
+                      "a result");
+      if (std::count(here.begin(), here.end(), 0x3f) != size) {
+        std::printf("%ld bytes: wrong data\n", size);
+        return 1;
+      }
+    }
+    all.abort();
+    try {
+      all.group([] {});
+      std::printf("a group after an abort\n");
+      return 1;
+    } catch (pp::rank_error const& e) {
+      std::printf("sent to itself; after an abort: %s\n", e.what());
+      return 0;
+    }
   } catch (pp::error const& e) {
     std::printf("%s\n", e.what());
     return !has_device &&

@@ -40,6 +40,17 @@ TEST_CASE("a table aligns its columns") {
         "22  bcd   1,000\n");
 }
 
+TEST_CASE("widths are counted in code points") {
+  pp::text_table table({"layer", "times"}, {0});
+  table.add({"größe", "3 µs"});
+  table.add({"W", "10 µs"});
+  CHECK(table.str() ==
+        "layer  times\n"
+        "größe   3 µs\n"
+        "W      10 µs\n");
+  CHECK(pp::detail::wrapped("größe, äöüäöü, b", 16, 2) == "größe, äöüäöü, b");
+}
+
 TEST_CASE("a list breaks after commas") {
   CHECK(pp::detail::wrapped("stage 0  A<1, 2>, B, C", 16, 9) ==
         "stage 0  A<1,\n         2>, B,\n         C");

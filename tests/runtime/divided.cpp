@@ -107,8 +107,8 @@ TEST_CASE("operands of divided parameters are found by launch") {
   all.assemble(model.d, matrices::width, 0);
   CHECK(all.parameters().size() == 3);
   program_set const& set = model.chunk.keeping;
-  int const forward = program_number(model.d, 0, set, program::forward),
-            backward = program_number(model.d, 0, set, program::backward);
+  int const forward = divided_operands::program_number(model.d, 0, set, program::forward),
+            backward = divided_operands::program_number(model.d, 0, set, program::backward);
   auto const first = all.of_launch(forward, 1);
   REQUIRE(first.size() == 1);
   CHECK((first[0].slot == 1 && first[0].parameter == 1 && first[0].offset == 0));

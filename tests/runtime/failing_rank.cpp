@@ -57,10 +57,10 @@ struct wrapped_executor {
   laws::sample_batch<tiny::Regression> data{1};
 
   explicit wrapped_executor(std::chrono::milliseconds deadline,
-                            void (*on_timeout)(std::string_view) = nullptr)
+                            void (*on_timeout)(std::string_view) = nullptr, slow_runs slow = {})
       : m(compiled::description(),
           {kernels.items, real.sum_of_squares, real.add, real.transpose, &descend, nullptr},
-          {.waiting = {.deadline = deadline}, .on_timeout = on_timeout}) {
+          {.waiting = {.deadline = deadline}, .on_timeout = on_timeout, .slow = slow}) {
     for (int c = 0; c < compiled::stages; ++c) {
       chunk_description const& chunk = compiled::memory().chunks[c];
       for (int i = 0; i < chunk.parameter_count; ++i)
@@ -194,6 +194,113 @@ TEST_CASE("the report says what every rank does, while the stuck one is waited f
   }
   CHECK(reports == 1);
   in_trouble(trouble::none, -1);
+}
+
+TEST_CASE("a run that takes much longer than those before is reported once, and goes on",
+          "[runtime]") {
+  using namespace std::chrono_literals;
+  for (auto const deadline : {300'000ms, 0ms})
+    for (job::kind const what : {job::kind::train, job::kind::evaluate}) {
+      wrapped_executor healthy(300s),
+          slow(deadline, nullptr, {.factor = 2, .at_least = 100ms, .report = keep});
+      auto const before = [&](int runs) {
+        for (int i = 0; i < runs; ++i) healthy.run(what), slow.run(what);
+      };
+      auto const run_slowly = [&] {
+        in_trouble(trouble::is_slow, group_of(1, detail::program::forward));
+        step_result const r = slow.run(what);
+        in_trouble(trouble::none, -1);
+        CHECK(laws::same_bits(healthy.run(what).loss, r.loss));
+      };
+      reports = 0;
+      before(recent_times::enough - 1);
+      run_slowly();  // too few before it
+      CHECK(reports == 0);
+      run_slowly();
+      CHECK(reports == 1);
+      CHECK_THAT(last_report, Catch::StartsWith(what == job::kind::train
+                                                    ? "the run of step 1 has not ended after "
+                                                    : "an evaluation before step 1 has not "));
+      CHECK_THAT(last_report, Catch::Contains(": the median of those before is "));
+      CHECK_THAT(last_report, Catch::Contains("\nrank 1: F of chunk 1, micro-batch "));
+    }
+}
+
+TEST_CASE("what the report of a slow run throws comes out, and nothing has changed", "[runtime]") {
+  using namespace std::chrono_literals;
+  wrapped_executor slow(300s, nullptr,
+                        {.factor = 2, .at_least = 50ms, .report = [](std::string_view) {
+                           throw std::logic_error("too slow");
+                         }});
+  for (int i = 0; i < recent_times::enough; ++i) slow.train();
+  auto const before = slow.all();
+  in_trouble(trouble::is_slow, group_of(0, detail::program::forward));
+  CHECK_THROWS_WITH(slow.train(), "too slow");
+  in_trouble(trouble::none, -1);
+  CHECK(laws::same_numbers(before, slow.all()));
+  CHECK_NOTHROW(slow.train());
+}
+
+TEST_CASE("the median is that of the last runs", "[runtime]") {
+  recent_times times;
+  for (int i = 1; i < recent_times::enough; ++i) {
+    times.add(i);
+    CHECK(times.median() == 0);
+  }
+  times.add(0.5);
+  CHECK(times.median() == 3);
+  for (int i = 0; i < 2 * recent_times::most; ++i) times.add(100 - i);
+  CHECK(times.median() == 100 - 2 * recent_times::most + 1 + recent_times::most / 2);
+}
+
+namespace {
+/// Runs `what` in a child process with its standard error in `text`; returns the child's status.
+template <class What>
+int status_of(std::string& text, What what) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  pid_t const child = fork();
+  if (child == 0) {
+    alarm(60);
+    dup2(ends[1], STDERR_FILENO);
+    signal(SIGABRT, SIG_DFL);  // not Catch's
+    what();
+    _exit(0);
+  }
+  close(ends[1]);
+  char bytes[4096];
+  for (ssize_t n = 0; (n = read(ends[0], bytes, sizeof(bytes))) > 0;)
+    text.append(bytes, std::size_t(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+}  // namespace
+
+TEST_CASE("a report is printed, and may be the end of the process", "[runtime]") {
+  using namespace std::chrono_literals;
+  for (auto const on_timeout : {executor_settings{}.on_timeout, &abort_with_report}) {
+    std::string text;
+    int const status = status_of(text, [&] {
+      wrapped_executor troubled(200ms, on_timeout);
+      in_trouble(trouble::stalls, group_of(1, detail::program::forward));
+      try {
+        troubled.train();
+      } catch (rank_error const& e) {
+        _exit(5);
+      }
+    });
+    CHECK_THAT(text,
+               Catch::StartsWith("timed out after 200 ms waiting for rank 1 (F of chunk 1, "));
+    CHECK_THAT(text,
+               Catch::Contains("\nrank 0: BW of chunk 0, micro-batch 0, waiting for chunk 1"));
+    CHECK(text.back() == '\n');
+    if (on_timeout == &abort_with_report)
+      CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT));
+    else
+      CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 5));
+  }
 }
 
 TEST_CASE("an update is reported after the deadline, and never left half done", "[runtime]") {

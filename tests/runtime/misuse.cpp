@@ -163,10 +163,8 @@ TEST_CASE("the reference's settings of a run that stands still", "[runtime]") {
   // [timeout]
   Trainer::settings settings;
   settings.runtime.waiting.deadline = std::chrono::minutes(10);
-  settings.runtime.on_timeout = [](std::string_view report) {
-    std::fwrite(report.data(), 1, report.size(), stderr);
-    std::abort();  // or return, to wait for the kernel that hangs
-  };
+  settings.runtime.on_timeout = pp::abort_with_report;
+  settings.runtime.slow = {.factor = 5, .at_least = std::chrono::minutes(1)};
   Trainer trainer(settings);
   // [/timeout]
   trains_like_a_new_one(trainer);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/runtime/host/leaf_work.hpp>
+#include <pipe/runtime/host/replicas.hpp>
 #include <pipe/transport/process_watch.hpp>
 
 #include <chrono>
@@ -18,6 +19,8 @@
 #include <tuple>
 #include <vector>
 
+#include "transport/silent.hpp"
+
 namespace replicas {
 
 using namespace pp::detail;
@@ -25,10 +28,9 @@ using pp::waited;
 
 /// Lanes as strict as MPI's: a message is taken where it lies when both sides have met, in order,
 /// and has the length that is expected. Waits end after 20 s.
-class lanes_between {
+class lanes_between : public silent::replicas {
  public:
-  static constexpr bool copies = true;
-  static constexpr int lanes = 6;
+  using silent::replicas::replicas;
   /// What replicas have sent, and others have not taken.
   struct post {
     char const* data = nullptr;
@@ -78,33 +80,6 @@ class lanes_between {
     }
     return waited::done;
   }
-
-  // The rest of the concept, which tests of one rank do not call.
-  lanes_between(int, int, pp::patience const&) {}
-  static pp::process_place place(int ranks) { return {0, ranks}; }
-  void set_memory(int, char*) {}
-  void reset() {}
-  void wake_all() {}
-  waited share(int, pp::transfer const&, pp::failure_flag const&) { return waited::done; }
-  char* at(pp::transfer const&) const { return nullptr; }
-  waited arrive_and_wait(int, int, pp::failure_flag const&) { return waited::done; }
-  bool cancel_barrier(int) { return false; }
-  void agree(std::uint64_t) {}
-  void open(int, pp::boundary_stream const&) {}
-  void expect(int, int) {}
-  waited receive(int, int, pp::failure_flag const&) { return waited::done; }
-  void send(int, int) {}
-  waited sent(int, int, pp::failure_flag const&) { return waited::done; }
-  void announce(std::string_view) {}
-  std::string announced() { return {}; }
-  void begin_call(pp::detail::process_call const&) {}
-  void end_call() {}
-  int during(pp::detail::process_activity const&) { return 0; }
-  void broadcast(int, char*, long) {}
-  int process() { return me_; }
-  int processes() { return 1; }
-  int process_of(int) { return 0; }
-  long least(long n) { return n; }
 
  private:
   struct expected {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "transport/silent.hpp"
+
 using namespace pp::detail;
 using pp::milestone;
 using pp::waited;
@@ -15,26 +17,18 @@ using pp::waited;
 namespace {
 
 /// Notes what is awaited and published: holder, milestone, number.
-struct notes {
+struct notes : silent::ranks {
   static constexpr bool copies = false;
   using event = std::tuple<int, milestone, int>;
   std::vector<event> awaited, published;
   waited outcome = waited::done;
 
-  notes(int, int, pp::patience const&) {}
+  using silent::ranks::ranks;
   void publish(int holder, milestone m, int number) { published.push_back({holder, m, number}); }
   waited wait(int holder, milestone m, int number, pp::failure_flag const&) {
     awaited.push_back({holder, m, number});
     return outcome;
   }
-  static pp::process_place place(int ranks) { return {0, ranks}; }
-  void set_memory(int, char*) {}
-  void reset() {}
-  void wake_all() {}
-  waited share(int, pp::transfer const&, pp::failure_flag const&) { return waited::done; }
-  char* at(pp::transfer const&) const { return nullptr; }
-  waited arrive_and_wait(int, int, pp::failure_flag const&) { return waited::done; }
-  bool cancel_barrier(int) { return false; }
 };
 static_assert(pp::transport<notes>);
 

@@ -13,7 +13,7 @@ from pathlib import Path
 OLDEST = 19
 VERSIONS = range(OLDEST, 40)
 SUFFIXES = (".hpp", ".cpp", ".inl", ".cu", ".cuh")
-FOLDERS = ("include", "tests", "examples", "bench")
+FOLDERS = ("include", "tests", "examples", "tools", "bench")
 SKIPPED = 77
 PLACE = re.compile(r"^(.+?):(\d+):\d+: (?:error|warning): code should be clang-formatted")
 

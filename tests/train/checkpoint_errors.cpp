@@ -79,14 +79,6 @@ std::string said_by(std::string const& path) {
 
 }  // namespace
 
-TEST_CASE("the checksum of many bytes is that of few", "[train]") {
-  std::string bytes;
-  for (int n = 0; n < 50; ++n) {
-    CHECK(detail::crc32c_of(std::as_bytes(std::span(bytes))) == detail::crc32c(bytes));
-    bytes += char(n * 37 + 11);
-  }
-}
-
 TEST_CASE("no flipped bit and no cut of a checkpoint goes unnoticed", "[train]") {
   interrupted<tiny> i;
   std::string const before = i.state();

@@ -160,6 +160,58 @@ TEST_CASE("every order is as likely as every other") {
   CHECK(square < 49.7);  // chi-squared with 23 degrees of freedom: one in a thousand is larger
 }
 
+TEST_CASE("an epoch goes on at a sample, in mini-batches of another size") {
+  data const d(23);
+  auto const order = [&](long epoch) {
+    return in_a_row(all_of(d, {.shuffle = true, .seed = 3, .epoch = epoch}));
+  };
+  for (int const size : {1, 4, 6, 23, 30})
+    for (int const next : {1, 3, 4, 30})
+      for (long const steps : {0, 1, 2, 4, 5, 6}) {
+        batches<Classifier> begun(d.view(), {.shuffle = true, .seed = 3, .samples = size});
+        std::vector<int> seen;
+        long done = 0;
+        for (auto const& batch : begun) {
+          if (done++ == steps) break;
+          auto const samples = samples_of(batch);
+          seen.insert(seen.end(), samples.begin(), samples.end());
+        }
+        long const position = long(seen.size());
+        batches<Classifier> rest(
+            d.view(), {.shuffle = true, .seed = 3, .samples = next, .sample_position = position});
+        CHECK(rest.epoch() == position / 23);
+        CHECK(rest.sample_position() == position);
+        if (position == 23) continue;  // the next epoch
+        std::size_t most = 0;
+        for (auto const& batch : rest) {
+          auto const samples = samples_of(batch);
+          seen.insert(seen.end(), samples.begin(), samples.end());
+          CHECK(rest.sample_position() == long(seen.size()));
+          most = std::max(most, samples.size());
+        }
+        CHECK(most == std::min(std::size_t(next), std::size_t(23 - position)));
+        CHECK(seen == order(0));
+      }
+  batches<Classifier> second(d.view(), {.shuffle = true, .seed = 3, .sample_position = 23 + 5});
+  std::vector<int> seen;
+  for (auto const& batch : second) seen.push_back(samples_of(batch)[0]);
+  CHECK(seen[0] == order(1)[5]);
+  CHECK(second.sample_position() == 46);
+  CHECK_THROWS_AS(second.position(), data_error);
+  CHECK(batches<Classifier>(d.view(), {.sample_position = 23 + 8}).position() == 6 + 2);
+
+  // What drop_last omits has been reached at the end of the epoch.
+  batches<Classifier> whole(d.view(), {.drop_last = true, .sample_position = 10});
+  CHECK(whole.size() == 5);
+  long number = 0;
+  for (auto const& batch : whole) CHECK(samples_of(batch).front() == 10 + 4 * number++);
+  CHECK(number == 3);
+  CHECK(whole.sample_position() == 23);
+  batches<Classifier> none(d.view(), {.drop_last = true, .sample_position = 20});
+  CHECK(none.epoch() == 1);
+  CHECK(none.sample_position() == 23);
+}
+
 TEST_CASE("an epoch goes on at a position over all epochs") {
   data const d(11);  // three mini-batches
   batches<Classifier> second(d.view(), {.shuffle = true, .seed = 3, .epoch = 1});
@@ -218,6 +270,10 @@ TEST_CASE("data sets that are none are refused") {
         "batches: expected a data set of at least 4 samples for a whole mini-batch, got 3");
   CHECK(refused(d.view(), {.first = 3}) == "batches: first: mini-batch 3 is not in [0, 2]");
   CHECK(refused(d.view(), {.first = -1}) == "batches: first: mini-batch -1 is not in [0, 2]");
+  std::string const sample_position =
+      "batches: sample_position: expected 0 or more, without epoch, first and position, got ";
+  CHECK(refused(d.view(), {.sample_position = -1}) == sample_position + "-1");
+  CHECK(refused(d.view(), {.position = 1, .sample_position = 4}) == sample_position + "4");
   std::string const position =
       "batches: position: expected 0 or more, without epoch and first, got ";
   CHECK(refused(d.view(), {.position = -1}) == position + "-1");

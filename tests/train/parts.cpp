@@ -2,6 +2,7 @@
 //
 // The parts of a trainer, each alone: accumulation, averages, initial values, the first number that
 // is not finite, and where everything lies.
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -140,11 +141,12 @@ TEST_CASE("Averages are swapped in and out, of the chunks of this process") {
 TEST_CASE("The first fault is the first on the way of a micro-batch through the model") {
   detail::fault_place const forward{1, 2, 3, 4, true, true}, later_launch{1, 2, 4, 5, true, true},
       next_chunk{1, 3, 0, 6, true, true}, backward{1, 3, 0, 6, false, true},
-      earlier_chunk{1, 2, 0, 4, false, true}, next_micro_batch{2, 0, 0, 0, true, true};
-  detail::fault_place const in_order[] = {forward,  later_launch,  next_chunk,
-                                          backward, earlier_chunk, next_micro_batch};
-  for (int i = 0; i < 6; ++i)
-    for (int k = 0; k < 6; ++k) {
+      earlier_chunk{1, 2, 0, 4, false, true}, next_micro_batch{2, 0, 0, 0, true, true},
+      many{5'000'000, 0, 0, 0, true, true}, last{INT_MAX, 0, 100'000, 0, false, true};
+  detail::fault_place const in_order[] = {forward,       later_launch,     next_chunk, backward,
+                                          earlier_chunk, next_micro_batch, many,       last};
+  for (int i = 0; i < 8; ++i)
+    for (int k = 0; k < 8; ++k) {
       INFO(i << " " << k);
       CHECK((in_order[i].order() < in_order[k].order()) == (i < k));
     }

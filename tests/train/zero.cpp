@@ -8,51 +8,14 @@
 
 #include <cmath>
 
+#include "transport/silent.hpp"
+
 using namespace pp;
 
 namespace {
 
-/// A transport between replicas, for plans: nothing runs.
-struct between_replicas {
-  struct words {
-    char const* text;
-    void *first, *second;
-  };
-  static constexpr bool copies = true;
-  static constexpr int lanes = 6;
-  between_replicas(int, int, patience const&);
-  static process_place place(int);
-  void set_memory(int, char*);
-  void reset();
-  void wake_all();
-  waited share(int, transfer const&, failure_flag const&);
-  char* at(transfer const&);
-  waited arrive_and_wait(int, int, failure_flag const&);
-  bool cancel_barrier(int);
-  void agree(std::uint64_t);
-  void open(int, boundary_stream const&);
-  void expect(int, int);
-  waited receive(int, int, failure_flag const&);
-  void send(int, int);
-  waited sent(int, int, failure_flag const&);
-  void announce(std::string_view);
-  void begin_call(detail::process_call const&);
-  void end_call();
-  std::string announced();
-  void during(words const&);
-  void broadcast(int, char*, long);
-  int process();
-  int processes();
-  int process_of(int);
-  long least(long);
-  void send_to(int, int, int, char const*, long);
-  void receive_from(int, int, int, char*, long);
-  bool has_met(int, int);
-  waited until(bool (*)(), failure_flag const&);
-};
-static_assert(replica_transport<between_replicas>);
 struct Replicas {
-  using transport = between_replicas;
+  using transport = silent::replicas;
 };
 
 /// 7.7 billion parameters, 36 layers of 4,096 columns.

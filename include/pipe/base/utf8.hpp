@@ -37,6 +37,14 @@ constexpr std::size_t valid_utf8_bytes(std::string_view text) {
   return at;
 }
 
+/// The number of code points of valid UTF-8: of columns in a terminal, but for wide and combining
+/// characters.
+constexpr std::size_t code_points(std::string_view text) {
+  std::size_t count = 0;
+  for (char const c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
 /// Appends the 1 to 4 bytes of a code point.
 ///
 /// needs: a Unicode scalar value: no surrogate, at most 0x10FFFF

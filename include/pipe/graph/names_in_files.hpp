@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/hash.hpp>
 #include <pipe/graph/handle.hpp>
 
 namespace pp::detail {
@@ -49,10 +50,9 @@ struct names_in_files {
     if (length > 0) return;
     int end = ends[depth];
     for (char const c : std::string_view(file.name)) put(end, c);
-    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (int i = 0; i < end; ++i)
-      hash = (hash ^ static_cast<unsigned char>(way[i])) * 1099511628211u;
-    hashes[index] = hash;
+    fnv_hash hash;
+    for (int i = 0; i < end; ++i) hash.add(static_cast<unsigned char>(way[i]));
+    hashes[index] = hash.value;
     if (index == wanted) length = end;
   }
 

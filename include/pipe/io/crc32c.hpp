@@ -1,61 +1,107 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The checksum of records in event files and of tensors in checkpoints.
+// The checksum of records in event files and of tensors in checkpoints. It is computed faster than
+// a disk writes: by the instruction that x86-64 processors have for it, elsewhere by table.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
-#include <string_view>
 
 namespace pp::detail {
 
-/// CRC-32C (Castagnoli), reflected, initial value and final xor 0xFFFFFFFF.
-///
-/// source: Castagnoli et al., "Optimization of cyclic redundancy-check codes with 24 and 32 parity
-///         bits", 1993; known answers in RFC 3720, appendix B.4
-constexpr std::uint32_t crc32c(std::string_view bytes) {
-  std::uint32_t remainder = 0xFFFFFFFF;
-  for (char const c : bytes) {
-    remainder ^= static_cast<unsigned char>(c);
-    for (int bit = 0; bit < 8; ++bit) remainder = remainder >> 1 ^ (remainder & 1 ? 0x82F63B78 : 0);
+/// What remainders become when zero bytes follow: of[i][b], the remainder b after `zeros` + i of
+/// them. As remainders add up bit by bit, Rows tables advance Rows different bytes at once.
+template <int Rows>
+struct crc32c_tables {
+  std::uint32_t of[Rows][256]{};
+  explicit crc32c_tables(int zeros) {
+    std::uint32_t one[256]{};
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      one[b] = b;
+      for (int bit = 0; bit < 8; ++bit) one[b] = one[b] >> 1 ^ (one[b] & 1 ? 0x82F63B78 : 0);
+    }
+    for (std::uint32_t b = 0; b < 256; ++b) {
+      std::uint32_t remainder = b;
+      for (int n = 1; n < zeros + Rows; ++n) {
+        remainder = remainder >> 8 ^ one[remainder & 0xFF];
+        if (n >= zeros) of[n - zeros][b] = remainder;
+      }
+    }
   }
-  return ~remainder;
-}
+  /// All four bytes of a remainder: after zeros + last zero bytes.
+  std::uint32_t advanced(std::uint32_t remainder, int last) const {
+    return of[last][remainder & 0xFF] ^ of[last - 1][remainder >> 8 & 0xFF] ^
+           of[last - 2][remainder >> 16 & 0xFF] ^ of[last - 3][remainder >> 24];
+  }
+};
 
-/// The same of many bytes, eight at a time.
+/// The remainder after more bytes, eight at a time by table.
 ///
-/// law:    crc32c_of(bytes) == crc32c(bytes)
-/// cost:   1.5 to 3 GB/s on a core, 20 times as fast
+/// cost:   1.5 to 3 GB/s on a core
 /// source: Kounavis and Berry, "A systematic approach to building high performance software-based
 ///         CRC generators", 2005
-inline std::uint32_t crc32c_of(std::span<std::byte const> bytes) {
-  struct remainders {
-    std::uint32_t of[8][256]{};  // of a byte that `i` zero bytes follow
-    remainders() {
-      for (std::uint32_t b = 0; b < 256; ++b) {
-        of[0][b] = b;
-        for (int bit = 0; bit < 8; ++bit)
-          of[0][b] = of[0][b] >> 1 ^ (of[0][b] & 1 ? 0x82F63B78 : 0);
-      }
-      for (int i = 1; i < 8; ++i)
-        for (int b = 0; b < 256; ++b) of[i][b] = of[i - 1][b] >> 8 ^ of[0][of[i - 1][b] & 0xFF];
-    }
-  };
-  static remainders const table;
-  auto const& of = table.of;
-  std::uint32_t remainder = 0xFFFFFFFF;
+inline std::uint32_t crc32c_by_table(std::uint32_t remainder, std::span<std::byte const> bytes) {
+  static crc32c_tables<8> const tables(1);
   std::size_t i = 0;
   for (; i + 8 <= bytes.size(); i += 8) {
-    auto const byte = [&](std::size_t k) { return std::uint32_t(bytes[i + k]); };
-    remainder ^= byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
-    remainder = of[7][remainder & 0xFF] ^ of[6][remainder >> 8 & 0xFF] ^
-                of[5][remainder >> 16 & 0xFF] ^ of[4][remainder >> 24] ^ of[3][byte(4)] ^
-                of[2][byte(5)] ^ of[1][byte(6)] ^ of[0][byte(7)];
+    auto const four = [&](std::size_t k) {
+      auto const byte = [&](std::size_t n) { return std::uint32_t(bytes[i + k + n]); };
+      return byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
+    };
+    remainder = tables.advanced(remainder ^ four(0), 7) ^ tables.advanced(four(4), 3);
   }
   for (; i < bytes.size(); ++i)
-    remainder = remainder >> 8 ^ of[0][(remainder ^ std::uint32_t(bytes[i])) & 0xFF];
-  return ~remainder;
+    remainder = remainder >> 8 ^ tables.of[0][(remainder ^ std::uint32_t(bytes[i])) & 0xFF];
+  return remainder;
+}
+
+#ifdef __x86_64__
+/// The same by the instruction of SSE4.2. It takes three cycles, but one may begin in each cycle:
+/// so three parts are summed side by side, and joined by table.
+///
+/// needs:  a processor with SSE4.2
+/// cost:   20 GB/s on a core
+/// source: Gopal et al., "Fast CRC computation for iSCSI polynomial using CRC32 instruction", 2011
+__attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(
+    std::uint32_t remainder, std::span<std::byte const> bytes) {
+  constexpr std::size_t part = 1024;
+  static crc32c_tables<4> const tables(part - 3);
+  std::byte const *at = bytes.data(), *const end = at + bytes.size();
+  auto const eight = [](std::byte const* from) {
+    std::uint64_t number;
+    std::memcpy(&number, from, sizeof number);
+    return number;
+  };
+  std::uint64_t a = remainder;
+  for (; std::size_t(end - at) >= 3 * part; at += 3 * part) {
+    std::uint64_t b = 0, c = 0;
+    for (std::size_t i = 0; i < part; i += 8) {
+      a = __builtin_ia32_crc32di(a, eight(at + i));
+      b = __builtin_ia32_crc32di(b, eight(at + part + i));
+      c = __builtin_ia32_crc32di(c, eight(at + 2 * part + i));
+    }
+    a = tables.advanced(tables.advanced(std::uint32_t(a), 3) ^ std::uint32_t(b), 3) ^ c;
+  }
+  for (; end - at >= 8; at += 8) a = __builtin_ia32_crc32di(a, eight(at));
+  for (; at < end; ++at)
+    a = __builtin_ia32_crc32qi(std::uint32_t(a), static_cast<unsigned char>(*at));
+  return std::uint32_t(a);
+}
+#endif
+
+/// CRC-32C (Castagnoli), reflected, initial value and final xor 0xFFFFFFFF, of bytes that follow
+/// others, whose checksum is `before`.
+///
+/// law:    crc32c(b, crc32c(a)) is the checksum of a and b in a row
+/// source: Castagnoli et al., "Optimization of cyclic redundancy-check codes with 24 and 32 parity
+///         bits", 1993; known answers in RFC 3720, appendix B.4
+inline std::uint32_t crc32c(std::span<std::byte const> bytes, std::uint32_t before = 0) {
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("sse4.2")) return ~crc32c_by_instruction(~before, bytes);
+#endif
+  return ~crc32c_by_table(~before, bytes);
 }
 
 }  // namespace pp::detail

@@ -8,22 +8,13 @@
 #include <concepts>
 
 #include <pipe/base/constant.hpp>
+#include <pipe/base/constexpr_sqrt.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/ratio.hpp>
 
 namespace pp {
 
 namespace detail {
-
-/// The square root in constant evaluations, rounded to float; 0 for x <= 0.
-constexpr float constexpr_sqrt(float x) {
-  if (!(x > 0)) return 0;
-  double r = x > 1 ? x : 1;
-  for (double next = 0;; r = next) {  // Newton's method: decreases from above until it converges
-    next = 0.5 * (r + x / r);
-    if (!(next < r)) return float(r);
-  }
-}
 
 /// A recipe: R::of(inputs, outputs) is an initializer.
 template <class R>

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include <pipe/base/hash.hpp>
 #include <pipe/base/static_vector.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/passes/group.hpp>
@@ -34,21 +35,21 @@ struct fused_sinks {
   }
 };
 
-/// A hash. law: equal groups have equal hashes; callers check equality as well
+/// A hash.
 ///
-/// source: Fowler, Noll and Vo, FNV-1a with 64 bits, over whole numbers instead of bytes
+/// law: equal groups have equal hashes; callers check equality as well
 constexpr std::uint64_t hash_of(group const& g) {
-  std::uint64_t h = 14695981039346656037u;
-  auto const mix = [&](long v) { h = (h ^ std::uint64_t(v)) * 1099511628211u; };
-  mix(long(g.anchor) + 64L * g.slots);
-  mix(g.rows + (long(g.columns) << 24));
-  mix(g.attributes.hash());
+  fnv_hash hash;
+  auto const add = [&](long number) { hash.add(std::uint64_t(number)); };
+  add(long(g.anchor) + 64L * g.slots);
+  add(g.rows + (long(g.columns) << 24));
+  add(g.attributes.hash());
   for (step const& s : g.prologue)
-    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
-  mix(-1);
+    add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  add(-1);
   for (step const& s : g.epilogue)
-    mix(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
-  return h;
+    add(long(s.kind) + 64L * (s.slot + 1 + 64L * (s.store + 1 + 64L * s.leaf)));
+  return hash.value;
 }
 
 /// Working memory of fuse(), initially 0: one more item than ops; an item for each operand.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/utf8.hpp>
+
 namespace pp {
 
 /// A table. All rows are as long as the heading; columns are right-aligned, except those listed in
@@ -27,13 +29,13 @@ class text_table {
     for (std::string const& word : row) words_.push_back(word);
   }
 
-  /// The table as text. Widths are counted in bytes, so words in ASCII are aligned.
+  /// The table as text. Widths are counted in code points of UTF-8.
   ///
   /// cost: quadratic in the number of rows
   std::string str() const {
     std::string text;
     for (std::size_t i = 0; i < words_.size(); ++i) {
-      std::size_t const c = i % columns_, padding = width(c) - words_[i].size();
+      std::size_t const c = i % columns_, padding = width(c) - detail::code_points(words_[i]);
       bool const left = is_left(c);
       text.append(c > 0 ? 2 : 0, ' ')
           .append(left ? 0 : padding, ' ')
@@ -50,7 +52,7 @@ class text_table {
   std::size_t width(std::size_t column) const {
     std::size_t most = 0;
     for (std::size_t i = column; i < words_.size(); i += columns_)
-      if (most < words_[i].size()) most = words_[i].size();
+      if (most < detail::code_points(words_[i])) most = detail::code_points(words_[i]);
     return most;
   }
   bool is_left(std::size_t column) const {
@@ -74,7 +76,8 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
   while (!list.empty()) {
     std::size_t const comma = list.find(", "), end = comma == list.npos ? list.size() : comma + 1;
     std::string_view const piece = list.substr(0, end);
-    if (column > indent && column + 1 + piece.size() > width) {
+    std::size_t const length = code_points(piece);
+    if (column > indent && column + 1 + length > width) {
       result.append("\n").append(indent, ' ');
       column = indent;
     } else if (column > 0) {
@@ -82,7 +85,7 @@ inline std::string wrapped(std::string_view list, std::size_t width, std::size_t
       ++column;
     }
     result += piece;
-    column += piece.size();
+    column += length;
     list.remove_prefix(end < list.size() ? end + 1 : end);
   }
   return result;

@@ -13,6 +13,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/heartbeat.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 
@@ -34,6 +35,7 @@ class occupancy {
   }
   /// Ends the call, and wakes a thread that waits in close().
   void leave() noexcept {
+    beat();
     user_.store({});  // before another thread's call begins, which close() could take for ours
     int found = in_use;
     if (state_.compare_exchange_strong(found, idle)) return;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <pipe/base/print_report.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/schedule/action.hpp>
@@ -124,6 +125,17 @@ struct step_result {
 
 namespace detail {
 
+/// Runs that are reported while they run, because those of the same kind before them (steps,
+/// evaluations, inferences) were faster. Only time in which the process ran counts.
+struct slow_runs {
+  /// Times the median duration of the last 31 runs, or of at least 7; 0: no run is slow.
+  double factor = 10;
+  std::chrono::milliseconds at_least{10'000};
+  /// Called at most once in a run, as executor_settings::on_timeout; null: no run is slow. An
+  /// exception from it fails the run.
+  void (*report)(std::string_view report) = print_report;
+};
+
 /// Settings of an executor: waiting, timeouts, thread placement and timing.
 struct executor_settings {
   /// Limits of waits between ranks. The deadline detects a run without progress: if no rank
@@ -131,10 +143,11 @@ struct executor_settings {
   /// duration of the longest kernel; 0 or less: no deadline.
   patience waiting{};
   /// Called once, on the thread that called the trainer, when a run times out, with a table of each
-  /// rank's current activity. The trainer's call then throws only after a rank that is stuck in a
-  /// kernel has returned, because it uses the caller's memory; a program that cannot wait for it
-  /// exits in this function.
-  void (*on_timeout)(std::string_view report) = nullptr;
+  /// rank's current activity; null: no call. The trainer's call then throws only after a rank that
+  /// is stuck in a kernel has returned, because it uses the caller's memory; a program that cannot
+  /// wait for it sets abort_with_report.
+  void (*on_timeout)(std::string_view report) = print_report;
+  slow_runs slow{};
   /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that
   /// has the machine to itself: two programs that bind share the first cores and leave others idle.
   bool pin = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Mini-batches of a data set, in order or shuffled. An epoch's order is a function of the seed and
-// the epoch's number, so interrupted training resumes exactly: after n steps at epoch n / size(),
-// mini-batch n % size().
+// the epoch's number, so interrupted training resumes exactly: at the mini-batch that comes next,
+// or, with mini-batches of another size, at the sample that does.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,8 @@ struct batch_settings {
   /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples().
   int samples = 0;
   long position = 0;  ///< instead of epoch and first: mini-batches of all epochs before it
+  /// Instead of these: samples of all epochs before it, in mini-batches of whatever sizes.
+  long sample_position = 0;
 };
 
 /// A random permutation of 0 ... n - 1, uniformly distributed.
@@ -63,6 +65,8 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
 ///
 /// law: every sample is in exactly one mini-batch, except those that drop_last omits
 /// law: mini-batch i does not depend on `first`
+/// law: epochs whose `sample_position` is that at which another one was left have, together with
+///      it, every sample once, whatever the sizes of their mini-batches
 template <class Trainer>
 class batches {
   using element = typename Trainer::element;
@@ -85,25 +89,49 @@ class batches {
     if (s.position < 0 || (s.position > 0 && (s.epoch != 0 || s.first != 0)))
       detail::throw_error<data_error>(
           {"batches: position: expected 0 or more, without epoch and first, got ", s.position});
+    if (s.sample_position < 0 ||
+        (s.sample_position > 0 && (s.epoch != 0 || s.first != 0 || s.position != 0)))
+      detail::throw_error<data_error>(
+          {"batches: sample_position: expected 0 or more, without epoch, first and position, got ",
+           s.sample_position});
     if (s.first < 0 || s.first > size_)
       detail::throw_error<data_error>(
           {"batches: first: mini-batch ", s.first, " is not in [0, ", size_, "]"});
     if (s.epoch < 0)
       detail::throw_error<data_error>({"batches: epoch: expected 0 or more, got ", s.epoch});
     epoch_ = s.epoch + s.position / size_;
-    reached_ = first_ += s.position % size_;
+    first_ += s.position % size_;
+    if (s.sample_position > 0) begin_at(std::size_t(s.sample_position), s.drop_last);
+    reached_ = first_;
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
   }
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
 
-  /// Number of mini-batches in an epoch, including those before `first`.
+  /// Number of mini-batches in an epoch, including those before `first`; of one that begins at a
+  /// sample, as if mini-batches of the same size had gone before.
   long size() const { return size_; }
   /// The epoch's number, counted from 0.
   long epoch() const { return epoch_; }
   /// Number of mini-batches that were reached, over all epochs, including those before `first`. In
   /// a loop's body, after the step: the place to resume at.
-  long position() const { return epoch_ * size_ + reached_; }
+  ///
+  /// throws: data_error if mini-batches of another size went before, by sample_position
+  long position() const {
+    if (shift_ > 0)
+      detail::throw_error<data_error>(
+          {"batches: position() counts mini-batches of one size, and this epoch begins within one, "
+           "at sample ",
+           shift_ + std::size_t(first_) * whole_, ": use sample_position()"});
+    return epoch_ * size_ + reached_;
+  }
+  /// Number of samples that were reached, over all epochs, those that drop_last omits included: the
+  /// place to resume at, also with mini-batches of another size, as of another number of replicas.
+  long sample_position() const {
+    bool const ends = reached_ == size_;
+    return ends ? (epoch_ + 1) * long(count_)
+                : epoch_ * long(count_) + long(shift_) + reached_ * long(whole_);
+  }
 
   /// An input iterator. The mini-batch is made when the iterator arrives at it, so incrementing an
   /// iterator changes what another one of the same object reads.
@@ -131,13 +159,23 @@ class batches {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  /// Begins after this number of samples of all epochs; in the next epoch, if no mini-batch is
+  /// left.
+  void begin_at(std::size_t samples, bool drop_last) {
+    std::size_t const done = samples % count_;
+    epoch_ = long(samples / count_);
+    if (drop_last && count_ - done < whole_) return void(++epoch_);
+    first_ = long(done / whole_);
+    shift_ = done % whole_;
+    size_ = first_ + long((count_ - done + (drop_last ? 0 : whole_ - 1)) / whole_);
+  }
   /// Sets current_ to mini-batch `index`; nothing at the end of the epoch.
   ///
   /// cost: a view in order; shuffled, a copy of all lists of the mini-batch
   void make(long index) {
     reached_ = index < size_ ? index + 1 : size_;
     if (index >= size_) return;
-    std::size_t const first = std::size_t(index) * whole_, left = count_ - first;
+    std::size_t const first = shift_ + std::size_t(index) * whole_, left = count_ - first;
     std::size_t const n = left < whole_ ? left : whole_;
     current_ = order_.empty() ? data_set::slice<Trainer>(data_, first, n)
                               : gather(std::span(order_).subspan(first, n));
@@ -173,7 +211,8 @@ class batches {
   batch data_, current_;
   std::size_t count_;
   long first_;
-  std::size_t whole_;  // samples of a full mini-batch
+  std::size_t whole_;      // samples of a full mini-batch
+  std::size_t shift_ = 0;  // samples before mini-batch 0, less than that
   long size_ = 0, epoch_ = 0, reached_ = 0;
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;

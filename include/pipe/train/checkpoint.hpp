@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/host/kernels.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
@@ -160,16 +161,30 @@ class checkpoint_match {
   std::vector<std::string> problems_;
 };
 
-/// Converts a state to its bytes in a file, bit for bit.
+/// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
+/// that stay in the cache until they are written.
 ///
 /// shape: values[rows, columns], in the order of memory; bytes: in that of the file
-template <class T>
-void store(named_parameter<T> const& of, T const* values, std::vector<std::byte>& bytes) {
+/// cost:  a copy, bound by bytes
+template <class T, class Append>
+void store(named_parameter<T> const& of, T const* values, Append const& append) {
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  bytes.resize(sizeof(T) * std::size_t(of.rows) * std::size_t(of.columns));
-  for_each_number(of, [&](std::size_t at, std::size_t i) {
-    put_little_endian(std::bit_cast<bits>(values[i]), bytes.data() + at * sizeof(T));
-  });
+  constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
+  long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : columns,
+             lines = of.transposed ? columns : rows;  // in the file
+  long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
+  std::vector<T> block(std::size_t(std::min(most, lines) * length));
+  for (long first = 0; first < lines; first += most) {
+    long const count = std::min(most, lines - first);
+    if (of.transposed)
+      host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
+    else
+      std::copy_n(values + first * length, count * length, block.begin());
+    std::span<T> const stored(block.data(), std::size_t(count * length));
+    for (T& number : stored)
+      put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
+    append(std::as_bytes(stored));
+  }
 }
 
 /// Saving and loading: see with_checkpoints. Both have three parts: what may fail in one process
@@ -300,11 +315,8 @@ struct checkpoint_of {
                             {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
                             {"position", position.text}});
     for (run_numbers const& n : numbers) file.write(n.bytes());
-    std::vector<std::byte> bytes;
-    for (run_state<T> const& s : all) {
-      store(s.of, gather_next(), bytes);
-      file.write(bytes);
-    }
+    for (run_state<T> const& s : all)
+      file.write([&](auto const& append) { store(s.of, gather_next(), append); });
     file.commit();
   }
   /// A state in the order of memory: where it is, or collected from all processes, which call this

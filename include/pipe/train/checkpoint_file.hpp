@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -43,13 +44,23 @@ class checkpoint_writer {
     places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
     place_tensors(places);
     std::string const preamble = safetensors_preamble(places, metadata);
-    write(std::as_bytes(std::span(preamble.data(), preamble.size())));
+    write(std::as_bytes(std::span(preamble)));
   }
-  /// Writes the bytes of the next tensor.
-  void write(std::span<std::byte const> bytes) {
-    file_.write(bytes);
+  /// Writes the next tensor: blocks(append) calls append(bytes) for its bytes, block by block.
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, std::span<std::byte const>>)
+  void write(Blocks const& blocks) {
+    std::uint32_t sum = 0;
+    blocks([&](std::span<std::byte const> bytes) {
+      sum = crc32c(bytes, sum);
+      file_.write(bytes);
+    });
     sums_.resize(sums_.size() + 4);
-    put_little_endian(crc32c_of(bytes), sums_.data() + sums_.size() - 4);
+    put_little_endian(sum, sums_.data() + sums_.size() - 4);
+  }
+  /// The same for a tensor in one block.
+  void write(std::span<std::byte const> bytes) {
+    write([&](auto const& append) { append(bytes); });
   }
   /// needs: all tensors are written
   void commit() {
@@ -84,7 +95,7 @@ class checkpoint_reader {
       refuse("it is damaged: it does not end with its checksums");
     sums_.resize(4 * all.size());
     file_.read(all.back().begin, sums_);
-    if (crc32c_of(file_.preamble()) != checksum(0))
+    if (crc32c(file_.preamble()) != checksum(0))
       refuse("it is damaged: its header is not the one that was written");
     for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_.emplace(all[i].name, i);
   }
@@ -108,7 +119,7 @@ class checkpoint_reader {
   /// throws: data_error if its bytes are not those that were written
   void read(std::size_t i, std::span<std::byte> to) const {
     file_.read((*this)[i].begin, to);
-    if (crc32c_of(to) != checksum(i + 1))
+    if (crc32c(to) != checksum(i + 1))
       refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
              " are not those that were written");
   }

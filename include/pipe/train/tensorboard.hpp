@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -79,8 +80,8 @@ struct protobuf_message {
 };
 
 /// The masked CRC of TFRecord. Masking avoids the weakness of a CRC over data that contains CRCs.
-constexpr std::uint32_t masked_crc32c(std::string_view bytes) {
-  return std::rotr(detail::crc32c(bytes), 15) + 0xA282EAD8;
+inline std::uint32_t masked_crc32c(std::string_view bytes) {
+  return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + 0xA282EAD8;
 }
 
 /// A TFRecord: length (8 bytes), its checksum (4), data, its checksum (4), all little-endian.

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/print_report.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/transport/process_watch.hpp>
@@ -261,7 +262,7 @@ class mpi_watch : public process_watch {
     for (int p = 0, i = 0; p < processes_; ++p)
       if (p != process_)
         MPI_Isend(&failure_, sizeof(failure_), MPI_BYTE, p, tag, sends_on_, &failures_[i++]);
-    if (what == message::lost) report(failure_.text);
+    if (what == message::lost) print_report(failure_.text);
     int are_sent = 0;
     for (int i = 0; i < 100 && are_sent == 0; ++i) {
       MPI_Testall(int(failures_.size()), failures_.begin(), &are_sent, MPI_STATUSES_IGNORE);

@@ -204,11 +204,6 @@ class process_watch {
     }
     return !is_ending_.exchange(true);
   }
-  /// The one message of a loss, as a line of the standard error.
-  [[gnu::cold]] static void report(std::string line) {
-    line += '\n';
-    [[maybe_unused]] auto const written = write(STDERR_FILENO, line.data(), line.size());
-  }
   /// "process 2 was lost: `why`, while process 1 was in a run"
   [[gnu::cold]] std::string words_of_loss(int process, std::string_view why) const {
     std::string text = name_of(process) + " was lost: ";

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/print_report.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/transport/process_watch.hpp>
@@ -283,8 +284,8 @@ class tcp_watch : public process_watch {
       case word::parts:
         if (w.process < 0 || w.process >= processes_) return false;
         p.has_parted = true;
+        relay(w, p);  // first: with the last end that it notes, process 0 may end itself
         note_end(w.process, w.number);
-        relay(w, p);
         return true;
       case word::leaves: lose(p, {"it has ended with exit status ", w.number}); return true;
       case word::failed:
@@ -332,7 +333,7 @@ class tcp_watch : public process_watch {
     std::string const text = is_first ? words_of_loss(number, sentence(why).begin()) : failure();
     p.socket.close();
     p.out.clear();
-    if (is_first && reports_on(number)) report(text);
+    if (is_first && reports_on(number)) print_report(text);
     if (is_stopped && reports_on(number)) kill_stopped(p);
     if (process_ == 0) {
       word w;

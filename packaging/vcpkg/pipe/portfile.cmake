@@ -6,7 +6,7 @@ set(VCPKG_BUILD_TYPE release) # headers only
 
 vcpkg_cmake_configure(
     SOURCE_PATH "${SOURCE_PATH}"
-    OPTIONS -DPIPE_TESTS=OFF -DPIPE_EXAMPLES=OFF -DPIPE_BENCH=OFF
+    OPTIONS -DPIPE_TESTS=OFF -DPIPE_EXAMPLES=OFF -DPIPE_TOOLS=OFF -DPIPE_BENCH=OFF
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup()

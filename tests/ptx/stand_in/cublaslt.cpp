@@ -83,7 +83,6 @@ static_assert(is_number_alike(lt::epilogue::relu_bias, CUBLASLT_EPILOGUE_RELU_BI
 static_assert(is_number_alike(lt::epilogue::gelu_aux, CUBLASLT_EPILOGUE_GELU_AUX));
 static_assert(is_number_alike(lt::epilogue::gelu_aux_bias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS));
 static_assert(is_number_alike(lt::epilogue::gelu_gradient, CUBLASLT_EPILOGUE_DGELU));
-static_assert(is_number_alike(lt::epilogue::bias_gradient, CUBLASLT_EPILOGUE_BGRADA));
 using preferred = lt::preference_field;
 static_assert(is_number_alike(preferred::workspace_bytes,
                               CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
@@ -122,10 +121,8 @@ struct operation {
     return is(CUBLASLT_EPILOGUE_GELU_AUX) || is(CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
   }
   bool is_gelu_gradient() const { return is(CUBLASLT_EPILOGUE_DGELU); }
-  bool sums_a() const { return is(CUBLASLT_EPILOGUE_BGRADA); }
   bool is_known() const {
-    return has_bias() || is_gelu() || is_gelu_gradient() || sums_a() ||
-           is(CUBLASLT_EPILOGUE_DEFAULT);
+    return has_bias() || is_gelu() || is_gelu_gradient() || is(CUBLASLT_EPILOGUE_DEFAULT);
   }
 };
 
@@ -199,11 +196,6 @@ struct product {
   }
   void compute() const {
     std::int64_t const depth = a.turned ? a.of.rows : a.of.columns;
-    for (std::int64_t i = 0; what.sums_a() && i < d.of.rows; ++i) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k) sum += a(i, k);
-      bias().set(i, 0, sum);
-    }
     for (std::int64_t j = 0; j < d.of.columns; ++j)
       for (std::int64_t i = 0; i < d.of.rows; ++i) {
         double sum = 0;
@@ -316,7 +308,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   }
 }
 
-/// Rows that are not whole words are refused, and activations and sums of rows that are not whole
+/// Rows that are not whole words are refused, and activations of rows that are not whole
 /// accesses: a library may refuse what it likes, and a program must go on by itself.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -335,10 +327,6 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (o.is_gelu() || o.is_gelu_gradient()) {
     if (o.aux == nullptr || o.aux_leading < of(to).rows) return CUBLAS_STATUS_INVALID_VALUE;
     if (of(to).type == CUDA_R_32F || o.aux_leading % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
-  }
-  if (o.sums_a()) {
-    if (o.bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    if (of(to).rows % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   algorithm chosen{of(p).workspace, {}};
   std::memcpy(chosen.alignment, of(p).alignment, sizeof chosen.alignment);
@@ -390,7 +378,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t d, void con
   require(p->d, by.alignment[3], "D is not aligned as was promised, or lies in no allocation");
   if (o.is_gelu() || o.is_gelu_gradient())
     require(p->aux(), 16, "AUX is not aligned, or lies in no allocation");
-  if (o.sums_a()) require(p->bias(), 16, "the sums are not aligned, or lie in no allocation");
   if (bytes < by.workspace || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
       !pipe_ptx_holds(workspace, bytes))
     fail("the workspace is too small, not aligned, or lies in no allocation");

@@ -21,6 +21,7 @@
 #include <pipe/runtime/cuda/launches.cuh>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/graph.cuh>
+#include <pipe/runtime/cuda/mirrored_ranges.cuh>
 #include <pipe/runtime/cuda/parameters.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/processes.cuh>
@@ -121,7 +122,7 @@ class cuda_engine {
     if constexpr (P::offload::is_on)
       return reinterpret_cast<char*>(parameters_.states().of(c));
     else
-      return memory(chunk) + (is_state_apart ? mirrored(c) : c.state);
+      return memory(chunk) + (is_state_apart<P> ? end_of_mirrored(c) : c.state);
   }
   /// Must be called after parameters were written through memory(): the next run uploads them.
   void parameters_changed() { mirror_is_newer_ = true; }
@@ -331,18 +332,6 @@ class cuda_engine {
     return all;
   }
 
-  /// End of the mirrored part of a chunk: everything up to the averages.
-  static long mirrored(chunk_description const& c) { return c.copies; }
-  /// Whether the optimizer's state on the device is at the end of the arena, and behind the rest of
-  /// a chunk's mirror; its bytes there.
-  static constexpr bool is_state_apart = P::zero::level > 0 && !P::offload::is_on;
-  long bytes_apart([[maybe_unused]] chunk_description const& c) const {
-    if constexpr (is_state_apart) return parameters_.own().state_bytes(c);
-    return 0;
-  }
-  /// Start of the arena of a chunk's rank, in device memory.
-  char* begin_of(int chunk) const { return executor_.memory(chunk); }
-
   /// Multiplies gradients in the mirror by a power of two.
   void scale_gradients(int c, float factor) {
     chunk_description const& chunk = P::memory().chunks[c];
@@ -359,16 +348,7 @@ class cuda_engine {
     mirror_.resize(std::size_t(P::stages));
     for (int c = 0; c < P::stages; ++c) {
       if (!executor_.is_local(c)) continue;
-      chunk_description const& chunk = P::memory().chunks[c];
-      auto& mine = mirror_[std::size_t(c)];
-      mine.resize(std::size_t(mirrored(chunk) + bytes_apart(chunk)));
-      cuda::check(cudaMemcpy(mine.data() + chunk.values, begin_of(c) + chunk.values,
-                             std::size_t(mirrored(chunk) - chunk.values), cudaMemcpyDeviceToHost),
-                  "download of parameters");
-      if constexpr (is_state_apart)
-        cuda::check(cudaMemcpy(mine.data() + mirrored(chunk), parameters_.states().of(chunk),
-                               std::size_t(bytes_apart(chunk)), cudaMemcpyDeviceToHost),
-                    "download of optimizer states");
+      copy_to_host(mirrored_ranges(executor_, parameters_, c, true), mirror_[std::size_t(c)]);
       // Gradients keep the scale of the loss in device memory.
       scale_gradients(c, 1 / loss_scale_);
     }
@@ -377,29 +357,13 @@ class cuda_engine {
   /// Copies parameters, buffers and averages, or all states, from the mirror to the device, and
   /// renews the copies of parameters there.
   [[gnu::cold]] void upload() {
+    float const scale = states_are_newer_ ? loss_scale_ : 1;
     for (int c = 0; c < P::stages && !mirror_.empty(); ++c) {
       if (!executor_.is_local(c)) continue;
-      chunk_description const& chunk = P::memory().chunks[c];
-      auto const copy = [&](long from, long bytes) {
-        if (bytes > 0)
-          cuda::check(cudaMemcpy(begin_of(c) + from, mirror_[std::size_t(c)].data() + from,
-                                 std::size_t(bytes), cudaMemcpyHostToDevice),
-                      "upload of parameters");
-      };
-      if (states_are_newer_) {
-        scale_gradients(c, loss_scale_);
-        copy(chunk.values, mirrored(chunk) - chunk.values);
-        if constexpr (is_state_apart)
-          cuda::check(cudaMemcpy(parameters_.states().of(chunk),
-                                 mirror_[std::size_t(c)].data() + mirrored(chunk),
-                                 std::size_t(bytes_apart(chunk)), cudaMemcpyHostToDevice),
-                      "upload of optimizer states");
-        scale_gradients(c, 1 / loss_scale_);
-        continue;
-      }
-      copy(chunk.values, chunk.parameter_bytes);
-      copy(chunk.buffers, chunk.buffer_bytes);
-      if (P::averaging::averages) copy(chunk.average, chunk.trained_bytes);
+      scale_gradients(c, scale);
+      copy_to_device(mirrored_ranges(executor_, parameters_, c, states_are_newer_),
+                     mirror_[std::size_t(c)]);
+      scale_gradients(c, 1 / scale);
     }
     states_are_newer_ = false;
     synchronize();

@@ -209,7 +209,7 @@ class cuda_executor {
 
  private:
   static constexpr int milestones = int(milestone::release) + 1;
-  using kernels = cuda::kernel_list<cuda::add_up_kernel, cuda::find_not_finite_kernel>;
+  using kernels = cuda::kernel_list<cuda::sum_rows_kernel, cuda::find_not_finite_kernel>;
   static_assert(cuda::fit_every_device(kernels{}));
 
   cuda::event const& reached(int chunk, milestone m, int micro_batch) const {
@@ -397,8 +397,8 @@ class cuda_executor {
              stream_of(r));
     }
     if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))
-      cuda::launch_body<cuda::add_up_kernel>(
-          {row_losses(), d_.loss_rows, nullptr, 1, losses() + mb}, stream_of(r));
+      cuda::launch_body<cuda::sum_rows_kernel>(
+          {row_losses(), d_.loss_rows, losses() + mb, tickets_[r]}, stream_of(r));
   }
 
   /// The program that computes the losses of rows in this job.

@@ -152,7 +152,7 @@ class cuda_launches {
       bool const takes_all = use_cublaslt<G, true>();
       // Perhaps the library has, or is faster at, the bare product.
       constexpr cuda::blas_product product = cuda::blas_lowering<source, G>::product;
-      if constexpr (product.activation != cuda::blas_activation::none || product.sums >= 0)
+      if constexpr (product.activation != cuda::blas_activation::none)
         if (!takes_all || policy == product_policy::timed) use_cublaslt<G, false>();
       if (groups_[G].made != nullptr) {
         ++by_cublaslt_;

@@ -122,7 +122,7 @@ class cuda_parameters {
   /// The kernels of every pipeline. Those of 16-bit copies and of buffers are added if needed.
   using always =
       cuda::kernel_list<cuda::judge_kernel, cuda::sum_squares_kernel, cuda::add_up_kernel,
-                        over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements>,
+                        over_flat<cuda::clamp_elements>, over_flat<cuda::add_elements<float>>,
                         over_flat<cuda::approach_elements>>;
   /// The kernels that pipeline P launches here: those of every pipeline, and what its optimizer,
   /// buffers and 16-bit copies need. Those of whole tensors are in whole_updates.
@@ -398,9 +398,9 @@ class cuda_parameters {
         added = slot;
       }
       if (!executor_.is_local(t.owner_chunk)) continue;
-      cuda::add_elements const add{
+      cuda::add_elements<float> const add{
           executor_.at<float>(owner.rank, owner.gradients + t.owner.offset), added};
-      cuda::launch_body<cuda::flat_kernel<cuda::add_elements>>(
+      cuda::launch_body<cuda::flat_kernel<cuda::add_elements<float>>>(
           {cuda::flat_ranges::over(t.owner.elements()), add}, streams_.of(owner.rank));
     }
   }

@@ -57,8 +57,8 @@ class cuda_replica_work<P, true> {
       leaf_piece const& p = mine.all[mine.next];
       if (p.launch[drops] > launch) return;
       join(p);
-      add_up<cuda::add_elements>(c.rank, executor_.at<float>(c.rank, c.gradients + p.begin),
-                                 (p.end - p.begin) / long(sizeof(float)));
+      add_up(c.rank, executor_.at<float>(c.rank, c.gradients + p.begin),
+             (p.end - p.begin) / long(sizeof(float)));
     }
     if (launch == INT_MAX) mine.next = 0;
   }
@@ -66,16 +66,15 @@ class cuda_replica_work<P, true> {
   /// orders all later work after the sums.
   void finish(job const& j) {
     if (!exchanges(j)) return;
-    if (double* const losses = executor_.losses())
-      add_up<cuda::add_losses>(d_.chunk[d_.chunks - 1].rank, losses, 1);
+    if (double* const losses = executor_.losses()) add_up(d_.chunk[d_.chunks - 1].rank, losses, 1);
     for (int r = executor_.root(); r < executor_.streams().local().end_rank(); ++r)
       executor_.copies().await(r);
   }
 
  private:
-  template <class Add>
-  using over_flat = cuda::flat_kernel<Add>;
-  using kernels = cuda::kernel_list<over_flat<cuda::add_elements>, over_flat<cuda::add_losses>>;
+  template <class T>
+  using adding = cuda::flat_kernel<cuda::add_elements<T>>;
+  using kernels = cuda::kernel_list<adding<float>, adding<double>>;
   static_assert(cuda::fit_every_device(kernels{}));
 
   /// Those of a chunk of this process, and the one that is added up next in this run.
@@ -84,15 +83,14 @@ class cuda_replica_work<P, true> {
     std::size_t next = 0;
   };
 
-  /// Adds data of a rank up, by kernels of Add.
-  template <class Add, class T>
+  /// Adds data of a rank up.
+  template <class T>
   void add_up(int rank, T* data, long elements) {
     rank_description const& r = d_.rank[rank];
     sums_.add_up<T>(data, elements, executor_.memory_of(rank) + r.received_leaves,
                     r.received_leaf_bytes, executor_.copies().exchanges_behind(rank),
                     [](long n, T* to, T const* from, cudaStream_t on) {
-                      cuda::launch_body<over_flat<Add>>({cuda::flat_ranges::over(n), Add{to, from}},
-                                                        on);
+                      cuda::launch_body<adding<T>>({cuda::flat_ranges::over(n), {to, from}}, on);
                     });
   }
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>  // has the durations of <chrono> without its calendar
 #include <string>
 #include <string_view>
 
@@ -13,7 +12,6 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/transport/transport.hpp>
-#include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
 
@@ -99,32 +97,6 @@ class activity {
   std::atomic<long> since_{0}, changes_{0};
 };
 
-/// Report of a run that makes no progress: one line for each of `count` ranks from `first` on,
-/// after a line that names the first rank stuck in a kernel, if any. Ranks: workers with an
-/// activity `doing`. `at`: now, in nanoseconds from the start of the run.
-template <class Ranks>
-[[gnu::cold]] std::string stall_report(Ranks const& ranks, int first, int count,
-                                       std::chrono::milliseconds deadline, long at) {
-  long const ms = deadline.count();
-  bool const whole = ms % 1000 == 0;
-  std::string text =
-      sentence({"timed out after ", whole ? ms / 1000 : ms, whole ? " s" : " ms", " waiting for "})
-          .begin();
-  int const end = first + count;
-  int stuck = first;
-  while (stuck < end && !ranks[stuck].doing.is_running()) ++stuck;
-  if (stuck < end)
-    text +=
-        sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"}).begin();
-  else
-    text += "any rank to make progress";
-  for (int r = first; r < end; ++r)
-    text += sentence({"\nrank ", r, ": ", std::string_view(ranks[r].doing.text()), ", for ",
-                      ranks[r].doing.seconds(at), " s"})
-                .begin();
-  return text;
-}
-
 /// The activities of `count` ranks from `first` on, in one line: "rank 2: idle; rank 3: idle".
 template <class Ranks>
 [[gnu::cold]] std::string activities(Ranks const& ranks, int first, int count) {
@@ -134,29 +106,6 @@ template <class Ranks>
                 {r > first ? "; rank " : "rank ", r, ": ", std::string_view(ranks[r].doing.text())})
                 .begin();
   return text;
-}
-
-/// Waits until `count` ranks have finished. Returns earlier, false, if none makes progress for the
-/// deadline; 0: there is none. If all only wait for others, these have more time, to say by
-/// themselves what keeps them.
-template <class Ranks>
-bool finish_or_stall(progress& finished, int count, Ranks const& ranks,
-                     std::chrono::milliseconds deadline) {
-  using std::chrono::milliseconds;
-  milliseconds const longest(1000), shortest(1);
-  if (deadline.count() <= 0) return finished.wait(count, {{}, no_deadline}) == waited::done;
-  milliseconds look = deadline / 16;
-  look = look < shortest ? shortest : look > longest ? longest : look;
-  long still = 0;
-  for (long seen = -1; finished.wait(count, {{}, look}) == waited::too_long;) {
-    long changes = 0;
-    bool runs = false;
-    for (auto const& r : ranks) changes += r.doing.changes(), runs |= r.doing.is_running();
-    still = changes == seen ? still + 1 : 0;
-    seen = changes;
-    if (still >= (deadline + look - shortest) / look + (runs ? 0 : 2)) return false;
-  }
-  return true;
 }
 
 }  // namespace pp::detail

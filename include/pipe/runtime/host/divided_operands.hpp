@@ -33,16 +33,15 @@ struct divided_operand {
   long offset = 0;
 };
 
-/// The number of a chunk's program among all of a pipeline.
-inline int program_number(pipeline_description const& d, int chunk, program_set const& set,
-                          program p) {
-  return (2 * chunk + (&set == &d.chunk[chunk].dropping)) * program_count + int(p);
-}
-
 /// The tables of one rank: parameters in the order of chunks and offsets, operands in that of
 /// programs and launches. Values and their transposed copies are among the operands with ZeRO<3>.
 class divided_operands {
  public:
+  /// The number of a chunk's program among all of a pipeline.
+  static int program_number(pipeline_description const& d, int chunk, program_set const& set,
+                            program p) {
+    return (2 * chunk + (&set == &d.chunk[chunk].dropping)) * program_count + int(p);
+  }
   [[gnu::cold]] void assemble(pipeline_description const& d, long width, int rank) {
     fill(parameters_, [&](sink<divided_parameter>& to) {
       buckets_ = 0;

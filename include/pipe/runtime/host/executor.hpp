@@ -29,6 +29,7 @@
 #include <pipe/runtime/host/parameters.hpp>
 #include <pipe/runtime/host/pinning.hpp>
 #include <pipe/runtime/host/rank_link.hpp>
+#include <pipe/runtime/host/run_watch.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/runtime/transfers.hpp>
@@ -45,6 +46,7 @@ class executor {
                          executor_settings const& settings)
       : d_(d), calls_(calls), place_(Transport::place(d.ranks)),
         settings_(fit_to_cores(settings, place_.ranks * d.threads, place_.neighbours)),
+        watch_(settings),
         transport_(d.ranks, d.holders(),
                    {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
         parameters_(d_, calls_, transport_), ranks_(d.ranks) {
@@ -83,8 +85,9 @@ class executor {
     job_ = j;
     begin_ = clock::now();
     start_.advance();
-    // A rank stuck in a kernel is still waited for.
-    if (!finish_or_stall(finished_, place_.ranks, ranks_, settings_.waiting.deadline)) time_out();
+    auto const time = [this] { return now(); };
+    if (auto why = watch_.wait(finished_, ranks_, place_.first_rank, place_.ranks, j, time))
+      give_up(why);
     rethrow_failure();
     if constexpr (streams) end_run(d_, j, transport_);
     stale_ = false;
@@ -156,18 +159,9 @@ class executor {
     for (worker& r : ranks_) r.own.join();
   }
 
-  /// Reports a timeout and fails the run, unless all ranks have arrived at its last barrier: their
-  /// updates are not interrupted. Returns when all ranks are done.
-  [[gnu::cold]] void time_out() {
-    std::exception_ptr why;
-    try {
-      std::string const text =
-          stall_report(ranks_, place_.first_rank, place_.ranks, settings_.waiting.deadline, now());
-      why = std::make_exception_ptr(rank_error(text));
-      if (settings_.on_timeout != nullptr) settings_.on_timeout(text);
-    } catch (...) {
-      why = std::current_exception();
-    }
+  /// Fails the run, unless all ranks have arrived at its last barrier: their updates are not
+  /// interrupted. Returns when all ranks are done; one that is stuck in a kernel is waited for.
+  [[gnu::cold]] void give_up(std::exception_ptr const& why) {
     int const last = count_barriers(facts_of(d_, job_));
     if (last == 0 || transport_.cancel_barrier(last)) fail(why);
     finished_.wait(place_.ranks, {{}, no_deadline});
@@ -178,6 +172,7 @@ class executor {
   [[gnu::cold]] step_result collect_result() {
     step_result o;
     o.seconds = std::chrono::duration<double>(clock::now() - begin_).count();
+    watch_.note(job_, o.seconds);
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : ranks_) waited += r.waited;
@@ -435,6 +430,7 @@ class executor {
   backend_calls<T> calls_;
   process_place place_;
   executor_settings settings_;
+  run_watch watch_;
   Transport transport_;
   parameter_work<T, Transport> parameters_;
   heap_array<worker> ranks_;

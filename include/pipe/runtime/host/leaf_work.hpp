@@ -7,15 +7,13 @@
 #include <cstring>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/divided_operands.hpp>
-#include <pipe/runtime/host/parameter_ring.hpp>
-#include <pipe/runtime/host/rank_shards.hpp>
-#include <pipe/runtime/host/replica_sum.hpp>
+#include <pipe/runtime/host/replica_parts.hpp>
 #include <pipe/runtime/host/team.hpp>
-#include <pipe/runtime/host/value_windows.hpp>
 #include <pipe/runtime/leaf_pieces.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
@@ -23,43 +21,6 @@
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
-
-/// No other replica: for a transport within one.
-template <class T, class Transport>
-struct no_replica_sum {
-  void begin() {}
-  void give(T*) {}
-  bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
-  template <class Also>
-  waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&,
-                    Also const&) {
-    return waited::done;
-  }
-  waited add_up(double&, failure_flag const&) { return waited::done; }
-  template <class RunOf>
-  waited gather(RunOf const&, failure_flag const&) {
-    return waited::done;
-  }
-};
-template <class T, class Transport>
-struct replica_sum_of {
-  using type = no_replica_sum<T, Transport>;
-};
-template <class T, replica_transport Transport>
-struct replica_sum_of<T, Transport> {
-  using type = replica_sum<T, Transport>;
-};
-
-/// No parameters that come for a launch: for a transport without replicas.
-struct no_value_windows {};
-template <class T, class Transport>
-struct value_windows_of {
-  using type = no_value_windows;
-};
-template <class T, replica_transport Transport>
-struct value_windows_of<T, Transport> {
-  using type = value_windows<T, Transport>;
-};
 
 /// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
 /// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
@@ -69,12 +30,14 @@ struct value_windows_of<T, Transport> {
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
 class leaf_work {
+  using parts = replica_parts<T, Transport>;
+
  public:
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
                               char* memory, arena_end const& end,
-                              rank_shards_of<T, Transport> const& shards, job const& of_run,
-                              team& all, failure_flag const& failed) {
+                              typename parts::shards const& shards, job const& of_run, team& all,
+                              failure_flag const& failed) {
     d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
     job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
     if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
@@ -89,7 +52,7 @@ class leaf_work {
     is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
-    ring_.clear();
+    if constexpr (may_divide) ring_.clear();
     // Other holders add to a chunk until the end.
     for (int c = 0; c < d_->chunks; ++c) left_[c] = d_->chunk[c].holders > 1;
     rank_description const& mine = d_->rank[rank_];
@@ -108,7 +71,7 @@ class leaf_work {
     placed_operand const* const from = view.operands + l.first;
     for (int k = 0; k < l.count; ++k) slot[k] = at.at(from[k].at);
     if constexpr (may_divide)
-      if (d_->zero > 1) return place_divided(program_number(*d_, chunk, set, p), i, slot);
+      if (d_->zero > 1) return place_divided(divided_.program_number(*d_, chunk, set, p), i, slot);
     return waited::done;
   }
   /// Takes part in what other replicas do in an action for which this one has no samples, launch by
@@ -119,7 +82,7 @@ class leaf_work {
       auto const nothing = [](auto const&...) {};
       auto const bring = [&](program_set const& set, program p) {
         program_view const& view = set.programs[int(p)];
-        int const number = program_number(*d_, a.chunk, set, p);
+        int const number = divided_.program_number(*d_, a.chunk, set, p);
         for (int i = 0; i < view.count && w == waited::done; ++i) {
           w = windows_.bring(number, i);
           join_after(0, a.chunk, set, view, i);
@@ -129,7 +92,7 @@ class leaf_work {
     }
     return w;
   }
-  typename value_windows_of<T, Transport>::type& windows() { return windows_; }
+  typename parts::windows& windows() { return windows_; }
   /// Goes on after a launch of a program that completes gradients, or after another one.
   void after_launch(int chunk, program_set const& set, program_view const& view, int launch) {
     join_after(1, chunk, set, view, launch);
@@ -234,7 +197,7 @@ class leaf_work {
   {
     if (d_->zero > 2)
       if (waited const w = windows_.bring(program, i); w != waited::done) return w;
-    for (divided_operand const& o : divided_.of_launch(program, i)) {
+    for (auto const& o : divided_.of_launch(program, i)) {
       char* const begin = o.is_gradient ? take(o.parameter) : windows_.find(o.parameter);
       if (begin == nullptr) return waited::failed;
       slot[o.slot] = begin + o.offset;
@@ -315,17 +278,17 @@ class leaf_work {
   failure_flag const* failed_ = nullptr;
   int rank_ = 0;
   char* memory_ = nullptr;
-  rank_shards_of<T, Transport> const* shards_ = nullptr;
+  typename parts::shards const* shards_ = nullptr;
   heap_array<leaf_piece> pieces_;
-  divided_operands divided_;
-  parameter_ring ring_;          // gradients of divided parameters
+  typename parts::operands divided_;
+  typename parts::ring ring_;    // gradients of divided parameters
   heap_array<long> last_piece_;  // of each
   heap_array<int> left_;         // by chunk: actions of this run that still add to its gradients
   long next_ = 0;                // the piece to be joined next
   long sums_ = 0;                // offset of the partial sums
   bool is_on_ = false;
-  typename value_windows_of<T, Transport>::type windows_;
-  typename replica_sum_of<T, Transport>::type replicas_;
+  typename parts::windows windows_;
+  typename parts::sum replicas_;
 };
 
 }  // namespace pp::detail

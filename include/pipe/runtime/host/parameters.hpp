@@ -14,7 +14,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/leaf_work.hpp>
-#include <pipe/runtime/host/rank_shards.hpp>
+#include <pipe/runtime/host/replica_parts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/transfers.hpp>

@@ -16,18 +16,13 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/rank_updates.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
-
-/// Bytes of one replica that the others get.
-struct replica_run {
-  char* data = nullptr;
-  long bytes = 0;
-};
 
 /// A rank's sums with the same rank of all other replicas. T: element type of gradients.
 ///

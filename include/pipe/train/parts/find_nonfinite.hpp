@@ -38,11 +38,12 @@ struct fault_place {
   bool is_one = false;  ///< false: no fault
   int last_layer = 0;
 
-  /// Increases with the order of places. There are at most 2^20 chunks, and launches in each.
+  /// Increases with the order of places, for any number of micro-batches. There are at most 2^13
+  /// chunks, and 2^18 launches in each.
   long order() const {
-    constexpr long most = 1L << 20;
-    long const turn = forward ? chunk : most - 1 - chunk;
-    return ((2L * micro_batch + (forward ? 0 : 1)) * most + turn) * most + launch;
+    constexpr long chunks = 1L << 13, launches = 1L << 18;
+    long const turn = forward ? chunk : chunks - 1 - chunk;
+    return ((2L * micro_batch + (forward ? 0 : 1)) * chunks + turn) * launches + launch;
   }
 };
 

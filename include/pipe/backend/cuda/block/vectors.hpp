@@ -124,26 +124,30 @@ struct fetched {
     for (int i = 0; i < Count / each; ++i)
       part[i] = *reinterpret_cast<packed<item, items> const*>(from + i * each);
   }
-  /// Element i as a float; i is a constant once loops are unrolled.
-  PIPE_HD PIPE_INLINE float operator[](int i) const {
+  /// Element i, as a float if it has 16 bits; i is a constant once loops are unrolled.
+  PIPE_HD PIPE_INLINE auto operator[](int i) const {
     if constexpr (is_in_words)
       return unpack<T>(part[i / each].item[i % each / 2], i % 2);
-    else
+    else if constexpr (sizeof(T) == 2)
       return float(part[i / each].item[i % each]);
+    else
+      return part[i / each].item[i % each];
   }
 };
 
-/// Count neighbouring elements to registers, as floats; needs: as fetched::load.
-template <int Count, class T>
-PIPE_HD PIPE_INLINE void load(T const* from, float (&to)[Count]) {
+/// Count neighbouring elements to registers: doubles as such, others as floats.
+///
+/// needs: as fetched::load
+template <int Count, class T, class Number>
+PIPE_HD PIPE_INLINE void load(T const* from, Number (&to)[Count]) {
   fetched<std::remove_const_t<T>, Count> all;
   all.load(from);
   PIPE_UNROLL
   for (int i = 0; i < Count; ++i) to[i] = all[i];
 }
-/// Count floats to memory, rounded to T; needs: as load.
-template <int Count, memory_space In = memory_space::global, class T>
-PIPE_HD PIPE_INLINE void save(T* to, float const (&from)[Count]) {
+/// Count numbers to memory, rounded to T; needs: as load.
+template <int Count, memory_space In = memory_space::global, class T, class Number>
+PIPE_HD PIPE_INLINE void save(T* to, Number const (&from)[Count]) {
   constexpr int most = 16 / int(sizeof(T)), each = Count < most ? Count : most;
   PIPE_UNROLL
   for (int i = 0; i < Count; i += each) {

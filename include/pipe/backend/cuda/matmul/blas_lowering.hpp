@@ -2,8 +2,7 @@
 //
 // A kernel group around a matrix product whose product is a library's call: our own kernels before
 // and after it. Before: the rows that a prologue makes. After: the steps of the epilogue that the
-// call left, in one pass; or the gradient of a bias: what the call has summed is added to what is
-// there, which the library cannot, or where it makes no sums, they are made in a pass of their own.
+// call left, in one pass; or the gradient of a bias.
 #pragma once
 
 #include <pipe/backend/cuda/matmul/blas_product.hpp>
@@ -34,30 +33,12 @@ constexpr auto before_blas() {
   else
     return kernel_list<>{};
 }
-/// A source of the one row that a call has left at the start of the workspace.
-template <extent Columns, int Out>
-struct call_sums {
-  using T = float;
-  static constexpr int sums = 1;
-  static constexpr extent rows = 1, columns = Columns;
-
-  template <int Count>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent, extent column,
-                                       float (&terms)[1][Count]) {
-    load<Count>(static_cast<float const*>(a.workspace) + column, terms[0]);
-  }
-  PIPE_HD static float* target(arguments const& a, int) { return a.at<float>(Out); }
-};
-
 /// The kernels after the call: the gradient of a bias, or the steps that the call has left.
 template <class P, int G, bool TakesAll>
 constexpr auto after_blas() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
-  constexpr int sums = describe_blas_product<P, G, TakesAll>().sums;
-  if constexpr (sums >= 0)
-    return kernel_list<column_sums_kernel<call_sums<product::shape.columns, sums>>>{};
-  else if constexpr (product::sums_bias)
+  if constexpr (product::sums_bias)
     return kernel_list<
         column_sums_kernel<element_source<typename P::element, product::shape.inner,
                                           product::shape.columns, g.in[1], product::stored>>>{};
@@ -68,21 +49,19 @@ constexpr auto after_blas() {
 }
 
 /// The launches of group G around a library's call. TakesAll: whether the call may compute an
-/// activation, or the gradient of a bias; where the library has no algorithm that does, another
-/// lowering leaves it to a kernel.
+/// activation; where the library has no algorithm that does, another lowering leaves it to a
+/// kernel.
 template <class P, int G, bool TakesAll = true>
 struct blas_lowering {
   static constexpr blas_product product = describe_blas_product<P, G, TakesAll>();
   using before = decltype(before_blas<P, G>());
   using after = decltype(after_blas<P, G, TakesAll>());
-  /// Bytes at the start of the workspace: of the sums before an activation that nothing reads (the
-  /// library stores them all the same, so that its algorithm does not depend on who reads them), or
-  /// of a bias's gradient.
+  /// Bytes at the start of the workspace: of the sums before an activation that nothing reads. The
+  /// library stores them all the same, so that its algorithm does not depend on who reads them.
   static constexpr long aux_bytes =
       product.activation == blas_activation::gelu && product.aux < 0
           ? detail::align_up(long(product.m * product.n) * bytes_of(product.format))
-      : product.sums >= 0 ? detail::align_up(long(product.m) * long(sizeof(float)))
-                          : 0;
+          : 0;
   /// Where the call's own workspace may begin.
   static constexpr long first_byte = contraction<P, G>::left_bytes + aux_bytes;
   static constexpr long call_bytes = first_byte + blas_bytes + blas_alignment;

@@ -15,8 +15,8 @@
 // note: a call that computes GELU always stores the sums before it, whether or not backward reads
 //       them in this program: another epilogue could have another algorithm, and other bits.
 //       What the library's tanh differs from ours by is not documented; tests allow a rounding.
-//       A bias's gradient, the sums of what a weight's gradient reads, is a result of that call in
-//       16 bits; in 32 the library might add up what it rounds for its tensor cores.
+//       A bias's gradient, the sums of what a weight's gradient reads, is not asked of the call:
+//       the library makes it in a kernel of its own too.
 // note: a library's ReLU would round alike, but whether it keeps a NaN is not documented; ours
 //       does, so that a step can be rejected.
 #pragma once
@@ -53,14 +53,11 @@ struct blas_product {
   int bias = -1;  ///< of m numbers, of the type of D; -1: none
   int c = -1;     ///< a residual; -1: none
   blas_activation activation = blas_activation::none;
-  int aux = -1;  ///< slot; -1: at the start of the workspace, if the activation is `gelu`
-  /// Slot of m fp32 numbers that want the sums of op(A) over k. The call leaves these at the start
-  /// of the workspace, since it cannot add them to what is there; -1: none.
-  int sums = -1;
+  int aux = -1;   ///< slot; -1: at the start of the workspace, if the activation is `gelu`
   int steps = 0;  ///< steps of the group's epilogue that the call takes
 };
 
-/// takes_all: whether the library may compute an activation, or sums
+/// takes_all: whether the library may compute an activation
 /// is_gelu(step): whether the step's formula is the tanh GELU's
 /// law: D is where readers outside the group find it, if there are any; else where the next result
 ///      is stored, by a pass that reads D first
@@ -79,11 +76,7 @@ constexpr blas_product blas_product_of(detail::group const& g, product_shape con
   p.format = format;
   p.makes_fp32 = p.accumulates = weight;
   p.a = g.in[1], p.b = left, p.d = g.out[0];
-  if (weight) {
-    if (takes_all && bytes_of(format) == 2 && g.prologue.size() > 0)
-      p.sums = g.prologue.items[0].store;
-    return p;
-  }
+  if (weight) return p;
   int const length = int(g.epilogue.size());
   auto const stored_before = [&](int i) {
     return int(i == 0 ? g.out[0] : g.epilogue.items[i - 1].store);
@@ -123,8 +116,7 @@ constexpr detail::group rest_of(detail::group const& g, blas_product const& p) {
   return rest;
 }
 
-/// Of group G, which is a product. TakesAll: whether the library may compute all that it has
-/// epilogues for; else neither an activation nor sums.
+/// Of group G, which is a product. TakesAll: whether the library may compute an activation.
 template <class P, int G, bool TakesAll = true>
 constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;

@@ -43,19 +43,31 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
   }
 };
 
+/// Elements of an access to c where splits are added: fewer than the widest while that leaves
+/// multiprocessors without a block.
+template <class P, int G, tile_plan Plan>
+constexpr int access_for_sums() {
+  constexpr extent elements =
+      contraction_tiles<P, G, Plan>::partial_rows * contraction<P, G>::shape.columns;
+  int each = contraction<P, G>::each;
+  while (each > 1 && elements < extent(132) * 256 * each) each /= 2;
+  return each;
+}
+
 /// The end of a product whose sum over k was split into more parts than a block of
 /// contraction_tiles adds: c = epilogue(sum over s of sums[s]).
 ///
 /// shape: sums (splits, M, N), in the workspace -> c (M, N)
 /// law:   as contraction_tiles adds them
 /// work:  a thread has one access of a row of c
-/// cost:  reads splits * M * N floats, bound by bytes
+/// cost:  reads splits * M * N floats, bound by bytes; by latency if c is small
 template <class P, int G, tile_plan Plan>
 struct split_sums_kernel
     : accesses<contraction_tiles<P, G, Plan>::partial_rows, int(contraction<P, G>::shape.columns),
-               contraction<P, G>::each> {
+               access_for_sums<P, G, Plan>()> {
   using tiles = contraction_tiles<P, G, Plan>;
-  using base = accesses<tiles::partial_rows, int(tiles::shape.columns), contraction<P, G>::each>;
+  using base =
+      accesses<tiles::partial_rows, int(tiles::shape.columns), access_for_sums<P, G, Plan>()>;
   using base::each;
   static constexpr long workspace_bytes = tiles::workspace_bytes;
 

@@ -294,10 +294,12 @@ struct contraction_tiles {
     return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + product::left_bytes);
   }
 
-  /// The end of elements whose splits are all in the workspace: up to eight are loaded together.
+  /// The end of elements whose splits are all in the workspace: eight accesses or 32 numbers are
+  /// loaded together.
   template <int Count>
   PIPE_HD PIPE_INLINE static void add_splits(arguments const& a, extent row, int column) {
-    constexpr int together = Plan.splits < 8 ? Plan.splits : 8;
+    constexpr int most = Count < 4 ? 32 / Count : 8,
+                  together = Plan.splits < most ? Plan.splits : most;
     float const* const first = partial_sums(a) + row * shape.columns + column;
     float v[Count] = {};
     for (int begin = 0; begin < Plan.splits; begin += together) {

@@ -107,7 +107,6 @@ class cublaslt_product {
   /// On one host thread at a time: the bias is a part of the descriptor.
   void enqueue(arguments const& a, cudaStream_t stream) const {
     if (p_.bias >= 0) set(field::bias, static_cast<void const*>(a.slot[p_.bias]), "a bias");
-    if (p_.sums >= 0) set(field::bias, a.workspace, "a bias's gradient");
     bool const adds = p_.c >= 0 || (p_.accumulates && a.accumulate);
     if (p_.activation != blas_activation::none)
       set(field::aux, p_.aux >= 0 ? a.slot[p_.aux] : static_cast<void*>(a.workspace),
@@ -148,7 +147,7 @@ class cublaslt_product {
     set(field::epilogue, epilogue_of(p), "an epilogue");
     // Not read before a product runs: here the library looks at its detail::alignment only.
     auto const aligned = reinterpret_cast<void*>(std::size_t(detail::alignment));
-    if (p.bias >= 0 || p.sums >= 0) set(field::bias, aligned, "a bias");
+    if (p.bias >= 0) set(field::bias, aligned, "a bias");
     if (p.activation != blas_activation::none) {
       set(field::aux, aligned, "an activation");
       set(field::aux_leading, std::int64_t(p.ldd), "an activation");
@@ -197,9 +196,7 @@ class cublaslt_product {
   }
   static lt::epilogue epilogue_of(blas_product const& p) {
     switch (p.activation) {
-      case blas_activation::none:
-        if (p.sums >= 0) return lt::epilogue::bias_gradient;
-        return p.bias >= 0 ? lt::epilogue::bias : lt::epilogue::none;
+      case blas_activation::none: return p.bias >= 0 ? lt::epilogue::bias : lt::epilogue::none;
       case blas_activation::gelu:
         return p.bias >= 0 ? lt::epilogue::gelu_aux_bias : lt::epilogue::gelu_aux;
       case blas_activation::gelu_gradient: break;

@@ -41,8 +41,7 @@ enum class epilogue {
   relu_bias = 2 | bias,
   gelu_aux = 32 | 128,
   gelu_aux_bias = gelu_aux | bias,
-  gelu_gradient = 64 | 128,
-  bias_gradient = 256
+  gelu_gradient = 64 | 128
 };
 
 /// Attributes of a preference.

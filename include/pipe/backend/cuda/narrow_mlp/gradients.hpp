@@ -193,9 +193,12 @@ struct narrow_gradients {
 
   static constexpr extent rows = extent(group_of<P, launch_at<0, G...>>::value.rows) * P::samples;
   /// A launch that makes a weight's gradient: all of them split the rows alike.
-  static constexpr int a_weight = levels::template at<0>.weight >= 0
-                                      ? levels::template at<0>.weight
-                                      : levels::template at<1>.weight;
+  static constexpr int a_weight = [] {
+    int last = -1;
+    for (int i = 0; i < launches; ++i)
+      if (!levels::is_input[i]) last = i;
+    return last;
+  }();
   /// Rows of a block: those of one split of the weights' sums, or even shares of tiles.
   static constexpr extent rows_each_of() {
     extent const tiles = (rows + Rows - 1) / Rows;

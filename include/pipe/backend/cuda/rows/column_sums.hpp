@@ -47,8 +47,9 @@ struct column_plan {
     while (p.lanes < pieces && p.lanes < threads / apart) p.lanes *= 2;
     p.rows_at_once = threads / p.lanes;
     p.strips = (pieces + p.lanes - 1) / p.lanes;
-    // As many blocks as keep any GPU busy, but every thread has some rows to add.
-    extent const busy = most_tickets, wanted = (busy + p.strips - 1) / p.strips,
+    // As many blocks as are there at once, where four share each of 132 multiprocessors, but every
+    // thread has some rows to add.
+    extent const busy = 528, wanted = (busy + p.strips - 1) / p.strips,
                  most = rows / (8 * p.rows_at_once);
     p.chunks = most < 1 ? 1 : wanted < most ? wanted : most;
     p.chunk_rows = (rows + p.chunks - 1) / p.chunks;
@@ -63,15 +64,15 @@ struct column_plan {
 /// law:   a thread adds every rows_at_once-th row of a chunk in order, then threads of a column are
 ///        added by halves, then chunks in the same way; accumulate adds the finished sum once
 /// work:  a block has a chunk of a strip; the last of a strip adds the chunks
-/// cost:  one pass over the source, bound by bytes: about 1024 blocks, 4 or 8 rows in flight per
-///        thread
+/// cost:  one pass over the source, bound by bytes: blocks that are there at once, with up to 32
+///        numbers on their way to a thread
 template <class Source>
 struct column_sums_kernel {
   using T = typename Source::T;
   static constexpr column_plan<T> plan = column_plan<T>::of(Source::rows, Source::columns);
   static constexpr int threads = plan.threads, each = plan.each, lanes = plan.lanes,
                        rows_at_once = plan.rows_at_once;
-  static constexpr int sums = Source::sums;
+  static constexpr int sums = Source::sums, resident = sums == 1 ? 4 : 0;
   static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
   static constexpr extent blocks = strips * chunks;
   static constexpr long workspace_bytes =
@@ -185,7 +186,7 @@ struct column_sums_kernel {
   template <class From>
   PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent row, extent end,
                                            extent column, float (&sum)[sums][each]) {
-    constexpr int together = sums == 1 ? 8 : 4;
+    constexpr int fit = 32 / (sums * each), together = fit < 2 ? 2 : fit;
     float terms[together][sums][each];
     for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
       PIPE_UNROLL

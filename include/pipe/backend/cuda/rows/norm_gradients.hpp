@@ -36,7 +36,8 @@ struct sum_tree {
 struct row_chunks {
   extent turns, rows, count;
   static constexpr row_chunks of(extent rows, int teams) {
-    constexpr extent most = 640, least_turns = 4;  // blocks enough for any GPU; rows for a block
+    // All blocks at once, where two share each of 132 multiprocessors; rows for a team.
+    constexpr extent most = 264, least_turns = 4;
     row_chunks c{(rows + most * teams - 1) / (most * teams), 0, 0};
     if (c.turns < least_turns) c.turns = least_turns;
     c.rows = c.turns * teams;
@@ -80,11 +81,11 @@ struct norm_rows {
   static constexpr int columns = of_sums.columns;
   static constexpr extent rows = extent(of_sums.rows) * P::samples;
   static constexpr bool makes_input = Input >= 0;
-  using team = row_team<T, columns, 2 * int(sizeof(float))>;
+  using team = row_team<T, columns, 2 * int(sizeof(float)), 256>;
   static constexpr int threads = team::threads, each = team::each, slots = team::slots;
   /// Small blocks have registers for a row, its sums and the parts that the last block adds: as
-  /// many as four blocks leave each other.
-  static constexpr int resident = threads <= 128 ? 4 : 0;
+  /// many as two blocks leave each other.
+  static constexpr int resident = threads <= 256 ? 2 : 0;
   static constexpr row_chunks chunks = row_chunks::of(rows, team::teams);
   static constexpr sum_tree tree = sum_tree::of(chunks.count);
   static constexpr int width = sums * columns;  // floats of a part
@@ -288,33 +289,34 @@ struct norm_rows {
       for (int k = 0; k < sums; ++k) f(k, slot, column);
     });
   }
+  /// The next Count parts, which are on their way at once.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void add_next(arguments const& s, extent& part, int at,
+                                           float (&v)[each]) {
+    float of[Count][each];
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) load<each>(part_at(s, part + k) + at, of[k]);
+    PIPE_UNROLL
+    for (int k = 0; k < Count; ++k) {
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) v[i] += of[k][i];
+    }
+    part += Count;
+  }
   /// f(place, sum) of parts [begin, end), added in order; several are on their way at once.
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void add_parts(Block& block, arguments const& s, extent begin,
                                             extent end, F f) {
     block.part([&](int thread, state&) {
-      constexpr int together = 8;
       for (int at = thread * each; at < width; at += threads * each) {
         float v[each];
         PIPE_UNROLL
         for (int i = 0; i < each; ++i) v[i] = 0;
         extent part = begin;
-        for (; part + together <= end; part += together) {
-          float of[together][each];
-          PIPE_UNROLL
-          for (int k = 0; k < together; ++k) load<each>(part_at(s, part + k) + at, of[k]);
-          PIPE_UNROLL
-          for (int k = 0; k < together; ++k) {
-            PIPE_UNROLL
-            for (int i = 0; i < each; ++i) v[i] += of[k][i];
-          }
-        }
-        for (; part < end; ++part) {
-          float of[each];
-          load<each>(part_at(s, part) + at, of);
-          PIPE_UNROLL
-          for (int i = 0; i < each; ++i) v[i] += of[i];
-        }
+        while (part + 8 <= end) add_next<8>(s, part, at, v);
+        if (part + 4 <= end) add_next<4>(s, part, at, v);
+        if (part + 2 <= end) add_next<2>(s, part, at, v);
+        if (part < end) add_next<1>(s, part, at, v);
         f(at, v);
       }
     });

@@ -16,11 +16,11 @@
 namespace pp::cuda {
 
 /// Teams for rows of Columns elements of T, of each of which a thread keeps `Bytes` bytes in
-/// registers.
+/// registers, in blocks of at least `Least` threads.
 ///
 /// shape: rows (R, Columns); `teams` rows per block, `size` threads per row, `each` elements per
 ///        access
-template <class T, int Columns, int Bytes>
+template <class T, int Columns, int Bytes, int Least = 128>
 struct row_team {
   static constexpr row_division division = row_division::of(Columns, int(sizeof(T)), Bytes);
   static constexpr int each = division.each, pieces = division.pieces,
@@ -37,7 +37,7 @@ struct row_team {
   static constexpr int spare = keeps ? 0 : slots >= 4 ? 2 : 1, kept = slots - spare;
 
   /// Of a block.
-  static constexpr int threads = size > 128 ? size : 128, warps = threads / warp_size;
+  static constexpr int threads = size > Least ? size : Least, warps = threads / warp_size;
   static constexpr int teams = threads / size;
   /// Blocks of a kernel that keeps nothing besides: as many as have 64 registers for each thread.
   static constexpr int resident = threads < most_threads ? 0 : 2;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/block/tickets.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
 #include <pipe/backend/cuda/block/warp.hpp>
 
@@ -111,6 +112,24 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
   });
 }
 
+/// from[first * apart] + from[(first + 256) * apart] + ... below from[end * apart], in this order:
+/// what a thread of 256 adds of numbers that lie `apart`. Sixteen are on their way at once.
+PIPE_HD PIPE_INLINE double sum_of_every_256th(double const* from, extent first, extent end,
+                                              int apart = 1) {
+  constexpr int together = 16, step = 256;
+  double sum = 0;
+  extent i = first;
+  for (; i + (together - 1) * step < end; i += together * step) {
+    double of[together];
+    PIPE_UNROLL
+    for (int k = 0; k < together; ++k) of[k] = from[(i + k * step) * apart];
+    PIPE_UNROLL
+    for (int k = 0; k < together; ++k) sum += of[k];
+  }
+  for (; i < end; i += step) sum += from[i * apart];
+  return sum;
+}
+
 /// Sums of squares over ranges, in double.
 ///
 /// shape: x, in ranges of up to 4096 elements -> sums (ranges)
@@ -176,12 +195,56 @@ struct add_up_kernel {
     extent const begin = a.first != nullptr ? a.first[block.index()] : 0;
     extent const end = a.first != nullptr ? a.first[block.index() + 1] : a.elements;
     block.part([&](int thread, state& mine) {
-      mine.sum = 0;
-      for (extent i = begin + thread; i < end; i += threads) mine.sum += a.from[i];
+      mine.sum = sum_of_every_256th(a.from, begin + thread, end);
     });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
         [&](double total) { a.to[block.index()] = total; });
+  }
+};
+
+/// The sum of a long list of doubles, which it uses up: the losses of a micro-batch's rows.
+///
+/// shape: rows (elements) -> to (1)
+/// law:   blocks have 4096 each: threads add every 256th, then as add_threads; the last block adds
+///        what the others leave, in the place of their first, in the same way
+/// cost:  one pass, bound by bytes
+struct sum_rows_kernel {
+  struct arguments {
+    double* rows = nullptr;
+    extent elements = 0;
+    double* to = nullptr;
+    unsigned* ticket = nullptr;
+  };
+  static constexpr int threads = 256, of_block = 4096;
+  static extent blocks(arguments const& a) {
+    return a.elements <= of_block ? 1 : (a.elements + of_block - 1) / of_block;
+  }
+  using state = sum_squares_kernel::state;
+  struct shared : sum_squares_kernel::shared {
+    bool is_last;
+  };
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    extent const blocks = (a.elements + of_block - 1) / of_block, begin = block.index() * of_block,
+                 end = begin + of_block < a.elements ? begin + of_block : a.elements;
+    add(block, a.rows, begin, end, 1, blocks > 1 ? a.rows + begin : a.to);
+    if (blocks <= 1 || !is_last_block(block, a.ticket, unsigned(blocks), block.shared().is_last))
+      return;
+    add(block, a.rows, 0, blocks, of_block, a.to);
+  }
+
+ private:
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void add(Block& block, double const* from, extent begin, extent end,
+                                      int apart, double* to) {
+    block.part([&](int thread, state& mine) {
+      mine.sum = sum_of_every_256th(from, begin + thread, end, apart);
+    });
+    add_threads(
+        block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
+        [&](double total) { *to = total; });
   }
 };
 

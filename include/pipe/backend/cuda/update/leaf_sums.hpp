@@ -51,10 +51,8 @@ struct join_losses_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    block.part([&](int thread, state& mine) {
-      mine.sum = 0;
-      for (extent i = thread; i < a.rows; i += threads) mine.sum += a.losses[i];
-    });
+    block.part(
+        [&](int thread, state& mine) { mine.sum = sum_of_every_256th(a.losses, thread, a.rows); });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
         [&](double total) {

@@ -82,12 +82,9 @@ struct judge_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int thread, state& mine) {
-      mine = {0, 0, 0};
-      for (extent i = thread; i < a.parameters; i += threads) {
-        mine.square += a.squares[i];
-        if (a.clamped != nullptr) mine.clamped += a.clamped[i];
-      }
-      for (extent i = thread; i < a.rows; i += threads) mine.loss += a.losses[i];
+      mine = {sum_of_every_256th(a.squares, thread, a.parameters),
+              a.clamped != nullptr ? sum_of_every_256th(a.clamped, thread, a.parameters) : 0,
+              sum_of_every_256th(a.losses, thread, a.rows)};
     });
     auto& s = block.shared();
     add_threads(

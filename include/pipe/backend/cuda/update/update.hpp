@@ -162,33 +162,22 @@ struct commit_elements {
   }
 };
 
-/// to += from: the gradients of a parameter that is used in two places.
+/// to += from: gradients of a parameter that is used in two places; gradients and, in double,
+/// losses of replicas.
+template <class T>
 struct add_elements {
-  float* to = nullptr;
-  float const* from = nullptr;
+  T* to = nullptr;
+  T const* from = nullptr;
 
   PIPE_HD bool is_wanted() const { return true; }
   template <int Count>
   PIPE_HD PIPE_INLINE void run(extent at, int) const {
-    float v[Count], more[Count];
+    T v[Count], more[Count];
     load<Count>(to + at, v);
     load<Count>(from + at, more);
     PIPE_UNROLL
     for (int k = 0; k < Count; ++k) v[k] = v[k] + more[k];
     save<Count>(to + at, v);
-  }
-};
-
-/// to += from, of losses.
-struct add_losses {
-  double* to = nullptr;
-  double const* from = nullptr;
-
-  PIPE_HD bool is_wanted() const { return true; }
-  template <int Count>
-  PIPE_HD PIPE_INLINE void run(extent at, int) const {
-    PIPE_UNROLL
-    for (int k = 0; k < Count; ++k) to[at + k] = to[at + k] + from[at + k];
   }
 };
 

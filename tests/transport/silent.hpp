@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Transports that pass nothing on, for tests of what is not a transport: their classes derive from
+// these and have the members that they look at. One place knows all members of the concepts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <pipe/transport/process_watch.hpp>
+#include <pipe/transport/transport.hpp>
+
+namespace silent {
+
+/// Transfers and barriers, as all transports have them.
+struct ranks {
+  ranks() = default;
+  ranks(int, int, pp::patience const&) {}
+  static pp::process_place place(int ranks) { return {0, ranks}; }
+  void set_memory(int, char*) {}
+  void reset() {}
+  void wake_all() {}
+  pp::waited share(int, pp::transfer const&, pp::failure_flag const&) { return pp::waited::done; }
+  char* at(pp::transfer const&) const { return nullptr; }
+  pp::waited arrive_and_wait(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  bool cancel_barrier(int) { return false; }
+};
+
+/// Between replicas.
+struct replicas : ranks {
+  static constexpr bool copies = true;
+  static constexpr int lanes = 6;
+  using ranks::ranks;
+  void agree(std::uint64_t) {}
+  void open(int, pp::boundary_stream const&) {}
+  void expect(int, int) {}
+  pp::waited receive(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  void send(int, int) {}
+  pp::waited sent(int, int, pp::failure_flag const&) { return pp::waited::done; }
+  void announce(std::string_view) {}
+  std::string announced() { return {}; }
+  void begin_call(pp::detail::process_call const&) {}
+  void end_call() {}
+  int during(pp::detail::process_activity const&) { return 0; }
+  void broadcast(int, char*, long) {}
+  int process() { return 0; }
+  int processes() { return 1; }
+  int process_of(int) { return 0; }
+  long least(long n) { return n; }
+  void send_to(int, int, int, char const*, long) {}
+  void receive_from(int, int, int, char*, long) {}
+  bool has_met(int, int) { return true; }
+  template <class Condition>
+  pp::waited until(Condition const&, pp::failure_flag const&) {
+    return pp::waited::done;
+  }
+};
+static_assert(pp::replica_transport<replicas>);
+
+}  // namespace silent
