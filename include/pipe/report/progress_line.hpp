@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Progress of a run with the time left: one line that is rewritten on a terminal, a line for every
-// hundredth of the run elsewhere.
+// Progress of a run: on a terminal one line that is rewritten, with the time left; elsewhere a line
+// for every hundredth of the run.
 //
 //     pp::progress_line line(steps);
 //     while (trainer.steps() < steps) {
@@ -56,8 +56,7 @@ inline std::string_view first_columns(std::string_view text, std::size_t columns
 
 /// A metrics sink that writes to a terminal or any other file, stdout for example:
 ///
-///     step  30/3000  loss 3.2119  rate 8.7e-04  norm  1.20     843 samples/s  bubble 31 %  2:05
-///     left
+///     step  30/3000  loss 3.2119  rate 8.7e-04  norm  1.20     843 samples/s  bubble 31 %
 ///
 /// It does not fail: what cannot be written is in the file's error flag (std::ferror).
 class progress_line {
@@ -81,7 +80,7 @@ class progress_line {
       written_ = now;
       rewrite(m);
     } else if (due && !is_terminal_) {
-      print(step_words(m) + (pace_.seconds_left() > 0 ? "  " + time_left() : "") + "\n");
+      print(step_words(m) + "\n");
     }
   }
   /// Says that no more steps follow: what is printed next begins on a line of its own.
