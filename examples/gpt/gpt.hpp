@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <pipe/pipe.hpp>
+#include <pipe/report/page_address.hpp>
 #ifdef EXAMPLE_USES_MPI
 #include <pipe/mpi.hpp>
 #endif
@@ -69,11 +71,13 @@ struct options {
   long checkpoint_every = 0;                    ///< steps; 0: every minute
   bool resume = false;                          ///< go on with what is there, or stop
   std::string metrics = "metrics.csv";
-  std::string tensorboard;  ///< a folder; empty: none
-  std::string profile;      ///< write the layers' times to this header and stop
-  bool plan = false;        ///< print the plan and stop
-  bool timeline = false;    ///< draw the last step as it was predicted and as it went
-  std::string page;         ///< the same as a page; empty: none
+  std::string tensorboard;                ///< a folder; empty: none
+  std::optional<pp::page_address> watch;  ///< where the run is shown
+  std::string watch_file;                 ///< the same as a file; empty: none
+  std::string profile;                    ///< write the layers' times to this header and stop
+  bool plan = false;                      ///< print the plan and stop
+  bool timeline = false;                  ///< draw the last step as it was predicted and as it went
+  std::string page;                       ///< the same as a page; empty: none
 };
 
 /// The program for every schedule, by name. Those of the device "cpu" are in schedules.cpp, those

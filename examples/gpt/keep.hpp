@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The keeping of a run: metrics that cannot be written do not end it, weights find another place,
-// and checkpoints say what it goes on from.
+// The keeping of a run: weights find another place, and checkpoints say what it goes on from.
 #pragma once
 
 #include <chrono>
@@ -13,31 +12,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/train/checkpoints.hpp>
-#include <pipe/train/metrics.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
-
-/// Hands records to a log. The first that cannot be written makes a warning; all others are tried.
-class patient_log {
- public:
-  explicit patient_log(pp::metrics_log log) : log_(std::move(log)) {}
-
-  void write(pp::step_metrics const& m) {
-    try {
-      log_.write(m);
-    } catch (pp::error const& e) {
-      if (!warned_)
-        warn(std::string(e.what()) + " (step " + std::to_string(m.step) +
-             "; the training goes on)");
-      warned_ = true;
-    }
-  }
-
- private:
-  pp::metrics_log log_;
-  bool warned_ = false;
-};
 
 /// Saves the weights; where that fails, elsewhere, with a warning that says where they are.
 ///

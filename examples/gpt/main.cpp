@@ -17,11 +17,13 @@
 #include <charconv>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -78,6 +80,7 @@ void check_files(options const& o) {
                         {"--save", o.save, way::written},
                         {"--metrics", o.metrics, way::written},
                         {"--tensorboard", o.tensorboard, way::added_to},
+                        {"--watch-file", o.watch_file, way::written},
                         {"--profile", o.profile, way::written},
                         {"--page", o.page, way::written},
                         {"--checkpoints", o.checkpoints, way::added_to}});
@@ -140,9 +143,13 @@ int main(int count, char** arguments) {
   app.add_flag("--resume", o.resume,
                "go on with the run that is there, whatever its options, or stop");
   app.add_option("--metrics", o.metrics,
-                 "the file that logs every step; one that exists is left alone")
+                 "the file that logs every step, .jsonl as JSON; one that exists is left alone")
       ->capture_default_str();
   app.add_option("--tensorboard", o.tensorboard, "the folder for TensorBoard's log of every step");
+  std::optional<std::uint16_t> port;
+  app.add_option("--watch", port,
+                 "serve a page that shows the run at this port of 127.0.0.1 (0: a free one)");
+  app.add_option("--watch-file", o.watch_file, "write that page to a file every ten seconds");
   app.add_option("--profile", o.profile,
                  "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
@@ -152,6 +159,7 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     check_files(o);
+    if (port) o.watch = pp::page_address{.port = *port};
     if (process() != 0) o.page.clear();
     if (programs(o.device).empty())
       throw pp::error(

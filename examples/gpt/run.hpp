@@ -21,19 +21,17 @@
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/train/metrics.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/train/tensorboard.hpp>
 #include <pipe/train/text.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "device_text.hpp"
 #include "gpt.hpp"
 #include "keep.hpp"
-#include "progress.hpp"
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
+#include "watch.hpp"
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -78,22 +76,11 @@ void run(options const& o) {
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
   earlier_run const earlier(o, text.bytes());
-  pp::metrics_log log;
-  std::string table_path = o.metrics;
-  if (process() == 0) {
-    pp::metrics_file table(o.metrics, {"bits_per_byte", "tokens_per_second"},
-                           pp::record_file::start::beside);
-    table_path = table.path();
-    log.add(std::move(table));
-    if (!o.tensorboard.empty()) log.add(pp::tensorboard_file(o.tensorboard));
+  if (process() == 0)
     for (std::string const& file : {o.save, o.page})
       if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
-  }
-  patient_log metrics(std::move(log));
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
-  if (table_path != o.metrics)
-    std::printf("metrics: %s ('%s' is of another run)\n", table_path.c_str(), o.metrics.c_str());
 
   // [train]
   Trainer trainer(
@@ -111,7 +98,7 @@ void run(options const& o) {
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
-  progress shown(o.steps, context, first);
+  run_watch watch(o, first, context, Trainer::compiled::plan().bubble);
   auto const begin = std::chrono::steady_clock::now();
   std::optional<pp::stop_request> stop(std::in_place);
   long done = first;
@@ -129,33 +116,23 @@ void run(options const& o) {
         r = trainer.step({tokens, labels}, rate);
       }
     } catch (pp::not_finite const&) {  // the trainer is as before this step
-      checkpoints->finish(shown.recent(100));
+      checkpoints->finish(watch.recent_bits(100));
       throw;
     }
-    pp::step_metrics const m{.step = step,
-                             .loss = r.loss,
-                             .learning_rate = rate,
-                             .gradient_norm = r.gradient_norm,
-                             .samples_per_second = Trainer::samples / r.seconds,
-                             .seconds = r.seconds,
-                             .bubble = r.bubble,
-                             .scalars = {{"bits_per_byte", r.loss / std::numbers::ln2},
-                                         {"tokens_per_second", tokens_per_step / r.seconds}}};
-    metrics.write(m);
-    shown.show(m);
+    watch.after_step(trainer, r, rate);
     done = step;
-    checkpoints->after_step(shown.recent(100));
+    checkpoints->after_step(watch.recent_bits(100));
     if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
       warn("the terminal is lost (SIGHUP); the training goes on");
   }
   double const speed = double(done - first) * tokens_per_step / seconds_since(begin);
+  watch.end();
   if (done < o.steps) {
-    shown.stop();
     warn(std::string("stopped by ") + stop->name() + " after step " + std::to_string(done) +
              " of " + std::to_string(o.steps) + "; the same command goes on",
          stop->exit_code());
   }
-  if (checkpoints) checkpoints->finish(shown.recent(100));
+  if (checkpoints) checkpoints->finish(watch.recent_bits(100));
   if (!o.save.empty()) save_weights_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
   // [/train]
@@ -172,7 +149,7 @@ void run(options const& o) {
   else
     std::printf(
         "\ndone: %ld steps, train %.3f bits/byte, validation %.3f bits/byte, %.0f tokens/s\n", done,
-        shown.recent(std::max(1L, done / 20)), validation, speed);
+        watch.recent_bits(std::max(1L, done / 20)), validation, speed);
 }
 
 /// Compiles schedules in.

@@ -5,9 +5,11 @@
 test_gpt.py PROGRAM COMPILER INCLUDE...: the compiler reads the header that --profile writes.
 """
 import csv
+import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -91,6 +93,18 @@ class Gpt(unittest.TestCase):
         self.good("--steps", "2", "--generate", "0", "--tensorboard", "runs/1")
         events, = (self.path / "runs/1").glob("events.out.tfevents.*")
         self.assertEqual(2, events.read_bytes().count(b"bits_per_byte"))
+
+    def test_metrics_may_be_json_lines_and_a_page(self):
+        self.good("--steps", "2", "--generate", "0", "--metrics", "m.jsonl", "--watch-file", "run.html")
+        lines = [json.loads(line) for line in (self.path / "m.jsonl").read_text().splitlines()]
+        self.assertEqual([1, 2], [line["step"] for line in lines])
+        self.assertEqual({"loss", "bubble", "bits_per_byte"}, {"loss", "bubble", "bits_per_byte"} & set(lines[0]))
+        self.assertIn('"ended":true', (self.path / "run.html").read_text())
+        self.refused("--watch", "--data", "text", "--watch", "99999", code=[2])
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            self.refused(f"cannot serve a page at 127.0.0.1:{port}: Address already in use", "--data", "text", "--watch", port,
+                         "--checkpoints", "other")
 
     def compiles(self, text):
         (self.path / "program.cpp").write_text(text)
@@ -208,7 +222,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "device", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile", "timeline", "page", "checkpoints", "checkpoint-every", "resume"):
+                     "tensorboard", "profile", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
@@ -302,8 +316,9 @@ class Gpt(unittest.TestCase):
         self.assertGreaterEqual(last, 16)
         self.assertIn(f"resumed: after step {last} of 40, from 'gpt-checkpoints/step-{last}.safetensors'\n",
                       self.good(*run, "--save", "a"))
-        self.good("--steps", "40", "--save", "b", "--checkpoints", "other")
+        self.good("--steps", "40", "--save", "b", "--checkpoints", "other", "--metrics", "other.csv")
         self.assertEqual((self.path / "a").read_bytes(), (self.path / "b").read_bytes())
+        self.assertEqual(self.losses("other.csv"), self.losses())  # the file goes on with the run
 
     def test_a_run_never_starts_over_by_mistake(self):
         self.refused("--resume: there is no checkpoint in 'gpt-checkpoints'", "--data", "text", "--resume")

@@ -44,7 +44,7 @@ class Browser:
         self.session = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.resize(width, height)
 
     def __enter__(self):
         return self
@@ -86,8 +86,11 @@ class Browser:
             self.events.append(message)
 
     def open(self, path):
+        self.visit(Path(path).resolve().as_uri())
+
+    def visit(self, url):
         self.events.clear()
-        self.call("Page.navigate", url=Path(path).resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.read())
 
@@ -133,8 +136,16 @@ class Browser:
     def screenshot(self, path):
         Path(path).write_bytes(base64.b64decode(self.call("Page.captureScreenshot")["data"]))
 
-    def complaints(self):
-        """Errors of scripts, what the console was told, and everything that was asked of a network."""
+    def media(self, **features):
+        """What the person prefers: media(prefers_color_scheme="dark")."""
+        chosen = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.call("Emulation.setEmulatedMedia", features=chosen)
+
+    def resize(self, width, height):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def complaints(self, own="file:"):
+        """Errors of scripts, what the console was told, and what was asked of anything but `own`: the beginning of addresses."""
         told = [e for e in self.events if e.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")]
         asked = [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
-        return told + [url for url in asked if not url.startswith("file:")]
+        return told + [url for url in asked if not url.startswith((own, "data:"))]

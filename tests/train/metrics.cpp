@@ -216,3 +216,83 @@ TEST_CASE("a sink that throws is told of, and keeps nothing from the others") {
   CHECK_THROWS_WITH(log.write({}), "first");
   CHECK(seen == 1);
 }
+
+TEST_CASE("a resumed run continues its file, and no file of anything else") {
+  temporary_folder const folder;
+  std::string const path = folder.file("m.csv");
+  {
+    pp::metrics_file metrics(path, {"own"});
+    for (long step = 1; step <= 4; ++step) metrics.write(record(step, {{"own", double(step)}}));
+  }
+  std::string const four = content(path), two = four.substr(0, four.find("\n3,") + 1);
+  {
+    auto metrics = pp::metrics_file::resumed(path, 2, {"own"});
+    CHECK(metrics.path() == path);
+    CHECK(content(path) == two);
+    CHECK(two + content(path + ".dropped") == four);
+    metrics.write(record(3, {{"own", 3}}));
+    CHECK(content(path) == four.substr(0, four.find("\n4,") + 1));
+    // While it is being written it is nobody else's.
+    CHECK(pp::metrics_file::resumed(path, 2, {"own"}).path() == folder.file("m-2.csv"));
+  }
+  // A row that was cut off by the end of the machine is one of those that are dropped.
+  folder.write("m.csv", four + "5,1.");
+  {
+    auto metrics = pp::metrics_file::resumed(path, 5, {"own"});
+    CHECK(content(path) == four);
+    CHECK(content(path + ".dropped") == "5,1.");
+  }
+  std::string const all = content(path);
+  auto const other = [&](long steps, std::vector<std::string> const& scalars) {
+    std::string const name = pp::metrics_file::resumed(path, steps, scalars).path();
+    CHECK(content(path) == all);
+    CHECK(content(path + ".dropped") == "5,1.");
+    return name;
+  };
+  CHECK(other(2, {"another"}) == folder.file("m-3.csv"));
+  CHECK(other(2, {}) == folder.file("m-4.csv"));
+  CHECK(other(0, {"own"}) == folder.file("m-5.csv"));  // the start of a run
+  folder.write("m.csv", all.substr(0, all.find('\n') + 1));
+  CHECK(pp::metrics_file::resumed(path, 2, {"own"}).path() == folder.file("m-6.csv"));
+  CHECK(pp::metrics_file::resumed(folder.file("new.csv"), 2).path() == folder.file("new.csv"));
+  CHECK(pp::metrics_file::resumed("/dev/null", 2).path() == "/dev/null");
+}
+
+TEST_CASE("a sink that fails is told once, and tried again") {
+  temporary_folder const folder;
+  std::string const path = folder.file("m.csv");
+  std::vector<std::string> told;
+  long other = 0;
+  pp::metrics_log log;
+  log.add(pp::metrics_file(path))
+      .add([](pp::step_metrics const&) { throw pp::data_error("never"); })
+      .add([&](pp::step_metrics const& m) { other = m.step; })
+      .report_failures([&](std::string const& what) { told.push_back(what); });
+  for (long step = 1; step <= 3; ++step) {
+    planned_mishap const plan(mishap::fails, step == 3 ? 100 : 0, ENOSPC);
+    log.write(record(step));
+  }
+  CHECK(told == std::vector<std::string>{"cannot write metrics to '" + path +
+                                             "': No space left on device (step 1; the training "
+                                             "goes on)",
+                                         "never (step 1; the training goes on)"});
+  CHECK(other == 3);
+  CHECK(content(path) == heading + "\n3,1.5,0.0003,0.5,20000,0.125,0.25\n");
+  log.add([](pp::step_metrics const&) { throw std::logic_error("a mistake"); });
+  CHECK_THROWS_AS(log.write(record(4)), std::logic_error);
+}
+
+TEST_CASE("the reader of a pipe may leave") {
+  temporary_folder const folder;
+  std::string const path = folder.file("pipe");
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  for (long const steps : {0, 2})
+    CHECK(sentence<pp::file_error>([&] { pp::metrics_file::resumed(path, steps); }) ==
+          "cannot write metrics to '" + path + "': it is a pipe without a reader");
+  std::signal(SIGPIPE, SIG_DFL);
+  auto reader = std::make_unique<pp::detail::file_descriptor>(path, O_RDONLY | O_NONBLOCK);
+  pp::metrics_file metrics(path);
+  reader.reset();
+  CHECK(sentence<pp::file_error>([&] { metrics.write(record(1)); }) ==
+        "cannot write metrics to '" + path + "': Broken pipe");
+}

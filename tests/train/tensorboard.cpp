@@ -214,6 +214,18 @@ TEST_CASE("an event file is named by time and host, and never takes the place of
     CHECK(records_of(content(board->path())).size() == 1);
 }
 
+TEST_CASE("the file of a resumed run takes the place of later steps") {
+  temporary_folder const folder;
+  pp::tensorboard_file board(folder.file("runs"), 7);
+  board.write({.step = 8});
+  auto const records = records_of(content(board.path()));
+  REQUIRE(records.size() == 3);
+  auto const start = fields_of(records[1]);
+  CHECK(only(start, 2, 0).bits == 8);
+  CHECK(only(fields_of(only(start, 7, 2).text), 1, 0).bits == 1);  // SessionLog.START
+  CHECK(event_of(records[2]).step == 8);
+}
+
 TEST_CASE("an event that found no room leaves a whole file") {
   temporary_folder const folder;
   pp::tensorboard_file board(folder.file("runs"));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A file that grows record by record during a run. Each record can be read at once, by other
-// programs too, and a full disk loses the record that does not fit, not the file.
+// programs too, and a full disk loses the record that does not fit, not the file. The file of a run
+// that is resumed goes on where the run does.
 #pragma once
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,11 +14,65 @@
 #include <string_view>
 #include <utility>
 
+#include <pthread.h>
+#include <sys/file.h>
+
+#include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_descriptor.hpp>
 
 namespace pp {
 
+namespace detail {
+
+/// Locks a file as one that is being written. False if another object has it.
+inline bool lock_file(file_descriptor const& file) {
+  return ::flock(file.number(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/// All bytes of a file. throws: file_error
+inline std::string read_records(file_descriptor const& file, std::string const& path,
+                                std::uint64_t size) {
+  std::string all(std::size_t(size), '\0');
+  std::int64_t const read = file.read(0, std::as_writable_bytes(std::span(all.data(), all.size())));
+  if (read < 0) throw_file_error("read", path);
+  all.resize(std::size_t(read));
+  return all;
+}
+
+/// While it lives, a write to a pipe without a reader fails with EPIPE on this thread, and no
+/// SIGPIPE comes of it.
+class no_broken_pipe {
+ public:
+  explicit no_broken_pipe(bool needed = true) : needed_(needed) {
+    if (!needed_) return;
+    sigemptyset(&only_);
+    sigaddset(&only_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    // One that has come before is not taken away.
+    needed_ =
+        sigismember(&pending, SIGPIPE) == 0 && pthread_sigmask(SIG_BLOCK, &only_, &before_) == 0;
+  }
+  no_broken_pipe(no_broken_pipe const&) = delete;
+  no_broken_pipe& operator=(no_broken_pipe const&) = delete;
+  ~no_broken_pipe() {
+    if (!needed_) return;
+    int const reason = errno;
+    timespec const now{};
+    while (sigtimedwait(&only_, nullptr, &now) < 0 && errno == EINTR) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = reason;
+  }
+
+ private:
+  bool needed_;
+  sigset_t only_{}, before_{};
+};
+
+}  // namespace detail
+
 /// An append-only file of records. Opening a pipe without a reader is an error; it does not block.
+/// Nor does a reader that leaves end the program by SIGPIPE.
 ///
 /// throws: file_error with the name and the reason
 class record_file {
@@ -53,7 +109,46 @@ class record_file {
     if (!file_.is_open() ||
         ::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0)
       detail::throw_file_error("write metrics to", path_);
+    struct stat there{};
+    is_regular_ = ::fstat(file_.number(), &there) == 0 && S_ISREG(there.st_mode);
+    // For resumed(): without a lock, as where the system has none, it would not see this writer.
+    if (is_regular_) detail::lock_file(file_);
   }
+
+  /// The file of a run that is resumed after `steps` steps. It is continued if it begins with
+  /// `heading` and at least one line of a step up to `steps`, and no other object writes to it;
+  /// later lines are moved to PATH.dropped, which is replaced. Any other file is left alone, as
+  /// with `beside`; so is every file if `steps` is 0, since that is the start of a run.
+  ///
+  /// step_of(line): its step, or -1 for one that is no record
+  /// law:    no byte of any file is lost, but those of an earlier PATH.dropped
+  /// cost:   the file is read into memory
+  /// throws: file_error
+  template <class StepOf>
+  static record_file resumed(std::string const& path, long steps, std::string_view heading,
+                             StepOf step_of) {
+    struct stat there{};
+    detail::file_descriptor file;
+    // Not before it is known to be a file: an open pipe would have this program as its reader.
+    if (steps > 0 && ::stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode))
+      file = detail::file_descriptor(path, O_RDWR | O_NONBLOCK);
+    if (file.is_open() && ::fstat(file.number(), &there) == 0 && S_ISREG(there.st_mode) &&
+        detail::lock_file(file)) {
+      std::string const all = detail::read_records(file, path, std::uint64_t(there.st_size));
+      std::size_t end = all.starts_with(heading) ? heading.size() : all.size();
+      bool is_ours = false;
+      for (std::size_t next; (next = all.find('\n', end)) != all.npos; end = next + 1) {
+        long const step = step_of(std::string_view(all).substr(end, next - end));
+        if (step < 0 || step > steps) break;
+        is_ours = true;
+      }
+      if (is_ours) return record_file(path, std::move(file), all, end);
+    }
+    return record_file(path, start::beside);
+  }
+
+  /// Whether it continues an earlier run's file.
+  bool is_resumed() const { return is_resumed_; }
 
   /// The name of the file that is written: with `beside`, possibly a numbered one.
   std::string const& path() const { return path_; }
@@ -63,6 +158,7 @@ class record_file {
   /// law: the file ends with this record, or, if that fails, with the one before (unless something
   ///      else writes to the file)
   void append(std::string_view record) {
+    detail::no_broken_pipe const guard(!is_regular_);
     if (!file_.write(std::as_bytes(std::span(record.data(), record.size())))) {
       int const reason = errno;
       // Part of the record may have been written. If it cannot be cut off, the reason of the failed
@@ -77,6 +173,21 @@ class record_file {
   }
 
  private:
+  /// Continues the open file after the first `kept` of its bytes.
+  record_file(std::string path, detail::file_descriptor file, std::string_view all,
+              std::size_t kept)
+      : path_(std::move(path)), file_(std::move(file)), bytes_(kept), is_resumed_(true) {
+    if (kept < all.size()) {
+      atomic_file dropped(path_ + ".dropped");
+      dropped.write(all.substr(kept));
+      dropped.commit();
+    }
+    if (::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0 ||
+        ::ftruncate(file_.number(), off_t(kept)) != 0 ||
+        ::lseek(file_.number(), off_t(kept), SEEK_SET) < 0)
+      detail::throw_file_error("write metrics to", path_);
+  }
+
   /// Opens path_ for writing, with `how` as a further flag; see file_descriptor for failures.
   void open(int how) {
     file_ = detail::file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how);
@@ -96,6 +207,7 @@ class record_file {
   // The bytes of all complete records, at which append() truncates after a failure.
   std::uint64_t bytes_ = 0;
   bool is_alone_ = true;  // false: an existing device or pipe, to which others may write
+  bool is_regular_ = true, is_resumed_ = false;
 };
 
 }  // namespace pp

@@ -57,6 +57,15 @@ void for_each_number(step_metrics const& m, Each each) {
   each("bubble", m.bubble, 4);
 }
 
+/// The number at the start of a text if `end` follows it; else -1.
+inline long leading_number(std::string_view text, char end) {
+  std::size_t at = 0;
+  long number = 0;
+  for (; at < text.size() && at < 18 && text[at] >= '0' && text[at] <= '9'; ++at)
+    number = 10 * number + (text[at] - '0');
+  return at > 0 && at < text.size() && text[at] == end ? number : -1;
+}
+
 /// A receiver of records: has write(record), or is callable with a record.
 template <class S>
 concept metrics_sink = requires(S& s, step_metrics const& m) { s.write(m); } ||
@@ -76,21 +85,34 @@ class metrics_log {
   template <detail::metrics_sink Sink>
   metrics_log& add(Sink sink) {
     auto const kept = std::make_shared<Sink>(std::move(sink));
-    sinks_.push_back([kept](step_metrics const& m) {
+    sinks_.push_back({[kept](step_metrics const& m) {
       if constexpr (requires { kept->write(m); })
         kept->write(m);
       else
         std::invoke(*kept, m);
-    });
+    }});
+    return *this;
+  }
+
+  /// Lets the training go on when a sink fails: what a pp::error says goes to this function
+  /// instead of the caller of write(), the first of each sink only. A sink that failed gets later
+  /// records all the same: a disk may have room again.
+  metrics_log& report_failures(std::function<void(std::string const&)> report) {
+    report_ = std::move(report);
     return *this;
   }
 
   /// Writes a record to every sink, even if one throws; the first exception is rethrown at the end.
   void write(step_metrics const& m) {
     std::exception_ptr first;
-    for (auto const& sink : sinks_) {
+    for (receiver& s : sinks_) {
       try {
-        sink(m);
+        s.write(m);
+      } catch (error const& e) {
+        if (!report_ && !first) first = std::current_exception();
+        if (report_ && !std::exchange(s.has_failed, true))
+          report_(std::string(e.what()) + " (step " + std::to_string(m.step) +
+                  "; the training goes on)");
       } catch (...) {
         if (!first) first = std::current_exception();
       }
@@ -99,9 +121,15 @@ class metrics_log {
   }
 
  private:
+  struct receiver {
+    std::function<void(step_metrics const&)> write;
+    bool has_failed = false;
+  };
+
   // Sinks are held by shared_ptr, because std::function needs a copyable target and a sink that
   // owns a file may only be movable. A copy of the log writes to the same sinks.
-  std::vector<std::function<void(step_metrics const&)>> sinks_;
+  std::vector<receiver> sinks_;
+  std::function<void(std::string const&)> report_;
 };
 
 /// A file of comma-separated values: a heading, then a row per step, which is in the file before
@@ -115,11 +143,16 @@ class metrics_file {
   /// leaves its cell empty.
   explicit metrics_file(std::string path, std::vector<std::string> scalars = {},
                         record_file::start how = record_file::start::replace)
-      : file_(std::move(path), how), scalars_(std::move(scalars)) {
-    std::string heading = "step";
-    detail::for_each_number({}, [&](char const* name, double, int) { (heading += ',') += name; });
-    for (std::string const& name : scalars_) (heading += ',') += cell(name);
-    file_.append(heading + '\n');
+      : metrics_file(record_file(std::move(path), how), std::move(scalars)) {}
+
+  /// The file of a run that is resumed after `steps` steps: one with the same columns is continued,
+  /// without the rows of later steps, which are moved to PATH.dropped. Any other is left alone, as
+  /// with record_file::start::beside.
+  static metrics_file resumed(std::string const& path, long steps,
+                              std::vector<std::string> scalars = {}) {
+    auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
+    record_file file = record_file::resumed(path, steps, heading(scalars), step_of);
+    return metrics_file(std::move(file), std::move(scalars));
   }
 
   std::string const& path() const { return file_.path(); }
@@ -147,6 +180,20 @@ class metrics_file {
   }
 
  private:
+  // A file that is continued has its heading.
+  metrics_file(record_file file, std::vector<std::string> scalars)
+      : file_(std::move(file)), scalars_(std::move(scalars)) {
+    if (!file_.is_resumed()) file_.append(heading(scalars_));
+  }
+
+  /// The first line: the names of all columns.
+  static std::string heading(std::vector<std::string> const& scalars) {
+    std::string line = "step";
+    detail::for_each_number({}, [&](char const* name, double, int) { (line += ',') += name; });
+    for (std::string const& name : scalars) (line += ',') += cell(name);
+    return line + '\n';
+  }
+
   /// A number as a cell, with as many significant digits as the column has.
   static void append(std::string& row, double value, int digits) {
     char text[40];

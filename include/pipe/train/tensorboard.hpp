@@ -5,9 +5,10 @@
 // fields that scalars need are encoded here by hand.
 //
 //     Event   { double wall_time = 1; int64 step = 2; string file_version = 3;
-//               Summary summary = 5; }
+//               Summary summary = 5; SessionLog session_log = 7; }
 //     Summary { repeated Value value = 1; }
 //     Value   { string tag = 1; float simple_value = 2; }
+//     SessionLog { enum { START = 1 } status = 1; }
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -108,11 +109,20 @@ class tensorboard_file {
  public:
   /// Creates the folder if it is missing, and a file with the version record that TensorBoard looks
   /// for.
-  explicit tensorboard_file(std::string const& folder) : file_(open(folder)) {
+  /// Of a run that is resumed after `steps` steps, TensorBoard then no longer shows the later steps
+  /// that other files of the folder have.
+  explicit tensorboard_file(std::string const& folder, long steps = 0) : file_(open(folder)) {
     detail::protobuf_message first;
     first.number(1, now());
     first.text(3, "brain.Event:2");
     file_.append(detail::framed_record(first.bytes));
+    if (steps <= 0) return;
+    detail::protobuf_message start, event;
+    start.whole_number(1, 1);
+    event.number(1, now());
+    event.whole_number(2, std::uint64_t(steps) + 1);
+    event.text(7, start.bytes);
+    file_.append(detail::framed_record(event.bytes));
   }
 
   std::string const& path() const { return file_.path(); }

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Advice about mini-batches that harm a run. One whose loss or gradients are not finite changed
+// nothing and is left out; one after which the loss is far above its recent values has harmed the
+// parameters: the run goes back to its last checkpoint and leaves it out.
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <set>
+#include <string>
+
+#include <pipe/base/error.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp {
+
+/// Detection of values far above the recent ones: more than `times` mean deviations above the mean,
+/// both of which follow the last `window` values or so; a deviation counts as at least a hundredth
+/// of the mean. A spike does not enter them.
+class spike_detector {
+ public:
+  /// window: values, at least 2; none of the first `window` values is a spike
+  ///
+  /// throws: data_error for a window below 2 or `times` not above 0
+  explicit spike_detector(double times = 8, long window = 50) : times_(times), window_(window) {
+    if (window < 2 || !(times > 0))
+      throw data_error("spike_detector: expected a window of at least 2 and times above 0, got " +
+                       std::to_string(window) + " and " + std::to_string(times));
+  }
+
+  /// Whether a value is a spike. Infinity and not-a-number are; they are spikes from the first on.
+  bool add(double x) {
+    if (!std::isfinite(x)) return true;
+    double const usual = std::max(deviation_, std::fabs(mean_) / 100);
+    if (seen_ >= window_ && x - mean_ > times_ * usual) return true;
+    seen_ = std::min(seen_ + 1, window_);
+    double const off = std::fabs(x - mean_);
+    mean_ += (x - mean_) / double(seen_);
+    // The first value has no mean before it.
+    if (seen_ > 1) deviation_ += (off - deviation_) / double(seen_ - 1);
+    return false;
+  }
+
+ private:
+  double times_;
+  long window_, seen_ = 0;
+  double mean_ = 0, deviation_ = 0;
+};
+
+/// Settings of a guard. A loss shows the harm of the step before it; a gradient norm that of its
+/// own step, but varies more, and is harmless where settings.clip_norm limits it.
+struct step_guard_settings {
+  spike_detector loss{8};            ///< what a spike of the loss is
+  spike_detector gradient_norm{30};  ///< and of the norm
+  long most = 20;                    ///< mini-batches that may be left out
+};
+
+/// A guard of a training loop. `position` is the program's number of a mini-batch:
+///
+///     step_guard guard;
+///     for (long position = 0; trainer.steps() < steps;) {
+///       if (guard.leaves_out(position)) { ++position; continue; }
+///       auto const advice = guard.step(position, [&] { return trainer.step(batch(position)); });
+///       if (advice == step_guard::advice::rewind)
+///         position = trainer.load(path).position.number();
+///       else
+///         ++position;
+///     }
+///
+/// What it has seen is in no checkpoint: a run that is resumed in another program meets a bad
+/// mini-batch once more, and the first `window` steps of its detectors find no spikes.
+class step_guard {
+ public:
+  /// keep: the step was good. leave_out: the trainer is as before the step. rewind: load the last
+  /// checkpoint. After the last two leaves_out(position) is true.
+  enum class advice : unsigned char { keep, leave_out, rewind };
+
+  explicit step_guard(step_guard_settings s = {}) : settings_(s) {}
+
+  /// Whether a mini-batch did harm before.
+  bool leaves_out(long position) const { return left_out_.contains(position); }
+  /// The mini-batches that did harm, in ascending order.
+  std::set<long> const& left_out() const { return left_out_; }
+  /// The result of the last step() that made one.
+  step_result const& last() const { return last_; }
+
+  /// Makes a step and judges it.
+  ///
+  /// throws: pp::error when more than `most` mini-batches did harm: then it is not the data; what
+  ///         make() throws, unless it is not_finite
+  template <std::invocable Make>
+  advice step(long position, Make make) {
+    try {
+      last_ = make();
+    } catch (not_finite const& e) {
+      return remember(position, advice::leave_out, e.what());
+    }
+    // Both detectors see every good step.
+    bool const by_loss = settings_.loss.add(last_.loss);
+    bool const by_norm = !last_.skipped && settings_.gradient_norm.add(last_.gradient_norm);
+    if (!by_loss && !by_norm) return advice::keep;
+    return remember(position, advice::rewind,
+                    (by_loss ? "a loss of " + std::to_string(last_.loss)
+                             : "a gradient norm of " + std::to_string(last_.gradient_norm)) +
+                        " is a spike");
+  }
+
+ private:
+  advice remember(long position, advice what, std::string const& why) {
+    left_out_.insert(position);
+    if (long(left_out_.size()) > settings_.most)
+      throw error("step_guard: " + std::to_string(left_out_.size()) +
+                  " mini-batches did harm, at most " + std::to_string(settings_.most) +
+                  " may; the last one, " + std::to_string(position) + ": " + why);
+    return what;
+  }
+
+  step_guard_settings settings_;
+  std::set<long> left_out_;
+  step_result last_{};
+};
+
+}  // namespace pp

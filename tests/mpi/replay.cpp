@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A run in several processes is recorded in one log, and made again by one process; and the other
+// way round.
+#include <string>
+
+#include <pipe/train/checkpoint.hpp>
+#include <pipe/train/replay.hpp>
+
+#include "laws/everything.hpp"
+#include "mpi/alike.hpp"
+#include "mpi/folder.hpp"
+
+using namespace pp;
+
+namespace {
+
+struct Net : Model<Input<20>, Linear<40>, Tanh, LayerNorm, Linear<3>, MSE> {};
+template <class... More>
+using Of =
+    Pipeline<Net, PortableHost, AdamW, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+
+template <class Trainer>
+step_result make_step(Trainer& trainer) {
+  laws::sample_batch<Of<>> const data{std::uint64_t(trainer.steps()) + 1};
+  return trainer.step(data.template view<Trainer>());
+}
+
+/// Records a run of a Trainer, and makes it again in an Again.
+template <class Trainer, class Again>
+void records_and_repeats(char const* name) {
+  INFO("process " << Between::process() << " of " << Between::processes());
+  std::string const path = processes::in_folder(name), checkpoint = path + "-checkpoint";
+  bool const reports = Between::process() == 0;
+  Trainer first({.seed = 3});
+  if (reports) std::filesystem::remove(path);
+  step_log log(path, first, 2);
+  CHECK(log.path() == (reports ? path : ""));
+  for (int step = 1; step <= 4; ++step) {
+    log.record(first, make_step(first));
+    if (step == 1) first.save(checkpoint);
+  }
+  // The log is complete for all: a call of all processes follows the last row.
+  parameter_hash(first);
+  Again again({.seed = 4});
+  again.load(checkpoint);
+  auto const r = replay(again, read_step_log(path), [&] { return make_step(again); });
+  CHECK(r.difference == "");
+  CHECK(r.steps == 3);
+  CHECK(r.hashes == 2);
+}
+
+}  // namespace
+
+TEST_CASE("steps of several processes are recorded and made again") {
+  records_and_repeats<Of<Between, Stages<2>>, Of<Between, ZeRO<1>>>("steps");
+  records_and_repeats<Of<Between, ZeRO<3>>, Of<>>("divided");
+}
