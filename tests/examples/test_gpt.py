@@ -20,6 +20,8 @@ PROGRAM = Path(sys.argv[1]).resolve()
 COMPILE = [sys.argv[2], "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
            *(f"-I{folder}" for folder in sys.argv[3:])]
 DONE = r"done: (\d+) steps, train \d+\.\d{3} bits/byte, validation (\d+\.\d{3}) bits/byte, \d+ tokens/s"
+# A shell's background jobs are started to ignore it, and so would be what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 TEXT = "".join(f"{i} times {i + 1} makes {i * (i + 1)}.\n" for i in range(400))
 
 

@@ -21,6 +21,8 @@ from job import LAUNCHERS  # noqa: E402
 LAUNCHER, STAGES, REPLICAS = sys.argv[1:4]
 SAMPLES, EPOCHS = 42, 5
 LAST = SAMPLES * EPOCHS
+# A shell's background jobs are started to ignore it, and so would be what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 CLEAN = {k: v for k, v in os.environ.items() if not LAUNCHERS.match(k)}
 
 

@@ -66,6 +66,7 @@ int train(std::string const& folder, long last, BatchOf const& batch_of) {
 
 TEST_CASE(
     "a program that is asked to stop ends its step, saves and goes on when it is started again") {
+  std::signal(SIGTERM, SIG_DFL);
   temporary_folder const folder;
   laws::sample_batch<Trainer> const data(1);
   auto const batch_of = [&](bool stops) {
@@ -83,6 +84,8 @@ TEST_CASE(
 TEST_CASE("the first signal is a request, with its code") {
   for (auto const& [signal, name, code] :
        {std::tuple(SIGINT, "SIGINT", 130), std::tuple(SIGTERM, "SIGTERM", 143)}) {
+    // A shell's background jobs are started to ignore SIGINT.
+    std::signal(SIGINT, SIG_DFL), std::signal(SIGTERM, SIG_DFL);
     auto const before = handler(signal);
     {
       Trainer trainer;
