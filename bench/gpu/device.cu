@@ -11,8 +11,8 @@ void measure_product(char const* format, bool in_tf32 = false) {
   constexpr long n = 8192;
   auto const a = bench::random_numbers<T>(n * n, 1), b = bench::random_numbers<T>(n * n, 2);
   pp::cuda::device_buffer c(n * n * long(sizeof(T)));
-  double const us =
-      bench::microseconds_of_cublaslt<T>(n, n, n, in_tf32, false, a.data(), b.data(), c.data());
+  double const us = bench::microseconds_of_cublaslt<T>(n, n, n, in_tf32, false, false, a.data(),
+                                                       b.data(), c.data());
   if (us > 0)
     bench::figure(std::string("cublaslt_tflops_") + format, 2e-6 * double(n) * n * n / us, 0);
 }
