@@ -29,7 +29,7 @@ int main() {
         all.receive(0, data + bytes, size, nullptr);
       });
       all.wait(nullptr);
-      std::vector<char> here(std::size_t(bytes));
+      std::vector<char> here(static_cast<std::size_t>(bytes));
       pp::cuda::check(cudaMemcpy(here.data(), data + bytes, here.size(), cudaMemcpyDeviceToHost),
                       "a result");
       if (std::count(here.begin(), here.end(), 0x3f) != size) {
