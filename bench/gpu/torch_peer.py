@@ -84,6 +84,9 @@ def gpt2(dtype, micro_batches, samples, mode, is_compiled_only):
     model = Gpt2().cuda()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-4, fused=True)
     loss_of = torch.compile(model, mode=mode)
+    if mode != "default":  # a graph's outputs are overwritten by the next one: gradients are added to memory of ours
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p)
     tokens = torch.randint(0, 50257, (micro_batches, samples, CONTEXT), device="cuda")
     labels = tokens.roll(-1, 2)
 

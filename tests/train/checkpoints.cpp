@@ -36,7 +36,7 @@
 
 using namespace pp;
 namespace fs = std::filesystem;
-using names = std::set<std::string>;
+using name_set = std::set<std::string>;
 
 namespace {
 
@@ -107,13 +107,13 @@ void steps(Trainer& trainer, saving& saved, std::vector<double> const& losses) {
   }
 }
 /// The names of checkpoints.
-names of_steps(std::vector<long> const& steps) {
-  names all{"latest", "lock"};
+name_set of_steps(std::vector<long> const& steps) {
+  name_set all{"latest", "lock"};
   for (long const step : steps) all.insert("step-" + std::to_string(step) + ".safetensors");
   return all;
 }
-names in(std::string const& folder) {
-  names all;
+name_set in(std::string const& folder) {
+  name_set all;
   for (auto const& entry : fs::directory_iterator(folder))
     all.insert(entry.path().filename().string());
   return all;
@@ -398,7 +398,7 @@ TEST_CASE("files of nobody's run are left alone") {
   temporary_folder const folder;
   std::string const run = folder.file("run");
   fs::create_directory(run);
-  names all = of_steps({2, 7});
+  name_set all = of_steps({2, 7});
   detail::temporary_names const mine(run + "/step-9.safetensors");
   for (char const* const name : {"step-9.safetensors.tmp-old", "step-9", "notes.tmp-1", "metrics"})
     folder.write("run/" + std::string(name), "x"), all.insert(name);
@@ -437,7 +437,7 @@ TEST_CASE("a disk that is full is a warning, and the next checkpoint is saved") 
     }
     std::string const why = "cannot write '" + run + "/step-1.safetensors': File too large";
     CHECK(told.has(why + " (the training goes on)"));
-    CHECK(in(run) == names{"lock"});
+    CHECK(in(run) == name_set{"lock"});
     steps(trainer, saved, {1, 1});
     CHECK(saved.finish(trainer, 3) == run + "/step-3.safetensors");
     CHECK(newest_checkpoint(run).steps == 3);
@@ -505,7 +505,7 @@ TEST_CASE("checkpoints can be due by time, and are not without a step") {
   CHECK(in(run) == of_steps({1}));
   fs::remove(run + "/step-1.safetensors");
   saved.after_step(trainer, 1);  // as after a step that was skipped
-  CHECK(in(run) == names{"latest", "lock"});
+  CHECK(in(run) == name_set{"latest", "lock"});
   CHECK_THROWS_AS(saving(run, {.every_steps = -1}), data_error);
   CHECK_THROWS_AS(saving(run, {.every = std::chrono::seconds(-1)}), data_error);
   CHECK_THROWS_AS(saving(run, {.keep_last = 0}), data_error);
