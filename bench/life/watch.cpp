@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the care for a run of weeks costs in each step. See bench/life.py.
+// What watching a run costs in each step. See bench/life.py.
 //
-//     life watch FOLDER      prints: figure NAME VALUE
+//     life_watch FOLDER      prints: figure NAME VALUE
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -115,6 +114,6 @@ void watch(std::string const& folder) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count == 3 && std::string_view(arguments[1]) == "watch") return watch(arguments[2]), 0;
-  return std::fputs("life watch FOLDER\n", stderr), 2;
+  if (count == 2) return watch(arguments[1]), 0;
+  return std::fputs("life_watch FOLDER\n", stderr), 2;
 }
