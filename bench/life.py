@@ -33,7 +33,7 @@ def events(run):
 def restart(folder):
     """Seconds of each part of one restart. A part ends with the event of the process that comes last."""
     command = [BUILD / "tools" / "pipe-run", "-n", "2", "--restarts", "1", "--back-off", "0", BUILD / "bench" / "life_restart", folder]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
         seen = events(run)
         victim = next(process for name, _, process in seen if name == "step")
         time.sleep(0.2)  # some checkpoints
