@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/signals_blocked.hpp>
 #include <pipe/base/thread.hpp>
 
 namespace pp::detail {
@@ -26,17 +27,12 @@ class background_thread {
 
   /// throws: pp::error if the system has no thread to give
   background_thread(function run, void* self) : run_(run), self_(self) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the new thread inherits it
-    std::string reason;
+    signals_blocked const inherited;
     try {
       thread_ = thread(&begin, this, 0);
     } catch (std::exception const& e) {
-      reason = e.what();
+      throw error(std::string("there is no thread for reports: ") + e.what());
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (!reason.empty()) throw error("there is no thread for reports: " + reason);
   }
   background_thread(background_thread const&) = delete;
   background_thread& operator=(background_thread const&) = delete;

@@ -25,10 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include <signal.h>
-
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/signals_blocked.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/train/checkpoint.hpp>
@@ -312,10 +311,6 @@ class checkpoints {
   /// Writes the copy in a thread, or here if there is none to be had.
   void start() {
     is_writing_.store(true);
-    // Signals are for the program's own threads; a SIGXFSZ that is blocked is an error of write().
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     auto const work = [](void* self, int) {
       auto& me = *static_cast<checkpoints*>(self);
       me.write([&](std::string const& path) { me.copy_.save(path); });
@@ -323,11 +318,12 @@ class checkpoints {
     };
     bool is_started = true;
     try {
+      // A SIGXFSZ that is blocked is an error of write().
+      detail::signals_blocked const inherited;
       writer_ = detail::thread(work, this, 0);
     } catch (std::system_error const&) {
       is_started = false;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!is_started) work(this, 0);
   }
   /// Writes the checkpoint with save_as(path) to the first place that takes it.
