@@ -19,6 +19,7 @@
 
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/numbered_name.hpp>
 
 namespace pp {
 
@@ -100,7 +101,7 @@ class record_file {
         is_alone_ = false;
         break;
       }
-      path_ = numbered(asked, number);
+      path_ = detail::numbered_name(asked, number);
     }
     // O_NONBLOCK made open() fail with ENXIO instead of waiting for a reader. It is cleared after
     // that, so that writes wait until a full pipe has room.
@@ -191,15 +192,6 @@ class record_file {
   /// Opens path_ for writing, with `how` as a further flag; see file_descriptor for failures.
   void open(int how) {
     file_ = detail::file_descriptor(path_, O_WRONLY | O_NONBLOCK | O_CREAT | how);
-  }
-  /// folder/name.end -> folder/name-2.end
-  /// A name without an ending, or with a dot only at its beginning, gets the number at its end.
-  static std::string numbered(std::string const& path, long number) {
-    std::size_t const dot = path.rfind('.');
-    bool const has_ending =
-        dot != path.npos && path.find('/', dot) == path.npos && dot > 0 && path[dot - 1] != '/';
-    std::size_t const end = has_ending ? dot : path.size();
-    return path.substr(0, end) + "-" + std::to_string(number) + path.substr(end);
   }
 
   std::string path_;

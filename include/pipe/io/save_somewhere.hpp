@@ -13,18 +13,18 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/io/numbered_name.hpp>
 
 namespace pp {
 
 /// The first name that no file has: `path`, or with -2, -3 ... before its ending.
 inline std::string free_name(std::filesystem::path const& path) {
-  std::filesystem::path name = path;
+  std::string name = path.string();
   std::error_code error;
   for (long number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error));
        ++number)
-    name = path.parent_path() /
-           (path.stem().string() + "-" + std::to_string(number) + path.extension().string());
-  return name.string();
+    name = detail::numbered_name(path.string(), number);
+  return name;
 }
 
 /// Where a file is, and why it is not where it should be.
