@@ -4,10 +4,10 @@
 // for numbers of micro-batches that they do not divide, and for everything that adds up over
 // micro-batches. ThreadSanitizer runs this file too (tests.laws.tsan).
 #include "laws/bit_law.hpp"
-#include "laws/centered.hpp"
 #include "laws/eager.hpp"
 #include "laws/everything.hpp"
 #include "laws/late_replicas.hpp"
+#include "laws/models_of_stage_ranks.hpp"
 #include "laws/schedules.hpp"
 
 #include <map>
@@ -20,12 +20,7 @@ using namespace pp;
 
 namespace {
 
-/// A skip over stages, a shared table, random bits.
-struct Shared : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Stash<"a">, LayerNorm, Linear<4>,
-                      Dropout<1, 4>, Attention<2>, Pop<"a">, Tied<"table">, CrossEntropy> {};
-/// Buffers whose sums forwards add to.
-struct Buffered : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU,
-                        Custom<laws::Centered>, Linear<4>, Linear<2>, MSE> {};
+using laws::Shared, laws::Buffered;
 
 template <class M, class... More>
 using Of =

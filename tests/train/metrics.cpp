@@ -232,7 +232,7 @@ TEST_CASE("a resumed run continues its file, and no file of anything else") {
     CHECK(two + content(path + ".dropped") == four);
     metrics.write(record(3, {{"own", 3}}));
     CHECK(content(path) == four.substr(0, four.find("\n4,") + 1));
-    // While it is being written it is nobody else's.
+    // While one program writes to it, others leave it alone.
     CHECK(pp::metrics_file::resumed(path, 2, {"own"}).path() == folder.file("m-2.csv"));
   }
   // A row that was cut off by the end of the machine is one of those that are dropped.
