@@ -19,7 +19,7 @@ namespace {
 
 std::string words(pp::step_metrics const& m) { return "loss " + std::to_string(int(m.loss)); }
 
-/// What is written to a terminal of that many columns.
+/// The output to a terminal of that many columns.
 class terminal {
  public:
   explicit terminal(unsigned short columns) : main_(::posix_openpt(O_RDWR | O_NOCTTY)) {

@@ -394,7 +394,7 @@ TEST_CASE("the last and the best are kept") {
   CHECK(in(run) == of_steps({2, 9, 10}));
   CHECK(detail::checkpoints_to_keep({1, 1, 1}, 1, 1) == std::vector<bool>{true, false, false});
 }
-TEST_CASE("files of nobody's run are left alone") {
+TEST_CASE("files that belong to no run are left alone") {
   temporary_folder const folder;
   std::string const run = folder.file("run");
   fs::create_directory(run);

@@ -26,7 +26,7 @@
 
 namespace pp {
 
-/// What a replay has compared.
+/// The comparison that a replay made.
 struct replay_report {
   long steps = 0;            ///< that were made again; the last one has the difference, if any
   long hashes = 0;           ///< of parameters, that were compared

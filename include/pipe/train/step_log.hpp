@@ -33,7 +33,7 @@
 
 namespace pp {
 
-/// What a step computed.
+/// The results of a step, to the bit.
 struct step_record {
   long step = 0;
   std::uint64_t loss = 0, gradient_norm = 0;  ///< the bits of the doubles of step_result

@@ -113,7 +113,7 @@ PIPE_HD PIPE_INLINE void add_threads(Block& block, double (&of_warp)[8], Access 
 }
 
 /// from[first * apart] + from[(first + 256) * apart] + ... below from[end * apart], in this order:
-/// what a thread of 256 adds of numbers that lie `apart`. Sixteen are on their way at once.
+/// the share of one of 256 threads in a sum of numbers that lie `apart`. It loads sixteen at once.
 PIPE_HD PIPE_INLINE double sum_of_every_256th(double const* from, extent first, extent end,
                                               int apart = 1) {
   constexpr int together = 16, step = 256;
