@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""The nets of nets.hpp in PyTorch: checks what `interop` made, and makes the same files of its own for `interop check`.
+"""The nets of nets.hpp in PyTorch: goes on with what `interop` made, and makes the same files of its own for `interop check`.
 
     check.py [check | make | both] [--folder interop]
 
@@ -15,9 +15,11 @@ from pathlib import Path
 try:
     import torch
     from torch import nn
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict, set_optimizer_state_dict
 except ImportError:
     sys.exit(f"check.py: {sys.executable} has no torch")
 
+SAMPLES, LATER = 64, 20  # of a mini-batch; steps after those that made the files
 TYPES = {"F32": torch.float32, "I32": torch.int32}
 
 
@@ -86,39 +88,105 @@ class Mlp(nn.Sequential):
 # [/torch]
 
 
-def check(net, folder, name):
-    """Whether the outputs here are those in the file, but for 1e-5 of the largest."""
+def optimizer_of(net):
+    """Weights decay; biases and scales do not."""
+    weights = [p for p in net.parameters() if p.dim() > 1]
+    others = [p for p in net.parameters() if p.dim() == 1]
+    return torch.optim.AdamW([{"params": weights}, {"params": others, "weight_decay": 0}], lr=0.01)
+
+
+# [state]
+FLAT = StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+def save_state(path, net, optimizer):
+    state = get_optimizer_state_dict(net, optimizer, options=FLAT)
+    write(path, {name: value for name, value in state.items() if torch.is_tensor(value)})
+
+
+def load_state(path, net, optimizer):
+    """needs: no gradients yet, with which PyTorch would not prepare the optimizer's state"""
+    settings = get_optimizer_state_dict(net, optimizer, options=FLAT)
+    set_optimizer_state_dict(net, optimizer, {**settings, **read(path)}, options=FLAT)
+# [/state]
+
+
+def step(net, optimizer, inputs, labels):
+    loss = nn.functional.cross_entropy(net(inputs).flatten(0, -2), labels.flatten().long())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def computed(net, folder, name, inputs, labels):
+    """Of the files of a run: outputs of the first mini-batch, and the losses of the steps that follow; in float64."""
+    net = net.double()
     net.load_state_dict(read(folder / f"{name}.safetensors"))
+    optimizer = optimizer_of(net)
+    load_state(folder / f"{name}_optimizer.safetensors", net, optimizer)
+    with torch.no_grad():
+        outputs = net(inputs[0]).flatten(1)
+    losses = [step(net, optimizer, x, y) for x, y in zip(inputs, labels)]
+    return outputs.float(), torch.tensor(losses)
+
+
+def check(net, folder, name):
+    """Whether outputs are those in the file, but for 1e-5 of the largest, and losses, but for 1e-5 of each."""
     run = read(folder / f"{name}_run.safetensors")
-    outputs = net(run["inputs"]).reshape(run["outputs"].shape)
-    difference = ((outputs - run["outputs"]).abs().max() / run["outputs"].abs().max().clamp(min=1)).item()
-    fine = difference <= 1e-5
-    print(f"checked {name}: outputs of {len(outputs)} samples differ by {difference:.1e} of the largest" +
-          ("" if fine else ": too much"))
+    batches = [run[key].double() if run[key].is_floating_point() else run[key] for key in ("inputs", "labels")]
+    outputs, losses = computed(net, folder, name, *(of.unflatten(0, (-1, SAMPLES)) for of in batches))
+    of_outputs = ((outputs - run["outputs"]).abs().max() / run["outputs"].abs().max().clamp(min=1)).item()
+    expected = run["losses"].flatten()
+    of_losses = ((losses - expected) / expected).abs().max().item()
+    fine = of_outputs <= 1e-5 and of_losses <= 1e-5
+    print(f"checked {name}: outputs of {SAMPLES} samples differ by {of_outputs:.1e} of the largest, "
+          f"losses of {len(losses)} steps by {of_losses:.1e}" + ("" if fine else ": too much"))
     return fine
 
 
-def make(net, inputs, folder, name):
+def make(net, data, folder, name, steps):
+    optimizer = optimizer_of(net)
+    for i in range(steps):
+        step(net, optimizer, *data())
     write(folder / f"{name}.safetensors", net.state_dict())
-    write(folder / f"{name}_run.safetensors", {"inputs": inputs, "outputs": net(inputs).flatten(1)})
-    print(f"made {name}")
+    save_state(folder / f"{name}_optimizer.safetensors", net, optimizer)
+    inputs, labels = (torch.stack(of) for of in zip(*(data() for i in range(LATER))))
+    exact = inputs.double() if inputs.is_floating_point() else inputs
+    outputs, losses = computed(type(net)(), folder, name, exact, labels)
+    write(folder / f"{name}_run.safetensors", {"inputs": inputs.flatten(0, 1).flatten(1), "labels": labels.flatten(0, 1),
+                                               "outputs": outputs, "losses": losses[:, None]})
+    print(f"made {name}, of {steps} steps")
+
+
+def draw_points():
+    """In which quarter of two planes a point lies."""
+    x = 2 * torch.rand(SAMPLES, 4) - 1
+    return x, (2 * (x[:, 0] * x[:, 1] > 0) + (x[:, 2] * x[:, 3] > 0)).int()[:, None]
+
+
+def draw_sequences():
+    """What comes next in a sequence that grows by the same number, modulo 16."""
+    first, difference = torch.randint(16, (2, SAMPLES, 1))
+    sequence = ((first + torch.arange(13) * difference) % 16).int()
+    return sequence[:, :-1], sequence[:, 1:]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", nargs="?", choices=["check", "make", "both"], default="both")
     parser.add_argument("--folder", type=Path, default="interop", help="where the files are (default: interop)")
+    parser.add_argument("--steps", type=int, default=100, help="steps before files are made here (default: 100)")
     arguments = parser.parse_args()
     torch.manual_seed(3)
-    nets = {"mlp": (Mlp, torch.randn(64, 4)), "gpt": (Gpt, torch.randint(16, (64, 12), dtype=torch.int32))}
+    nets = {"mlp": (Mlp, draw_points), "gpt": (Gpt, draw_sequences)}
     fine = True
-    with torch.no_grad():
-        if arguments.task != "make":
-            fine = all([check(net(), arguments.folder, name) for name, (net, _) in nets.items()])
-        if arguments.task != "check":
-            arguments.folder.mkdir(parents=True, exist_ok=True)
-            for name, (net, inputs) in nets.items():
-                make(net(), inputs, arguments.folder, name)
+    if arguments.task != "make":
+        fine = all([check(net(), arguments.folder, name) for name, (net, _) in nets.items()])
+    if arguments.task != "check":
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+        for name, (net, data) in nets.items():
+            make(net(), data, arguments.folder, name, arguments.steps)
     return 0 if fine else 1
 
 

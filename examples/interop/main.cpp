@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Weights that go to PyTorch and come back. Here and in check.py, `make` writes a net's weights,
-// inputs and outputs, and `check` computes the outputs again from the weights and inputs that it
-// finds, whichever program wrote them.
+// Runs that go to PyTorch and come back. Here and in check.py, `make` trains two nets and writes
+// their weights, the optimizer's state, outputs, and the losses of the steps that follow; `check`
+// computes outputs and losses again from the weights and the state that it finds, whichever program
+// wrote them.
 //
 //     interop                             trains two nets, writes them to the folder `interop`,
 //                                         checks what it reads
@@ -20,17 +21,20 @@
 
 #include <CLI/CLI.hpp>
 
+#include <pipe/train/optimizer_state.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "nets.hpp"
 
 namespace {
 
+constexpr int later = 20;  // steps after those that made the files
+
+/// shape: numbers[rows, ...]
 template <class T>
-pp::safetensors_entry tensor(char const* name, std::vector<T> const& numbers) {
+pp::safetensors_entry tensor(char const* name, std::vector<T> const& numbers, long rows) {
   pp::stored_type const type = std::is_same_v<T, int> ? pp::stored_type::i32 : pp::stored_type::f32;
-  long const count = Trainer<Mlp>::samples;  // of both nets
-  return {name, type, {count, long(numbers.size()) / count}, std::as_bytes(std::span(numbers))};
+  return {name, type, {rows, long(numbers.size()) / rows}, std::as_bytes(std::span(numbers))};
 }
 
 template <class T>
@@ -45,49 +49,96 @@ std::vector<T> read(pp::safetensors_file const& file, char const* name, std::siz
   return numbers;
 }
 
-/// Trains a net and writes FOLDER/NAME.safetensors, and to FOLDER/NAME_run.safetensors what it
-/// computes.
+/// What a net computes with FOLDER/NAME.safetensors: outputs of a mini-batch, then the losses of
+/// `later` steps, of which that is the first.
 template <class M>
-void make(std::string const& folder, std::string const& name, int steps) {
-  Trainer<M> trainer({.seed = 1, .optimizer = {.learning_rate = 0.01}});
-  samples<M> data;
-  double first = 0, last = 0;
-  for (int step = 0; step < steps; ++step) {
-    draw(std::uint64_t(step), data);
-    last = trainer.step({data.inputs, data.labels}).loss;
-    if (step == 0) first = last;
+struct computed {
+  using trainer = Trainer<M>;
+  static constexpr long inputs = trainer::samples * trainer::inputs_per_sample,
+                        labels = trainer::samples * trainer::labels_per_sample;
+  std::vector<float> outputs, losses;
+
+  computed(trainer& t, samples<M> const& data)
+      : outputs(trainer::samples * trainer::outputs_per_sample) {
+    t.forward(std::span(data.inputs).first(inputs), outputs);
+    for (long step = 0; step < later; ++step)
+      losses.push_back(float(t.step({std::span(data.inputs).subspan(step * inputs, inputs),
+                                     std::span(data.labels).subspan(step * labels, labels)})
+                                 .loss));
   }
-  std::vector<float> outputs(Trainer<M>::samples * Trainer<M>::outputs_per_sample);
-  trainer.forward(data.inputs, outputs);
-  pp::save_weights(trainer, folder + "/" + name + ".safetensors");
-  pp::write_safetensors(folder + "/" + name + "_run.safetensors",
-                        {tensor("inputs", data.inputs), tensor("outputs", outputs)});
-  std::printf("made %s: loss %.3f -> %.3f in %d steps\n", name.c_str(), first, last, steps);
+};
+
+template <class M>
+Trainer<M> trainer_of(std::uint64_t seed) {
+  return Trainer<M>({.seed = seed, .optimizer = {.learning_rate = 0.01}});
 }
 
-/// Whether the outputs here are those in the file, but for 1e-5 of the largest.
+/// Trains a net and writes FOLDER/NAME.safetensors and FOLDER/NAME_optimizer.safetensors; and to
+/// FOLDER/NAME_run.safetensors what it computes from there on.
+template <class M>
+void make(std::string const& folder, std::string const& name, int steps) {
+  Trainer<M> trainer = trainer_of<M>(1);
+  samples<M> data;
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) {
+    data = {};
+    draw(std::uint64_t(step), data);
+    losses.push_back(trainer.step({data.inputs, data.labels}).loss);
+  }
+  // [save]
+  pp::save_weights(trainer, folder + "/" + name + ".safetensors");
+  pp::save_optimizer_state(trainer, folder + "/" + name + "_optimizer.safetensors");
+  // [/save]
+  data = {};
+  for (int step = steps; step < steps + later; ++step) draw(std::uint64_t(step), data);
+  computed<M> const run(trainer, data);
+  long const batch = Trainer<M>::samples;
+  pp::write_safetensors(
+      folder + "/" + name + "_run.safetensors",
+      {tensor("inputs", data.inputs, later * batch), tensor("labels", data.labels, later * batch),
+       tensor("outputs", run.outputs, batch), tensor("losses", run.losses, later)});
+  if (steps > 0)
+    std::printf("made %s: loss %.3f -> %.3f in %d steps\n", name.c_str(), losses.front(),
+                losses.back(), steps);
+}
+
+/// The largest difference of two lists, each divided by what unit(expected) says.
+template <class Unit>
+double difference(std::vector<float> const& found, std::vector<float> const& expected,
+                  Unit const& unit) {
+  double largest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    double const off = std::fabs(double(found[i]) - double(expected[i])) / unit(expected[i]);
+    largest = off <= largest ? largest : off;  // NaN stays
+  }
+  return largest;
+}
+
+/// Whether the outputs here are those in the file, but for 1e-5 of the largest, and the losses but
+/// for 1e-5 of each.
 template <class M>
 bool check(std::string const& folder, std::string const& name) {
-  Trainer<M> trainer({.seed = 2});
+  Trainer<M> trainer = trainer_of<M>(2);
+  // [load]
   pp::load_weights(trainer, folder + "/" + name + ".safetensors");
-  pp::safetensors_file const run(folder + "/" + name + "_run.safetensors");
-  using input = typename Trainer<M>::input_type;
-  auto const inputs =
-      read<input>(run, "inputs", Trainer<M>::samples * Trainer<M>::inputs_per_sample);
-  auto const expected =
-      read<float>(run, "outputs", Trainer<M>::samples * Trainer<M>::outputs_per_sample);
-  std::vector<float> outputs(expected.size());
-  trainer.forward(inputs, outputs);
-  float difference = 0, largest = 1;
-  for (float const x : expected) largest = std::fmax(largest, std::fabs(x));
-  bool fine = true;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    float const off = std::fabs(outputs[i] - expected[i]) / largest;
-    fine = fine && off <= 1e-5f;  // not if it is no number
-    difference = std::fmax(difference, off);
-  }
-  std::printf("checked %s: outputs of %d samples differ by %.1e of the largest%s\n", name.c_str(),
-              Trainer<M>::samples, double(difference), fine ? "" : ": too much");
+  pp::load_optimizer_state(trainer, folder + "/" + name + "_optimizer.safetensors");
+  // [/load]
+  pp::safetensors_file const file(folder + "/" + name + "_run.safetensors");
+  samples<M> const data{
+      read<typename Trainer<M>::input_type>(file, "inputs", later * computed<M>::inputs),
+      read<int>(file, "labels", later * computed<M>::labels)};
+  computed<M> const run(trainer, data);
+  double largest = 1;
+  auto const outputs = read<float>(file, "outputs", run.outputs.size());
+  for (float const x : outputs) largest = std::fmax(largest, std::fabs(double(x)));
+  double const of_outputs = difference(run.outputs, outputs, [&](float) { return largest; });
+  double const of_losses = difference(run.losses, read<float>(file, "losses", later),
+                                      [](float loss) { return double(loss); });
+  bool const fine = of_outputs <= 1e-5 && of_losses <= 1e-5;  // not if one is no number
+  std::printf(
+      "checked %s: outputs of %d samples differ by %.1e of the largest, losses of %d steps by "
+      "%.1e%s\n",
+      name.c_str(), Trainer<M>::samples, of_outputs, later, of_losses, fine ? "" : ": too much");
   return fine;
 }
 
@@ -95,17 +146,21 @@ bool check(std::string const& folder, std::string const& name) {
 
 int main(int count, char** arguments) {
   std::string task = "both", folder = "interop";
-  CLI::App app("Trains two nets, and exchanges their weights with PyTorch.", "interop");
+  int steps = 500;
+  CLI::App app("Trains two nets, and exchanges their runs with PyTorch.", "interop");
   app.add_option("task", task, "make, check, or both")
       ->check(CLI::IsMember({"make", "check", "both"}))
       ->capture_default_str();
   app.add_option("--folder", folder, "where the files are")->capture_default_str();
+  app.add_option("--steps", steps, "steps before the files are made")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   try {
     app.parse(count, arguments);
     if (task != "check") {
       std::filesystem::create_directories(folder);
-      make<Mlp>(folder, "mlp", 500);
-      make<Gpt>(folder, "gpt", 500);
+      make<Mlp>(folder, "mlp", steps);
+      make<Gpt>(folder, "gpt", steps);
     }
     bool fine = true;
     if (task != "make") {

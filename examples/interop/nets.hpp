@@ -35,9 +35,8 @@ inline std::uint32_t random_bits(std::uint64_t step, int sample, int which) {
   return pp::random_block(7, step, std::uint64_t(sample)).word[which];
 }
 
-/// In which quarter of two planes a point lies.
+/// In which quarter of two planes a point lies. Adds a mini-batch, as the function below.
 inline void draw(std::uint64_t step, samples<Mlp>& s) {
-  s = {};
   for (int i = 0; i < Trainer<Mlp>::samples; ++i) {
     float x[4];
     for (int k = 0; k < 4; ++k)
@@ -49,7 +48,6 @@ inline void draw(std::uint64_t step, samples<Mlp>& s) {
 /// What comes next in a sequence that grows by the same number, modulo 16. After two tokens that is
 /// certain.
 inline void draw(std::uint64_t step, samples<Gpt>& s) {
-  s = {};
   for (int i = 0; i < Trainer<Gpt>::samples; ++i) {
     std::uint32_t const first = random_bits(step, i, 0), difference = random_bits(step, i, 1);
     for (std::uint32_t t = 0; t < std::uint32_t(Trainer<Gpt>::inputs_per_sample); ++t) {

@@ -245,6 +245,7 @@ struct checkpoint_of {
   }
 
  private:
+  friend optimizer_states<Trainer>;
   /// A file that was read, but has not been taken over.
   struct loaded_state {
     std::size_t row = 0;  // of the table
@@ -356,7 +357,7 @@ struct checkpoint_of {
   }
   /// A state in the order of memory: where it is, or collected from all processes, which call this
   /// for the same states.
-  static T const* gather(engine& e, run_state<T> const& s, std::vector<T>& room) {
+  static T* gather(engine& e, run_state<T> const& s, std::vector<T>& room) {
     constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     if (!has_others && s.pieces.size() == 1) return s.pieces[0].here;
     room.resize(size_of(s));

@@ -302,6 +302,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
  private:
   friend detail::checkpoint_of<Pipeline>;
+  friend detail::optimizer_states<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
     auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;

@@ -87,10 +87,12 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
 
 namespace detail {
 
-/// The source of weights, for messages: "in 'a.safetensors'" and "the file".
+/// The source of weights, for messages: "in 'a.safetensors'" and "the file"; and the words for what
+/// is loaded into what.
 struct weights_source {
   std::string where;
   char const* what;
+  char const *content = "weights", *item = "parameter", *target = "model";
 };
 
 /// The first eight problems, and the number of the others.
@@ -105,8 +107,8 @@ inline std::string text_of_problems(std::vector<std::string> const& problems) {
 /// Throws data_error if there are problems.
 inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
   if (problems.empty()) return;
-  throw data_error("the weights " + from.where +
-                   " do not fit the model: " + text_of_problems(problems));
+  throw data_error(std::string("the ") + from.content + " " + from.where + " do not fit the " +
+                   from.target + ": " + text_of_problems(problems));
 }
 
 /// Names as text: "'a', 'b', 'c' and 9 more", or "none".
@@ -150,7 +152,8 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
     if (at == by_name.end()) {
       found.report.missing.push_back(names[i]);
       if (policy == load_policy::strict)
-        problems.push_back("parameter " + in_quotes(names[i]) + alias + ": not in " + from.what);
+        problems.push_back(std::string(from.item) + " " + in_quotes(names[i]) + alias +
+                           ": not in " + from.what);
       continue;
     }
     is_used[at->second] = true;
@@ -163,11 +166,11 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
     if (!is_used[i]) {
       found.report.unused.push_back(tensors[i].name);
       if (policy == load_policy::strict)
-        problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the model");
+        problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the " + from.target);
     }
   if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())
     problems.push_back("no name in common: " + std::string(from.what) + " has " +
-                       text_of_names(found.report.unused) + "; the model wants " +
+                       text_of_names(found.report.unused) + "; the " + from.target + " wants " +
                        text_of_names(there));
   require_fit(from, problems);
   return found;
@@ -195,9 +198,8 @@ struct agreed {
 /// bytes_of(pair) -> span. agree(): called before the first parameter is written; it may throw.
 template <class T, class Tensor, class Fetch, class Agree>
 load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
-                       std::vector<Tensor> const& tensors, std::string const& file,
+                       std::vector<Tensor> const& tensors, weights_source const& from,
                        load_policy policy, name_map const& map, Fetch fetch, Agree const& agree) {
-  weights_source const from{"in '" + file + "'", "the file"};
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
         if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
@@ -220,6 +222,34 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   return std::move(found.report);
 }
 
+/// The same, from some tensors of an open file.
+template <class T, class Agree>
+load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
+                         std::vector<safetensors_place> const& tensors,
+                         safetensors_reader const& file, weights_source const& from,
+                         load_policy policy, name_map const& map, Agree const& agree) {
+  std::unique_ptr<std::byte[]> data;
+  return load_pairs(
+      parameters, tensors, from, policy, map,
+      [&](auto const& pairs) {
+        std::vector<std::uint64_t> begins{0};
+        for (auto const& [parameter, tensor] : pairs)
+          begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
+        data = memory_for(begins.back(), "the tensors that are loaded", file.name());
+        auto bytes_of = [at = data.get(), begins](std::size_t i) {
+          return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
+        };
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+          file.read(tensors[pairs[i].second].begin, bytes_of(i));
+        return bytes_of;
+      },
+      agree);
+}
+/// A file, for messages.
+inline weights_source source_of(std::string const& file) {
+  return {"in '" + file + "'", "the file"};
+}
+
 }  // namespace detail
 
 /// Loads parameters from a file, converting to their type. `names` maps parameter names to names in
@@ -234,30 +264,15 @@ template <class T, class Agree = detail::agreed>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_reader const& file, load_policy policy = load_policy::strict,
                          detail::name_map const& names = {}, Agree const& agree = {}) {
-  std::vector<detail::safetensors_place> const& tensors = file.tensors();
-  std::unique_ptr<std::byte[]> data;
-  return detail::load_pairs(
-      parameters, tensors, file.name(), policy, names,
-      [&](auto const& pairs) {
-        std::vector<std::uint64_t> begins{0};
-        for (auto const& [parameter, tensor] : pairs)
-          begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
-        data = detail::memory_for(begins.back(), "the tensors that are loaded", file.name());
-        auto bytes_of = [at = data.get(), begins](std::size_t i) {
-          return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
-        };
-        for (std::size_t i = 0; i < pairs.size(); ++i)
-          file.read(tensors[pairs[i].second].begin, bytes_of(i));
-        return bytes_of;
-      },
-      agree);
+  return detail::load_tensors(parameters, file.tensors(), file, detail::source_of(file.name()),
+                              policy, names, agree);
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_file const& file, load_policy policy = load_policy::strict,
                          detail::name_map const& names = {}) {
   return detail::load_pairs(
-      parameters, file.tensors(), file.name(), policy, names,
+      parameters, file.tensors(), detail::source_of(file.name()), policy, names,
       [&](auto const& pairs) {
         return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
       },
@@ -285,34 +300,65 @@ auto averages_of(Trainer& trainer) {
   return all;
 }
 
-/// Saves a trainer's parameters. All processes call it: that of rank 0 writes the file, and gets
-/// what the others have, one parameter at a time.
+/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file.
+/// values_of(index): the parameter with its values, which all collect, one parameter at a time.
+///
+/// throws: as write_weights, in that process; in the others file_error
+template <class Processes, class T, class ValuesOf>
+void save_together(Processes const& processes, std::vector<named_parameter<T>> const& parameters,
+                   std::string const& path, stored_type type, safetensors_metadata const& metadata,
+                   ValuesOf const& values_of) {
+  std::size_t next = 0;
+  auto const collect = [&](std::size_t i) {
+    next = i + 1;
+    return values_of(i);
+  };
+  std::exception_ptr failure;
+  if (processes.writes_files()) try {
+      write_weights(parameters, path, type, metadata, collect);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  while (next < parameters.size()) collect(next);
+  bool const is_saved = processes.agree(!failure);
+  if (failure) std::rethrow_exception(failure);
+  if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+}
+/// Saves a trainer's parameters.
 template <has_named_parameters Trainer>
 void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata) {
   auto const parameters = named_parameters(trainer);
   if constexpr (has_processes<Trainer>) {
     auto const views = trainer.parameters();
+    auto const processes = trainer.processes();
     std::vector<typename Trainer::element> room;
-    std::size_t next = 0;
-    auto const values_of = [&](std::size_t i) {
-      next = i + 1;
+    save_together(processes, parameters, path, type, metadata, [&](std::size_t i) {
       auto p = parameters[i];
-      p.values = trainer.processes().values_of(views[i], room);
+      p.values = processes.values_of(views[i], room);
       return p;
-    };
-    std::exception_ptr failure;
-    if (trainer.processes().writes_files()) try {
-        write_weights(parameters, path, type, metadata, values_of);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    while (next < parameters.size()) values_of(next);
-    bool const is_saved = trainer.processes().agree(!failure);
-    if (failure) std::rethrow_exception(failure);
-    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+    });
   } else {
     save_weights(parameters, path, type, metadata);
+  }
+}
+
+/// Loads in all processes of a trainer, or in none. agrees(here): whether something is so in all;
+/// load(agree): calls agree() before the first number is written.
+///
+/// throws: what `load` has thrown; data_error if another process could not load
+template <class Agrees, class Load>
+auto load_together(std::string const& path, Agrees const& agrees, Load const& load) {
+  bool has_agreed = false;
+  auto const agree = [&] {
+    has_agreed = true;
+    if (!agrees(true)) throw data_error("another process could not load " + in_quotes(path));
+  };
+  try {
+    return load(agree);
+  } catch (...) {
+    if (!has_agreed) agrees(false);
+    throw;
   }
 }
 
@@ -342,21 +388,15 @@ load_report load_weights(Trainer& trainer, std::string const& path,
                          detail::name_map const& names = {}) {
   auto const parameters = detail::named_parameters(trainer);
   auto const averages = detail::averages_of(trainer);
-  bool has_agreed = false;
-  auto const agree = [&] {
-    has_agreed = true;
-    if constexpr (detail::has_processes<Trainer>)
-      if (!trainer.processes().agree(true))
-        throw data_error("another process could not load " + detail::in_quotes(path));
-  };
-  load_report report;
-  try {
-    report = load_weights(parameters, safetensors_reader(path), policy, names, agree);
-  } catch (...) {
-    if constexpr (detail::has_processes<Trainer>)
-      if (!has_agreed) trainer.processes().agree(false);
-    throw;
-  }
+  load_report const report = detail::load_together(
+      path,
+      [&](bool here) {
+        if constexpr (detail::has_processes<Trainer>) return trainer.processes().agree(here);
+        return here;
+      },
+      [&](auto const& agree) {
+        return load_weights(parameters, safetensors_reader(path), policy, names, agree);
+      });
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
     if (parameters[i].name == report.loaded[next]) {
       std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());

@@ -22,9 +22,11 @@ struct checkpoints_need_their_header;
 
 namespace detail {
 
-/// Saving and loading, defined in train/checkpoint.hpp.
+/// Saving and loading, defined in train/checkpoint.hpp, and in train/optimizer_state.hpp.
 template <class Trainer>
 struct checkpoint_of;
+template <class Trainer>
+class optimizer_states;
 /// Stands for it after a diagnosis.
 struct no_checkpoints {
   template <class... A>
