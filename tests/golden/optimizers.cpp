@@ -2,8 +2,14 @@
 //
 // Ten steps of every optimizer against PyTorch: losses, gradient norms, and the parameters after
 // the first and the last step. The cases are OPTIMIZERS in write_golden.py; what is not a default
-// there comes from the file.
+// there comes from the file. Of PyTorch's own optimizers also the state after five steps, from
+// which the run goes on here.
+#include <optional>
+
+#include <pipe/train/optimizer_state.hpp>
+
 #include "golden/record.hpp"
+#include "train/folder.hpp"
 
 using namespace pp;
 
@@ -106,8 +112,75 @@ void check(char const* name) {
   golden::check_near(theirs.name() + ": norm", norms, theirs.numbers<double>("norm"));
 }
 
+/// Numbers of steps are those of the trainer.
+bool counts_steps(std::string const& tensor) { return tensor.ends_with(".step"); }
+
+/// The state of five steps here is PyTorch's. counts: whether PyTorch's optimizer counts steps
+template <class Optimizer>
+void check_saved(char const* name, bool counts) {
+  using trainer = Trainer<Optimizer>;
+  golden::record const theirs("optimizers", name);
+  golden::batches<trainer> const data(start());
+  trainer t = begin<trainer>(theirs);
+  start().load(t);
+  for (std::size_t step = 0; step < steps / 2; ++step) t.step(data[step]);
+  temporary_folder const folder;
+  save_optimizer_state(t, folder.file("state"));
+  safetensors_file const ours(folder.file("state"));
+  int found = 0;
+  for (safetensors_entry const& tensor : ours.tensors()) {
+    INFO(tensor.name);
+    std::string const there = "state_5/" + tensor.name;
+    if (!theirs.has(there)) {
+      CHECK(counts_steps(tensor.name));  // of a parameter whose optimizer in PyTorch has none
+      continue;
+    }
+    ++found;
+    CHECK(tensor.shape == theirs.shape(there));
+    std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
+    decode(tensor.type, tensor.bytes.data(), std::span(numbers));
+    golden::check_near(theirs.name() + ": " + there, numbers, theirs.numbers<float>(there));
+    if (counts_steps(tensor.name)) CHECK(numbers.at(0) == steps / 2);
+  }
+  CHECK(found == theirs.count("state_5/"));
+  CHECK(theirs.count("state_5/state.0.weight.step") == (counts ? 1 : 0));
+}
+
+/// Five steps there, and five here from their state, are ten there.
+template <class Optimizer>
+void check_loaded(char const* name, std::optional<long> steps_there = {}) {
+  using trainer = Trainer<Optimizer, Stages<2>>;
+  golden::record const theirs("optimizers", name);
+  golden::batches<trainer> const data(start());
+  temporary_folder const folder;
+  write_safetensors(folder.file("state"), theirs.tensors("state_5/"));
+  trainer t = begin<trainer>(theirs);
+  t.step(data[0]);  // of which nothing must be left
+  theirs.load(t, "step_5");
+  load_optimizer_state(t, folder.file("state"), {}, steps_there);
+  CHECK(t.steps() == steps / 2);
+  std::vector<double> losses;
+  for (std::size_t step = steps / 2; step < steps; ++step) losses.push_back(t.step(data[step]).loss);
+  auto const all = theirs.numbers<double>("loss");
+  golden::check_near(theirs.name() + ": loss", losses, std::vector(all.begin() + 5, all.end()));
+  check_parameters(theirs, "step_10", t, t.parameters());
+}
+template <class Optimizer>
+void check_state(char const* name) {
+  check_saved<Optimizer>(name, true);
+  check_loaded<Optimizer>(name);
+}
+
 }  // namespace
 
+TEST_CASE("optimizer state is PyTorch's, both ways", "[golden]") {
+  check_state<Adam>("adam");
+  check_state<AdamW>("adamw");
+  check_state<Adafactor>("adafactor");
+  check_state<Muon>("muon");
+  check_saved<SGD>("sgd.momentum", false);
+  check_loaded<SGD>("sgd.momentum", 5);
+}
 TEST_CASE("SGD is torch.optim.SGD", "[golden]") {
   check<SGD>("sgd");
   check<SGD>("sgd.momentum");

@@ -72,6 +72,18 @@ class record {
     pp::decode(tensor.type, tensor.bytes.data(), std::span<T>(all));
     return all;
   }
+  std::vector<long> shape(std::string const& what) const { return find(what).shape; }
+  /// The tensors WHAT..., under the rest of their names. Views of the file, which stays.
+  std::vector<pp::safetensors_entry> tensors(std::string const& what) const {
+    std::string const prefix = name_ + "/" + what;
+    std::vector<pp::safetensors_entry> all;
+    for (pp::safetensors_entry tensor : file_->tensors())
+      if (tensor.name.starts_with(prefix)) {
+        tensor.name.erase(0, prefix.size());
+        all.push_back(tensor);
+      }
+    return all;
+  }
   std::vector<int> ids(std::string const& what) const {
     pp::safetensors_entry const& tensor = find(what);
     REQUIRE(tensor.type == pp::stored_type::i32);

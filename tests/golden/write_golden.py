@@ -22,6 +22,7 @@ called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/t
         CASE/loss, CASE/norm        of each step: the loss, the global norm of the gradients before clipping
         CASE/step_1/..., CASE/step_10/...           the parameters
         CASE/average_1/..., CASE/average_10/...     their moving averages
+        CASE/step_5/..., CASE/state_5/...           of PyTorch's own optimizers: the parameters, and the optimizer's state dict, flattened
     gpt, translator
         input, label, weight/...    as above, with a mini-batch for each of 50 steps
         loss, norm, gradient/...    of each step; the gradients of the first
@@ -33,6 +34,7 @@ from pathlib import Path
 
 import torch
 from torch import nn, optim
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
 from torch.nn import functional
 
 import optimizers
@@ -340,6 +342,7 @@ def run_case(name, first, model, make_loss, further=None):
 # ---- optimizers ----
 
 STEPS, TABLES = 10, ["0.weight", "1.weight"]
+HALF, WITH_STATE = 5, {"sgd.momentum", "adam", "adamw", "adafactor", "muon"}
 OPTIMIZERS = {  # case: optimizer, settings by pipe's names
     "sgd": ("SGD", {"learning_rate": 0.6}),
     "sgd.momentum": ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
@@ -387,10 +390,18 @@ def optimizer_cases():
         model.load_state_dict(start)
         for name, value in settings.items():
             yield f"{case}/setting.{name}", torch.tensor(float(value))
-        yield from ((f"{case}/{what}", tensor) for what, tensor in run_optimizer(kind, settings, model, x, label))
+        ran = run_optimizer(kind, settings, model, x, label, case in WITH_STATE)
+        yield from ((f"{case}/{what}", tensor) for what, tensor in ran)
 
 
-def run_optimizer(kind, settings, model, x, label):
+def state_of(model, optimizer):
+    """The tensors of the flattened state dict."""
+    all_of_it = [optimizer.matrices, optimizer.others] if isinstance(optimizer, optimizers.Muon) else optimizer
+    state = get_optimizer_state_dict(model, all_of_it, options=StateDictOptions(flatten_optimizer_state_dict=True))
+    return {name: value.clone() for name, value in state.items() if torch.is_tensor(value)}
+
+
+def run_optimizer(kind, settings, model, x, label, with_state):
     own = {"clip_norm", "clip_value", "decay"}
     optimizer = optimizers.make(kind, {k: v for k, v in settings.items() if k not in own}, model, TABLES)
     averaged = None
@@ -411,11 +422,14 @@ def run_optimizer(kind, settings, model, x, label):
         optimizer.step()
         if averaged is not None:
             averaged.update_parameters(model)
-        if step + 1 in (1, STEPS):
+        if step + 1 in ((1, HALF, STEPS) if with_state else (1, STEPS)):
             for name, p in model.named_parameters():
                 yield f"step_{step + 1}/{name}", p.detach().clone()
             for name, p in averaged.module.named_parameters() if averaged is not None else []:
                 yield f"average_{step + 1}/{name}", p.detach().clone()
+        if with_state and step + 1 == HALF:
+            for name, value in state_of(model, optimizer).items():
+                yield f"state_{HALF}/{name}", value
     yield "loss", torch.stack(losses)
     yield "norm", torch.stack(norms)
     for name, p in model.named_parameters():  # or parameters that agree would say little about how they moved
