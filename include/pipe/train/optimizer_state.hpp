@@ -223,9 +223,9 @@ class optimizer_states {
       file.read(t.begin, {bytes, std::size_t(t.end - t.begin)});
       double number = 0;
       decode(t.type, bytes, std::span(&number, 1));
-      long const found = number >= 0 && number < 9e15 ? long(number) : -1;
-      if (double(found) != number)
+      if (!(number >= 0 && number < 9e15 && double(long(number)) == number))
         refuse(file, tensor + ": expected a number of steps, found " + std::to_string(number));
+      long const found = long(number);
       if (steps && *steps != found)
         refuse(file, tensor + ": " + std::to_string(found) + " steps, but " +
                          std::to_string(*steps) + " in " + where);
