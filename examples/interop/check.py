@@ -179,6 +179,7 @@ def main():
     parser.add_argument("--steps", type=int, default=100, help="steps before files are made here (default: 100)")
     arguments = parser.parse_args()
     torch.manual_seed(3)
+    torch.set_num_threads(1)  # for nets of this size more take longer
     nets = {"mlp": (Mlp, draw_points), "gpt": (Gpt, draw_sequences)}
     fine = True
     if arguments.task != "make":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Weights that the interop example writes and reads.
+"""Runs that the interop example writes and reads.
 
 test_interop.py PROGRAM [--torch]: with --torch both ways through PyTorch, skipped where no Python has it.
 """
@@ -41,17 +41,29 @@ class Files(unittest.TestCase):
         return result.returncode, result.stdout, result.stderr
 
     def agree(self, output):
-        differences = [float(x) for x in re.findall(r"^checked \w+: outputs of 64 samples differ by (\S+) of", output, re.M)]
-        self.assertEqual(2, len(differences), output)
+        """Differences of the two nets, of outputs and of losses."""
+        found = re.findall(r"^checked \w+: outputs of 64 samples differ by (\S+) of the largest, losses of 20 steps by (\S+)$", output, re.M)
+        self.assertEqual(2, len(found), output)
+        differences = [float(x) for both in found for x in both]
         self.assertLessEqual(max(differences), 1e-5)
         return differences
+
+    def forget(self, name):
+        """Sets the first array of a net's optimizer state to 0."""
+        path = self.folder / f"{name}_optimizer.safetensors"
+        data = bytearray(path.read_bytes())
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:begin])
+        first, last = next(t["data_offsets"] for key, t in header.items() if key.endswith(".exp_avg_sq"))
+        data[begin + first:begin + last] = bytes(last - first)
+        path.write_bytes(data)
 
 
 class Interop(Files):
     def test_what_is_written_is_read_again_bit_for_bit(self):
         code, output, errors = self.run_it(PROGRAM)
         self.assertEqual((0, ""), (code, errors))
-        self.assertEqual([0, 0], self.agree(output))
+        self.assertEqual([0, 0, 0, 0], self.agree(output))
         for first, last in re.findall(r"loss (\S+) -> (\S+) in", output):
             self.assertLess(float(last), 0.5 * float(first))
         data = (self.folder / "gpt.safetensors").read_bytes()
@@ -69,7 +81,15 @@ class Interop(Files):
         code, output, _ = self.run_it(PROGRAM, "check")
         self.assertEqual(1, code)
         self.assertRegex(output, r"(?m)^checked mlp: .*: too much$")
-        self.assertRegex(output, r"(?m)^checked gpt: .* of the largest$")
+        self.assertRegex(output, r"(?m)^checked gpt: .* 0.0e\+00$")
+
+    def test_another_state_gives_other_losses(self):
+        self.run_it(PROGRAM, "make", "--steps", "8")
+        self.forget("gpt")
+        code, output, _ = self.run_it(PROGRAM, "check")
+        self.assertEqual(1, code)
+        self.assertRegex(output, r"(?m)^checked mlp: .* losses of 20 steps by 0.0e\+00$")
+        self.assertRegex(output, r"(?m)^checked gpt: outputs of 64 samples differ by 0.0e\+00 of .*: too much$")
 
     def test_bad_input_is_one_sentence(self):
         def refused(says, *arguments):
@@ -79,32 +99,50 @@ class Interop(Files):
 
         refused("cannot read .*nets/mlp.safetensors': No such file", "check")
         refused("sideways", "sideways")
+        refused("--steps", "--steps", "-1")
         self.run_it(PROGRAM, "make")
         (self.folder / "mlp_run.safetensors").write_bytes((self.folder / "gpt_run.safetensors").read_bytes())
-        refused("mlp_run.safetensors': expected a tensor 'inputs' of 256 F32", "check")
+        refused("mlp_run.safetensors': expected a tensor 'inputs' of 5120 F32", "check")
 
 
 class Torch(Files):
+    def in_torch(self, *arguments):
+        code, output, errors = self.run_it(TORCH, "-W", "ignore", CHECK, *arguments)
+        self.assertEqual("", errors)
+        return code, output
+
     def test_pytorch_and_back(self):
         self.run_it(PROGRAM, "make")
         ours = (self.folder / "gpt.safetensors").read_bytes()
-        code, output, errors = self.run_it(TORCH, CHECK)
-        self.assertEqual((0, ""), (code, errors))
+        code, output = self.in_torch()
+        self.assertEqual(0, code, output)
         self.agree(output)
         self.assertNotEqual(ours, (self.folder / "gpt.safetensors").read_bytes())
         code, output, errors = self.run_it(PROGRAM, "check")
         self.assertEqual((0, ""), (code, errors))
         self.assertGreater(max(self.agree(output)), 0)  # another's numbers
 
+    def test_a_run_goes_on_in_the_other(self):
+        """From the start, and after some steps: so k steps in one and the rest in the other are all of them in either."""
+        for steps in ("0", "8"):
+            self.run_it(PROGRAM, "make", "--steps", steps)
+            code, output = self.in_torch("--steps", steps)
+            self.assertEqual(0, code, output)
+            self.agree(output)
+            code, output, errors = self.run_it(PROGRAM, "check")
+            self.assertEqual((0, ""), (code, errors))
+            self.agree(output)
+
     def test_pytorch_tells_a_difference(self):
-        self.run_it(PROGRAM, "make")
+        self.run_it(PROGRAM, "make", "--steps", "8")
+        self.forget("mlp")
         path = self.folder / "gpt.safetensors"
         data = bytearray(path.read_bytes())
         data[-2:] = b"\0\x41"
         path.write_bytes(data)
-        code, output, _ = self.run_it(TORCH, CHECK, "check")
+        code, output = self.in_torch("check")
         self.assertEqual(1, code)
-        self.assertRegex(output, r"(?m)^checked gpt: .*: too much$")
+        self.assertEqual(2, len(re.findall(r"(?m)^checked \w+: .*: too much$", output)), output)
 
 
 if __name__ == "__main__":
