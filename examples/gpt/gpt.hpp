@@ -85,8 +85,10 @@ struct options {
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 
-/// Prints what went wrong though the run goes on, and lets the program end with a code.
-void warn(std::string const& what, int code = 1);
+/// Prints what went wrong though the run goes on. code: what the program ends with, unless another
+/// warning has a larger one: 0 if the run loses nothing by it, 1 if something that was asked for is
+/// not there or not complete.
+void warn(std::string const& what, int code);
 
 /// Measures the layers for the next build.
 void measure(options const&);

@@ -26,7 +26,8 @@ void save_weights_somewhere(Trainer& trainer, std::string const& path) {
   if (place.path.empty()) throw pp::file_error(place.failures);
   if (!place.failures.empty())
     warn(place.failures + "; the weights are in '" +
-         std::filesystem::absolute(place.path).string() + "'");
+             std::filesystem::absolute(place.path).string() + "'",
+         1);
 }
 
 /// A run as text, from which its checkpoints tell whether another one is the same.
@@ -70,7 +71,7 @@ class run_checkpoints {
         files_(o.checkpoints, {.every_steps = o.checkpoint_every,
                                .every = std::chrono::minutes(o.checkpoint_every > 0 ? 0 : 1),
                                .keep_best = 1,
-                               .warn = [](std::string_view what) { warn(std::string(what)); }}) {
+                               .warn = [](std::string_view what) { warn(std::string(what), 0); }}) {
     if (earlier.is_done && !o.resume)
       if (std::string const aside = files_.set_aside(trainer); !aside.empty())
         std::printf("checkpoints: the finished run of '%s' is kept in '%s'\n",
@@ -91,7 +92,7 @@ class run_checkpoints {
     try {
       files_.finish(trainer_, position(), loss);
     } catch (pp::file_error const& e) {
-      warn(e.what());
+      warn(e.what(), 1);
     }
   }
 

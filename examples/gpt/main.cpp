@@ -12,6 +12,10 @@
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt.cuda --device cuda             trains on a GPU
 //     mpirun -n 4 gpt.mpi                trains in four processes
+//
+// Exit codes: 0 done, also after warnings of what cost the run nothing; 1 an error, or something
+// that was asked for is not there or not complete; 2 wrong options; 130, 143 stopped by SIGINT,
+// SIGTERM.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

@@ -123,7 +123,7 @@ void run(options const& o) {
     done = step;
     checkpoints->after_step(watch.recent_bits(100));
     if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
-      warn("the terminal is lost (SIGHUP); the training goes on");
+      warn("the terminal is lost (SIGHUP); the training goes on", 0);
   }
   double const speed = double(done - first) * tokens_per_step / seconds_since(begin);
   watch.end();

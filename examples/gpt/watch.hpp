@@ -43,7 +43,7 @@ class run_watch {
       log_.add(*page_);
     }
     if (o.watch) std::printf("watch: %s\n", page_->url().c_str());
-    log_.report_failures([](std::string const& what) { warn(what); });
+    log_.report_failures([](std::string const& what) { warn(what, 1); });
   }
   run_watch(run_watch const&) = delete;
   run_watch& operator=(run_watch const&) = delete;
@@ -74,7 +74,7 @@ class run_watch {
     if (page_) try {
         page_->end();
       } catch (pp::error const& e) {
-        warn(e.what());
+        warn(e.what(), 1);
       }
   }
 

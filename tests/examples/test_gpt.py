@@ -307,7 +307,7 @@ class Gpt(unittest.TestCase):
 
     def test_a_lost_terminal_does_not_end_the_training(self):
         returned, output, complaint = self.interrupted(signal.SIGHUP, "--steps", "20")
-        self.assertEqual((1, "20"), (returned, re.search(DONE, output)[1]))
+        self.assertEqual((0, "20"), (returned, re.search(DONE, output)[1]))
         self.assertEqual("gpt: the terminal is lost (SIGHUP); the training goes on\n", complaint)
 
     def test_a_run_that_was_killed_goes_on_with_the_same_bits(self):
@@ -321,6 +321,17 @@ class Gpt(unittest.TestCase):
         self.good("--steps", "40", "--save", "b", "--checkpoints", "other", "--metrics", "other.csv")
         self.assertEqual((self.path / "a").read_bytes(), (self.path / "b").read_bytes())
         self.assertEqual(self.losses("other.csv"), self.losses())  # the file goes on with the run
+
+    def test_a_checkpoint_that_is_skipped_costs_a_warning(self):
+        run = "--data", "text", "--generate", "0", "--checkpoint-every", "8", "--steps", "40"
+        self.interrupted(signal.SIGKILL, "--checkpoint-every", "8", "--steps", "40", at=30)
+        steps = sorted(int(path.stem.removeprefix("step-")) for path in (self.path / "gpt-checkpoints").glob("step-*.safetensors"))
+        (self.path / f"gpt-checkpoints/step-{steps[-1]}.safetensors").write_text("damaged")
+        result = self.run_gpt(*run)
+        self.assertEqual(0, result.returncode)
+        self.assertRegex(result.stderr, rf"\Agpt: [^\n]*step-{steps[-1]}.safetensors[^\n]*\n\Z")
+        self.assertIn(f"resumed: after step {steps[-2]} of 40", result.stdout)
+        self.assertEqual("40", re.search(DONE, result.stdout)[1])
 
     def test_a_run_never_starts_over_by_mistake(self):
         self.refused("--resume: there is no checkpoint in 'gpt-checkpoints'", "--data", "text", "--resume")
