@@ -160,7 +160,8 @@ void check_loaded(char const* name, std::optional<long> steps_there = {}) {
   load_optimizer_state(t, folder.file("state"), {}, steps_there);
   CHECK(t.steps() == steps / 2);
   std::vector<double> losses;
-  for (std::size_t step = steps / 2; step < steps; ++step) losses.push_back(t.step(data[step]).loss);
+  for (std::size_t step = steps / 2; step < steps; ++step)
+    losses.push_back(t.step(data[step]).loss);
   auto const all = theirs.numbers<double>("loss");
   golden::check_near(theirs.name() + ": loss", losses, std::vector(all.begin() + 5, all.end()));
   check_parameters(theirs, "step_10", t, t.parameters());

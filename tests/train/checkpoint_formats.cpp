@@ -29,9 +29,9 @@ namespace {
 
 /// A state of every kind: shared, frozen and grouped parameters, a buffer, averages, accumulated
 /// gradients.
-struct Net : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Dropout<1, 5>,
-                   Custom<laws::Centered>, Residual<LayerNorm, Linear<4>>, Frozen<Linear<4>>,
-                   Tied<"table">, CrossEntropy> {};
+struct Net
+    : Model<Tokens<5, 3>, Named<"table", Embedding<4>>, Dropout<1, 5>, Custom<laws::Centered>,
+            Residual<LayerNorm, Linear<4>>, Frozen<Linear<4>>, Tied<"table">, CrossEntropy> {};
 using trainer = Pipeline<Net, PortableHost, AdamW, Averaging<9, 10>, MicroBatches<2>,
                          MicroBatchSize<2>, Stages<2>>;
 

@@ -164,8 +164,8 @@ TEST_CASE("optimizer state of other types and with settings is loaded", "[train]
   s.set<std::uint16_t>("state.a.bias.step", stored_type::f16, {0x4700});
   s.set("state.a.weight.step", stored_type::f64, std::vector{7.0});
   std::vector<float> const rate{0.1f};
-  s.tensors.push_back({"param_groups.a.weight.lr", stored_type::f32, {},
-                       std::as_bytes(std::span(rate))});
+  s.tensors.push_back(
+      {"param_groups.a.weight.lr", stored_type::f32, {}, std::as_bytes(std::span(rate))});
   s.metadata.clear();
   CHECK(s.said() == "no error");
   CHECK(s.trainer.steps() == 7);
@@ -236,8 +236,7 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
                                 "found I64 of shape []"));
   }
   SECTION("with a number of steps that is not the one given") {
-    CHECK(s.said(3) ==
-          s.refused("tensor 'state.a.bias.step': 2 steps, but 3 in the argument"));
+    CHECK(s.said(3) == s.refused("tensor 'state.a.bias.step': 2 steps, but 3 in the argument"));
   }
   SECTION("with a number that is too large") {
     s.set("state.a.bias.exp_avg", stored_type::f64, std::vector{1e300});
@@ -249,8 +248,9 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
           s.refused("no tensor state.NAME.step has the number of steps: give it as an argument"));
     CHECK(sentence<file_error>([&] { load_optimizer_state(s.trainer, s.folder.file("no")); }) ==
           "cannot read '" + s.folder.file("no") + "': No such file or directory");
-    CHECK(sentence<file_error>([&] { save_optimizer_state(s.trainer, s.folder.file("no/a")); })
-              .find("No such file or directory") != std::string::npos);
+    CHECK(sentence<file_error>([&] {
+            save_optimizer_state(s.trainer, s.folder.file("no/a"));
+          }).find("No such file or directory") != std::string::npos);
   }
   CHECK(s.state() == before);
 }

@@ -86,7 +86,8 @@ class optimizer_states {
                        "steps, this trainer has made " + std::to_string(trainer_.steps_));
     parameter_list tensors;
     for (state const& s : states_) tensors.push_back(s.in_file);
-    for (std::string const& name : step_names_) tensors.push_back({name, {}, false, 1, 1, {}, true});
+    for (std::string const& name : step_names_)
+      tensors.push_back({name, {}, false, 1, 1, {}, true});
     T steps = T(trainer_.steps_);
     std::vector<T> room;
     save_together(
@@ -267,9 +268,9 @@ void save_optimizer_state(Trainer& trainer, std::string const& path,
 /// the weights as well. `names` maps parameter names to names in the file. If ranks are in several
 /// processes, all of them call it.
 ///
-/// law:    n steps are k steps, save_weights and save_optimizer_state, load both in another
-///         trainer, and n - k steps, bit for bit, as for checkpoints, but for accumulated
-///         gradients, averages, buffers' sums and the loss scale, which are in neither file
+/// law:    n steps are k steps, save_weights and save_optimizer_state, load both in another trainer
+///         with the same seed, and n - k steps, bit for bit, as for checkpoints; but averages,
+///         accumulated gradients and the loss scale are in neither file
 /// throws: in all processes, and the trainer is as it was: file_error if the file cannot be read;
 ///         data_error if it does not fit: see load_weights; or if numbers of steps differ
 template <class Trainer>
