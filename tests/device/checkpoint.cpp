@@ -2,6 +2,8 @@
 //
 // Checkpoints over the engine for a GPU: its runs are resumed there bit for bit, and those of the
 // host are, with every state, what they were.
+#include <pipe/train/optimizer_state.hpp>
+
 #include "device/device.hpp"
 #include "laws/centered.hpp"
 #include "laws/resume_law.hpp"
@@ -39,8 +41,34 @@ void moves(int accumulated) {
   CHECK(same_content(folder.file("a"), folder.file("b")));
 }
 
+/// Optimizer state goes from A to B, which then steps from there, and back.
+template <class A, class B>
+void hands_over() {
+  temporary_folder const folder;
+  A a(laws::settings_of<A>(1));
+  B b(laws::settings_of<B>(2));
+  laws::sample_batch<A> const data(3);
+  a.step(data.view());
+  b.step(data.template view<B>());
+  save_optimizer_state(a, folder.file("a"));
+  load_optimizer_state(b, folder.file("a"));
+  save_optimizer_state(b, folder.file("b"));
+  CHECK(same_content(folder.file("a"), folder.file("b")));
+  b.step(data.template view<B>());
+  save_optimizer_state(b, folder.file("b"));
+  CHECK_FALSE(same_content(folder.file("a"), folder.file("b")));
+  load_optimizer_state(a, folder.file("b"));
+  save_optimizer_state(a, folder.file("a"));
+  CHECK(same_content(folder.file("a"), folder.file("b")));
+  CHECK(a.steps() == 2);
+}
+
 }  // namespace
 
+TEST_CASE("optimizer state goes from the host to a GPU and back", "[cuda]") {
+  hands_over<Of<PortableHost, AdamW>, Of<Device, AdamW, Stages<3>, OffloadState>>();
+  hands_over<Of<Device, AdamW, Stages<2>>, Of<PortableHost, AdamW>>();
+}
 TEST_CASE("a run on a GPU is resumed under another cut", "[cuda]") {
   laws::resumes<Of<Device, AdamW>, Of<Device, AdamW, Stages<3>, OffloadState>>(1);
 }
