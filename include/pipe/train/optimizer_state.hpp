@@ -30,7 +30,6 @@
 
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/error.hpp>
-#include <pipe/base/libm.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/name_map.hpp>
@@ -80,7 +79,7 @@ class optimizer_states {
       : optimizer_states(trainer, named_parameters(trainer), map) {}
 
   void save(std::string const& path) {
-    // A larger one is none that F32, in which PyTorch counts, has.
+    // PyTorch counts in F32.
     if (trainer_.steps_ > 1L << 24)
       throw data_error("cannot save " + in_quotes(path) + ": PyTorch counts at most 16777216 " +
                        "steps, this trainer has made " + std::to_string(trainer_.steps_));
@@ -102,19 +101,19 @@ class optimizer_states {
   }
   /// given: the number of steps, if the file does not say it.
   void load(std::string const& path, std::optional<long> given) {
-    std::vector<std::vector<T>> rooms(states_.size());
-    parameter_list to;
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      to.push_back(states_[i].in_file);
-      to.back().values = memory_of(states_[i].row, rooms[i]);
-      to.back().elsewhere = to.back().values.empty();
-    }
+    std::vector<std::vector<T>> rooms;  // of states that have several pieces
     long const steps = load_together(
         path, [&](bool here) { return processes_.agree(here); },
         [&](auto const& agree) {
           safetensors_reader const file(path);
           require_optimizer(file);
           long const of_file = steps_in(file, given);
+          parameter_list to;
+          for (state const& s : states_) {
+            to.push_back(s.in_file);
+            to.back().values = memory_of(s.row, rooms.emplace_back());
+            to.back().elsewhere = to.back().values.empty();
+          }
           load_tensors(to, arrays_in(file), file, source(file), load_policy::strict, {}, agree);
           return of_file;
         });
