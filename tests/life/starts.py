@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Starts of a program, of which one process is struck at."""
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,14 @@ from job import Job  # noqa: E402
 from run import start as start_by_mpi  # noqa: E402
 
 SKIPPED = 77
+
+
+def is_skipped(strike):
+    """Whether the system lets no program trace another, which is printed."""
+    skipped = subprocess.run([strike, "count", os.devnull, "true"], check=False).returncode == SKIPPED
+    if skipped:
+        print("the system lets no program trace another")
+    return skipped
 
 
 class Starts:

@@ -9,7 +9,7 @@
 //     kill=N      SIGKILL at call N, before it has any effect
 //     interrupt   each call that a signal may interrupt fails with EINTR, and succeeds when it is
 //                 made again
-//     short       each transfer of more than one byte moves one
+//     short       each transfer of more than one byte moves half of what it was asked for
 //
 // WAY:AFTER begins with the call after the first one of the name AFTER. FILE receives the number of
 // calls, and how often each was struck at. The exit code is the program's, or that of its signal;
@@ -23,6 +23,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -115,7 +116,8 @@ class registers {
  private:
   void move(__ptrace_request direction) {
     iovec of{&all_, sizeof(all_)};
-    if (ptrace(direction, thread_, NT_PRSTATUS, &of) != 0) give_up("strike: registers");
+    if (ptrace(direction, thread_, NT_PRSTATUS, &of) != 0 && errno != ESRCH)  // it is killed
+      give_up("strike: registers");
   }
   pid_t thread_;
   user_regs_struct all_{};
@@ -171,8 +173,8 @@ class tracer {
 
   /// A thread, and what was done to its calls.
   struct state {
-    long interrupted = -1;  // the call that is expected to be made again
-    bool fails = false;     // the one that it is in, when it ends
+    std::set<long> interrupted;  // those that succeed when they are made again
+    bool fails = false;          // the one that it is in, when it ends
   };
 
   void go_on(pid_t thread, int signal, int event) {
@@ -215,14 +217,13 @@ class tracer {
       if (way_ == "short" && c->moves && info.entry.args[2] > 1 &&
           is_stream(thread, info.entry.args[0])) {
         ++struck_[number];
-        registers(thread).set_third_argument(1);
+        registers(thread).set_third_argument(long(info.entry.args[2] + 1) / 2);
       }
     }
   }
   void interrupt(pid_t thread, call const& c, state& now) {
-    bool const is_again = now.interrupted == c.number && !c.has_effect;
-    now.interrupted = is_again ? -1 : c.number;
-    if (is_again) return;
+    if (now.interrupted.erase(c.number) > 0) return;
+    now.interrupted.insert(c.number);
     ++struck_[c.number];
     now.fails = true;
     if (!c.has_effect) registers(thread).skip();

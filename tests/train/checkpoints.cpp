@@ -346,6 +346,12 @@ TEST_CASE("a run never starts over by mistake") {
              Catch::StartsWith("'" + run + "': none of its 1 checkpoints can be loaded; "));
   trainer.save(path);
   CHECK((content(path) == state));
+  {  // A folder that cannot be read is not an empty one.
+    saving unread(run, told.taken_by({}));
+    resource_limit const no_files(RLIMIT_NOFILE, 0);
+    CHECK(sentence<file_error>([&] { unread.resume(trainer); }) ==
+          "cannot read the folder '" + run + "': Too many open files");
+  }
   // Two runs do not share a folder.
   saving second(run);
   CHECK(sentence<file_error>([&] { second.resume(trainer); }) ==

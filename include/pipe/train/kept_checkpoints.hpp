@@ -53,7 +53,8 @@ class kept_checkpoints {
 
   /// Makes, locks and cleans the folders. One that cannot be written to is a warning.
   ///
-  /// throws: file_error if another run has one; data_error if one has checkpoints and `resumes` is
+  /// throws: file_error if another run has one, or if one cannot be read; data_error if one has
+  /// checkpoints and `resumes` is
   ///         false
   void open(bool resumes, warnings& told) {
     for (checkpoint_folder& f : folders_) {
@@ -110,7 +111,7 @@ class kept_checkpoints {
           else if (c.step <= loaded.step &&
                    std::find(there.begin(), there.end(), c.step) != there.end())
             all_.push_back({c, int(i)});
-      } catch (data_error const& e) {
+      } catch (error const& e) {
         told.push_back(e.what());
       }
     sort(all_);
