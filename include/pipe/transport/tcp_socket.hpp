@@ -164,7 +164,8 @@ class tcp_socket {
     int error = ETIMEDOUT;
     socklen_t size = sizeof(error);
     bool is_ready = false;
-    while (!is_ready && !limit.is_over()) is_ready = s.waits(POLLOUT, limit.left(60'000));
+    do is_ready = s.waits(POLLOUT, limit.left(60'000));
+    while (!is_ready && !limit.is_over());
     if (is_ready) getsockopt(s.descriptor_, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) {
       s.close();
