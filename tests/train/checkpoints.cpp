@@ -450,6 +450,7 @@ TEST_CASE("a disk that is full is a warning, and the next checkpoint is saved") 
   }
 }
 TEST_CASE("every call that fails while a checkpoint is written is a warning") {
+  int const reasons[] = {ENOSPC, EDQUOT, EIO, EROFS};
   bool happened = true;
   for (int at = 0; happened; ++at) {
     temporary_folder const folder;
@@ -459,7 +460,7 @@ TEST_CASE("every call that fails while a checkpoint is written is a warning") {
     saving saved(run, told.taken_by({.every_steps = 1, .asynchronous = at % 2 == 0}));
     saved.resume(trainer);
     {
-      planned_mishap const plan(mishap::fails, at, ENOSPC);
+      planned_mishap const plan(mishap::fails, at, reasons[at % 4]);
       steps(trainer, saved, {1});
       steps(trainer, saved, {1});  // waits for the first, if it is still written
       steps(trainer, saved, {1});
