@@ -26,7 +26,7 @@ class Starts:
     def __init__(self, launcher, strike, command, folder):
         self.launcher, self.strike, self.command, self.folder = launcher, strike, command, folder
 
-    def start(self, processes, ways={}, timeout=60):  # noqa: B006
+    def start(self, processes, ways={}, timeout=120):  # noqa: B006
         """Strikes at the processes that have a way. Returns the exit code, or None if they had to be ended, and what they printed."""
         commands = [self.command] * processes
         for process, way in ways.items():
