@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <span>
@@ -58,6 +59,7 @@ struct interrupted {
   }
   /// What loading these bytes says.
   std::string said(std::string const& of) {
+    std::filesystem::remove(path);  // some file systems sync what is written over
     folder.write("run", of);
     return sentence<data_error>([&] { trainer.load(path); });
   }
@@ -83,7 +85,7 @@ TEST_CASE("no flipped bit and no cut of a checkpoint goes unnoticed", "[train]")
   interrupted<tiny> i;
   std::string const before = i.state();
   for (std::size_t at = 0; at < i.bytes.size(); ++at)
-    for (int const bit : {int(at % 8), 5}) {  // 5: the case of a letter
+    for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = i.bytes;
       damaged[at] = char(damaged[at] ^ 1 << bit);
       std::string const said = i.said(damaged);

@@ -346,6 +346,12 @@ TEST_CASE("a run never starts over by mistake") {
              Catch::StartsWith("'" + run + "': none of its 1 checkpoints can be loaded; "));
   trainer.save(path);
   CHECK((content(path) == state));
+  {  // A folder that cannot be read is not an empty one.
+    saving unread(run, told.taken_by({}));
+    resource_limit const no_files(RLIMIT_NOFILE, 0);
+    CHECK(sentence<file_error>([&] { unread.resume(trainer); }) ==
+          "cannot read the folder '" + run + "': Too many open files");
+  }
   // Two runs do not share a folder.
   saving second(run);
   CHECK(sentence<file_error>([&] { second.resume(trainer); }) ==
@@ -444,6 +450,7 @@ TEST_CASE("a disk that is full is a warning, and the next checkpoint is saved") 
   }
 }
 TEST_CASE("every call that fails while a checkpoint is written is a warning") {
+  int const reasons[] = {ENOSPC, EDQUOT, EIO, EROFS};
   bool happened = true;
   for (int at = 0; happened; ++at) {
     temporary_folder const folder;
@@ -453,7 +460,7 @@ TEST_CASE("every call that fails while a checkpoint is written is a warning") {
     saving saved(run, told.taken_by({.every_steps = 1, .asynchronous = at % 2 == 0}));
     saved.resume(trainer);
     {
-      planned_mishap const plan(mishap::fails, at, ENOSPC);
+      planned_mishap const plan(mishap::fails, at, reasons[at % 4]);
       steps(trainer, saved, {1});
       steps(trainer, saved, {1});  // waits for the first, if it is still written
       steps(trainer, saved, {1});

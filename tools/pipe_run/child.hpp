@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <pipe/base/uninterrupted.hpp>
+
 #include "descriptor.hpp"
 
 namespace launcher {
@@ -66,14 +68,14 @@ class child {
     if (id_ < 0) throw_fault("start a process");
     if (id_ == 0) {
       int const why = begin(what, outputs, mask, parent);
-      [[maybe_unused]] auto const written = write(why_not.writes.number(), &why, sizeof(why));
+      write_all(why_not.writes.number(), {reinterpret_cast<char const*>(&why), sizeof(why)});
       _exit(127);
     }
     setpgid(id_, id_);  // here, too: a signal may be sent before the child has done so
     why_not.writes.close();
     int why = 0;
-    if (read(why_not.reads.number(), &why, sizeof(why)) != sizeof(why)) return;
-    waitpid(id_, nullptr, 0);
+    if (!read_all(why_not.reads.number(), &why, sizeof(why))) return;
+    pp::detail::uninterrupted([&] { return waitpid(id_, nullptr, 0); });
     throw start_error{why};
   }
 
@@ -86,13 +88,8 @@ class child {
   bool look() {
     if (has_ended_) return false;
     siginfo_t news{};
-    while (waitid(P_PID, id_t(id_), &news, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
-           news.si_pid != 0) {
-      is_stopped_ = news.si_code == CLD_STOPPED;
-      news = siginfo_t{};
-    }
-    if (waitid(P_PID, id_t(id_), &news, WEXITED | WNOHANG | WNOWAIT) != 0 || news.si_pid == 0)
-      return false;
+    while (has_news(WSTOPPED | WCONTINUED, news)) is_stopped_ = news.si_code == CLD_STOPPED;
+    if (!has_news(WEXITED | WNOWAIT, news)) return false;
     end_ = {news.si_code != CLD_EXITED, news.si_status};
     return has_ended_ = true;
   }
@@ -105,6 +102,12 @@ class child {
   }
 
  private:
+  bool has_news(int kinds, siginfo_t& news) const {
+    news = siginfo_t{};
+    return pp::detail::uninterrupted(
+               [&] { return waitid(P_PID, id_t(id_), &news, kinds | WNOHANG); }) == 0 &&
+           news.si_pid != 0;
+  }
   /// In the new process. Returns only if the program cannot be started: errno.
   static int begin(command const& what, std::array<int, 2> const& outputs, sigset_t const& mask,
                    pid_t parent) {

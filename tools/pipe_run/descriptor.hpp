@@ -4,13 +4,17 @@
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <pipe/base/uninterrupted.hpp>
 
 namespace launcher {
 
@@ -43,6 +47,27 @@ class descriptor {
  private:
   int number_;
 };
+
+/// Writes all of a text, unless its reader is gone. Returns whether it has.
+inline bool write_all(int to, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t const n =
+        pp::detail::uninterrupted([&] { return write(to, text.data(), text.size()); });
+    if (n < 0) return false;
+    text.remove_prefix(std::size_t(n));
+  }
+  return true;
+}
+/// Reads exactly so many bytes. Returns whether they have come.
+inline bool read_all(int from, void* to, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    ssize_t const n = pp::detail::uninterrupted(
+        [&] { return read(from, static_cast<char*>(to) + done, bytes - done); });
+    if (n <= 0) return false;
+    done += std::size_t(n);
+  }
+  return true;
+}
 
 /// A pipe; programs that are started inherit neither end.
 struct channel {

@@ -17,15 +17,6 @@
 
 namespace launcher {
 
-/// Writes all of a text, unless its reader is gone.
-inline void write_all(int to, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t const n = write(to, text.data(), text.size());
-    if (n < 0 && errno != EINTR) return;
-    if (n > 0) text.remove_prefix(std::size_t(n));
-  }
-}
-
 /// One output of one process: copies what it reads, in whole lines, each with a prefix.
 class prefixed_lines {
  public:

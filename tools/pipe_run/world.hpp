@@ -58,7 +58,8 @@ class heartbeat {
  public:
   heartbeat() : file_(memfd_create("pipe-heartbeat", MFD_CLOEXEC)) {
     pp::detail::heartbeat_memory const fresh{};
-    if (!file_.is_open() || write(file_.number(), &fresh, sizeof(fresh)) != sizeof(fresh))
+    if (!file_.is_open() ||
+        !write_all(file_.number(), {reinterpret_cast<char const*>(&fresh), sizeof(fresh)}))
       throw_fault("make a heartbeat");
     memory_ = pp::detail::heartbeat_memory::behind(file_.number());
     if (memory_ == nullptr) throw_fault("map a heartbeat");

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include <pipe/base/uninterrupted.hpp>
+
 namespace pp::detail {
 
 /// A thread that runs a function. As std::thread, it is joined before it ends.
@@ -63,11 +65,11 @@ class thread {
   bool runs_ = false;
 };
 
-/// The calling thread sleeps, unless a signal wakes it.
+/// The calling thread sleeps. Signals that wake it meanwhile do not end the sleep.
 inline void sleep_for(long nanoseconds) {
   constexpr long second = 1'000'000'000;
-  timespec const time{nanoseconds / second, nanoseconds % second};
-  nanosleep(&time, nullptr);
+  timespec left{nanoseconds / second, nanoseconds % second};
+  uninterrupted([&] { return nanosleep(&left, &left); });
 }
 
 }  // namespace pp::detail

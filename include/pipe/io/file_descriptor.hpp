@@ -14,10 +14,12 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/uninterrupted.hpp>
 
 namespace pp::detail {
 
@@ -36,8 +38,7 @@ class file_descriptor {
   /// Opens a file. If that fails, is_open() is false and errno has the reason.
   file_descriptor(std::string const& path, int flags, mode_t mode = 0666) {
     // O_CLOEXEC: programs that this one starts do not inherit the descriptor.
-    do number_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-    while (number_ < 0 && errno == EINTR);
+    number_ = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   }
   file_descriptor(file_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   /// Exchanges the descriptors: the one that this object had is closed by the destructor of
@@ -61,8 +62,8 @@ class file_descriptor {
   std::int64_t read(std::uint64_t at, std::span<std::byte> to) const {
     std::size_t done = 0;
     while (done < to.size()) {
-      ssize_t const count = ::pread(number_, to.data() + done, to.size() - done, off_t(at + done));
-      if (count < 0 && errno == EINTR) continue;
+      ssize_t const count = uninterrupted(
+          [&] { return ::pread(number_, to.data() + done, to.size() - done, off_t(at + done)); });
       if (count < 0) return -1;
       if (count == 0) break;
       done += std::size_t(count);
@@ -75,8 +76,8 @@ class file_descriptor {
   /// After a failure some of the bytes may have been written.
   bool write(std::span<std::byte const> from) const {
     while (!from.empty()) {
-      ssize_t const count = ::write(number_, from.data(), from.size());
-      if (count < 0 && errno == EINTR) continue;
+      ssize_t const count =
+          uninterrupted([&] { return ::write(number_, from.data(), from.size()); });
       if (count < 0) return false;
       from = from.subspan(std::size_t(count));
     }
@@ -85,17 +86,24 @@ class file_descriptor {
 
   /// Waits until all written bytes are on disk. Returns whether that succeeded.
   bool sync() const {
-    int result = 0;
-    do result = ::fsync(number_);
-    while (result != 0 && errno == EINTR);
-    return result == 0;
+    return uninterrupted([&] { return ::fsync(number_); }) == 0;
+  }
+  /// Cuts or extends the file to `bytes`. Returns whether that succeeded.
+  bool resize(std::uint64_t bytes) const {
+    return uninterrupted([&] { return ::ftruncate(number_, off_t(bytes)); }) == 0;
+  }
+  /// Takes the file's lock (flock) until all copies of the descriptor are closed, without waiting.
+  /// Returns whether that succeeded; otherwise errno is EWOULDBLOCK if another open file has it,
+  /// and another reason where there are no locks.
+  bool lock() const {
+    return uninterrupted([&] { return ::flock(number_, LOCK_EX | LOCK_NB); }) == 0;
   }
 
   /// Reports write errors that only close() reports (on network file systems). Closes a duplicate,
   /// so that locks stay.
   bool flush() const {
     int const copy = ::dup(number_);
-    return copy < 0 || ::close(copy) == 0;
+    return copy < 0 || ::close(copy) == 0 || errno == EINTR;  // which closes, too
   }
 
  private:

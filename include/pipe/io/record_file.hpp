@@ -15,7 +15,6 @@
 #include <utility>
 
 #include <pthread.h>
-#include <sys/file.h>
 
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_descriptor.hpp>
@@ -26,9 +25,7 @@ namespace pp {
 namespace detail {
 
 /// Locks a file as one that is being written. False if another object has it.
-inline bool lock_file(file_descriptor const& file) {
-  return ::flock(file.number(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-}
+inline bool lock_file(file_descriptor const& file) { return file.lock() || errno != EWOULDBLOCK; }
 
 /// All bytes of a file. throws: file_error
 inline std::string read_records(file_descriptor const& file, std::string const& path,
@@ -164,8 +161,7 @@ class record_file {
       int const reason = errno;
       // Part of the record may have been written. If it cannot be cut off, the reason of the failed
       // write is still the one to report.
-      [[maybe_unused]] bool const restored = is_alone_ &&
-                                             ::ftruncate(file_.number(), off_t(bytes_)) == 0 &&
+      [[maybe_unused]] bool const restored = is_alone_ && file_.resize(bytes_) &&
                                              ::lseek(file_.number(), off_t(bytes_), SEEK_SET) >= 0;
       errno = reason;
       detail::throw_file_error("write metrics to", path_);
@@ -184,8 +180,7 @@ class record_file {
       dropped.commit();
     }
     if (::fcntl(file_.number(), F_SETFL, ::fcntl(file_.number(), F_GETFL) & ~O_NONBLOCK) != 0 ||
-        ::ftruncate(file_.number(), off_t(kept)) != 0 ||
-        ::lseek(file_.number(), off_t(kept), SEEK_SET) < 0)
+        !file_.resize(kept) || ::lseek(file_.number(), off_t(kept), SEEK_SET) < 0)
       detail::throw_file_error("write metrics to", path_);
   }
 

@@ -78,7 +78,7 @@ struct temporary_names {
 /// Locks an open file. False if another program, or another object of this one, holds the lock, or
 /// if the file has been unlinked meanwhile. True if the file system has no locks.
 inline bool lock_temporary(file_descriptor const& file) {
-  if (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+  if (!file.lock()) return errno != EWOULDBLOCK;
   struct stat about{};
   return ::fstat(file.number(), &about) == 0 && about.st_nlink > 0;
 }
@@ -98,20 +98,25 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
            name.substr(9, dash - 9).find_first_not_of("0123456789") == name.npos &&
            name.substr(dash + 1).find_first_not_of("0123456789") == name.npos;
   };
-  DIR* const folder = ::opendir(names.folder.empty() ? "." : names.folder.c_str());
+  DIR* folder = nullptr;
+  do folder = ::opendir(names.folder.empty() ? "." : names.folder.c_str());
+  while (folder == nullptr && errno == EINTR);
   if (folder == nullptr) return;
   while (dirent const* const entry = ::readdir(folder)) {
     if (!is_ours(entry->d_name)) continue;
     // A symbolic link is not followed, and opening a pipe of such a name does not block.
     int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     // Locks of network file systems need write access.
-    int number = ::openat(::dirfd(folder), entry->d_name, O_RDWR | flags);
-    if (number < 0) number = ::openat(::dirfd(folder), entry->d_name, O_RDONLY | flags);
+    auto const open_for = [&](int way) {
+      return uninterrupted([&] { return ::openat(::dirfd(folder), entry->d_name, way | flags); });
+    };
+    int number = open_for(O_RDWR);
+    if (number < 0) number = open_for(O_RDONLY);
     // Once the lock is held, the name must still refer to the file that was opened: another program
     // may have removed that one and created a new file of the same name in between.
     struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
-        ::flock(number, LOCK_EX | LOCK_NB) == 0 &&
+        uninterrupted([&] { return ::flock(number, LOCK_EX | LOCK_NB); }) == 0 &&
         ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
       bool const is_from_here =

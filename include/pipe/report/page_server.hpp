@@ -87,7 +87,7 @@ class page_server {
   /// Ends the thread; answers that are on their way are cut off.
   ~page_server() {
     std::uint64_t const one = 1;
-    [[maybe_unused]] long const written = ::write(wake_.descriptor(), &one, sizeof one);
+    uninterrupted([&] { return ::write(wake_.descriptor(), &one, sizeof one); });
     thread_.reset();
   }
 

@@ -10,23 +10,23 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
-
-#include <sys/file.h>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
@@ -75,7 +75,7 @@ class checkpoint_folder {
   void lock() {
     file_descriptor lock(file("lock"), O_RDWR | O_CREAT);
     if (!lock.is_open()) throw_file_error("save checkpoints in", path_);
-    if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    if (!lock.lock() && errno == EWOULDBLOCK)
       throw busy("'" + path_ +
                  "' has the checkpoints of a run that is still going on: take another folder");
     lock_ = std::move(lock);
@@ -87,6 +87,8 @@ class checkpoint_folder {
   };
 
   /// Removes temporary files that killed programs have left: see remove_stale_files.
+  ///
+  /// throws: file_error if the folder cannot be read
   void clean() const {
     std::set<std::string> names;
     for (std::string const& name : entries())
@@ -96,6 +98,8 @@ class checkpoint_folder {
     for (std::string const& name : names) remove_stale_files(temporary_names(file(name)));
   }
   /// The steps of the files that have the name of a checkpoint, the newest first.
+  ///
+  /// throws: file_error if the folder cannot be read
   std::vector<long> steps() const {
     std::vector<long> all;
     for (std::string const& name : entries())
@@ -109,8 +113,15 @@ class checkpoint_folder {
   /// throws: data_error if it is another file
   std::vector<listed_checkpoint> listed() const {
     std::vector<listed_checkpoint> all;
-    std::ifstream file(this->file("latest"), std::ios::binary);
-    for (std::string line; std::getline(file, line);) {
+    file_descriptor const file(this->file("latest"), O_RDONLY);
+    std::string text;
+    std::array<char, 4096> block;
+    for (std::int64_t n;
+         (n = file.read(text.size(), std::as_writable_bytes(std::span(block)))) > 0;)
+      text.append(block.data(), std::size_t(n));
+    for (std::size_t at = 0, end_of_line = 0; at < text.size(); at = end_of_line + 1) {
+      end_of_line = std::min(text.find('\n', at), text.size());
+      std::string const line = text.substr(at, end_of_line - at);
       std::size_t const space = line.find(' ');
       listed_checkpoint found{step_of(line.substr(0, space))};
       char* end = nullptr;
@@ -147,13 +158,20 @@ class checkpoint_folder {
       std::from_chars(name.data() + 5, name.data() + name.size(), step);
     return step >= 0 && name == name_of(step) ? step : -1;
   }
-  /// The names in the folder; none if it cannot be read.
+  /// The names in the folder; none if there is no such folder.
+  ///
+  /// throws: file_error if it cannot be read: a run would take it for an empty one, and start over
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
     std::error_code error;
-    std::filesystem::directory_iterator at(path_.empty() ? "." : path_, error), end;
+    std::filesystem::directory_iterator at, end;
+    do at = std::filesystem::directory_iterator(path_.empty() ? "." : path_, error);
+    while (error == std::errc::interrupted);
     for (; !error && at != end; at.increment(error))
       names.push_back(at->path().filename().string());
+    if (error && error != std::errc::no_such_file_or_directory &&
+        error != std::errc::not_a_directory)
+      throw file_error("cannot read the folder '" + path_ + "': " + error.message());
     return names;
   }
 

@@ -73,6 +73,8 @@ struct found_checkpoint {
 
 /// The newest checkpoint in a folder whose header is sound, for programs that decide what to do
 /// before they make a trainer. Its tensors are not read.
+///
+/// throws: file_error if the folder cannot be read
 inline found_checkpoint newest_checkpoint(std::string const& folder) {
   detail::checkpoint_folder const from(folder);
   for (long const step : from.steps()) try {
@@ -144,7 +146,7 @@ class checkpoints {
   /// unchanged.
   ///
   /// throws: data_error if there are checkpoints and none can be loaded, so that a run does not
-  ///         start over by mistake; file_error if another run has the folder
+  ///         start over by mistake; file_error if another run has the folder, or it cannot be read
   resumed_checkpoint resume(Trainer& trainer) {
     open(trainer, true);
     std::vector<detail::kept_checkpoint> all;

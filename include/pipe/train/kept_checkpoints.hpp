@@ -53,7 +53,8 @@ class kept_checkpoints {
 
   /// Makes, locks and cleans the folders. One that cannot be written to is a warning.
   ///
-  /// throws: file_error if another run has one; data_error if one has checkpoints and `resumes` is
+  /// throws: file_error if another run has one, or if one cannot be read; data_error if one has
+  /// checkpoints and `resumes` is
   ///         false
   void open(bool resumes, warnings& told) {
     for (checkpoint_folder& f : folders_) {
@@ -100,21 +101,24 @@ class kept_checkpoints {
     return all;
   }
   /// Takes over a checkpoint that was loaded, and those before it that `latest` lists. Others are
-  /// not of this run, and never removed.
+  /// not of this run, and never removed. One that was not listed, as a program was killed before,
+  /// is from now on.
   void take_over(kept_checkpoint loaded, warnings& told) {
+    bool is_listed = false;
     for (std::size_t i = 0; i < folders_.size(); ++i) try {
         std::vector<long> const there = folders_[i].steps();
         for (listed_checkpoint const& c : folders_[i].listed())
           if (c.step == loaded.step && int(i) == loaded.folder)
-            loaded.loss = c.loss;
+            loaded.loss = c.loss, is_listed = true;
           else if (c.step <= loaded.step &&
                    std::find(there.begin(), there.end(), c.step) != there.end())
             all_.push_back({c, int(i)});
-      } catch (data_error const& e) {
+      } catch (error const& e) {
         told.push_back(e.what());
       }
     sort(all_);
     all_.insert(all_.begin(), loaded);
+    if (!is_listed) list(loaded.folder, told);
   }
   /// Lists a checkpoint that was written in `latest`, then removes those that need not be kept: a
   /// program that is killed in between leaves files that `latest` lists, for the next call.
@@ -123,17 +127,9 @@ class kept_checkpoints {
       return c.step == written.step && c.folder == written.folder;
     });
     all_.insert(all_.begin(), written);
-    std::vector<listed_checkpoint> here;
+    list(written.folder, told);
     std::vector<double> losses;
-    for (kept_checkpoint const& c : all_) {
-      if (c.folder == written.folder) here.push_back(c);
-      losses.push_back(c.loss);
-    }
-    try {
-      folders_[std::size_t(written.folder)].list(here);
-    } catch (file_error const& e) {
-      told.push_back(e.what());
-    }
+    for (kept_checkpoint const& c : all_) losses.push_back(c.loss);
     std::vector<bool> const keeps = checkpoints_to_keep(losses, last, best);
     std::vector<kept_checkpoint> left;
     for (std::size_t i = 0; i < all_.size(); ++i)
@@ -143,6 +139,17 @@ class kept_checkpoints {
   }
 
  private:
+  /// Writes `latest` in a folder. A failure is a warning.
+  void list(int folder, warnings& told) const {
+    std::vector<listed_checkpoint> here;
+    for (kept_checkpoint const& c : all_)
+      if (c.folder == folder) here.push_back(c);
+    try {
+      folders_[std::size_t(folder)].list(here);
+    } catch (file_error const& e) {
+      told.push_back(e.what());
+    }
+  }
   static void sort(std::vector<kept_checkpoint>& all) {
     std::sort(all.begin(), all.end(), [](kept_checkpoint const& a, kept_checkpoint const& b) {
       return a.step != b.step ? a.step > b.step : a.folder < b.folder;

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <span>
 #include <string>
@@ -22,6 +22,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
+#include <pipe/io/file_descriptor.hpp>
 
 namespace pp {
 
@@ -141,8 +142,8 @@ class text_data {
   void append(std::filesystem::path const& file) {
     std::error_code error;
     std::uintmax_t const size = std::filesystem::file_size(file, error);
-    std::ifstream in(file, std::ios::binary);
-    if (error || !in)
+    detail::file_descriptor const in(file.string(), O_RDONLY);
+    if (error || !in.is_open())
       throw data_error("cannot read '" + file.string() + "': " +
                        (error ? error : std::error_code(errno, std::generic_category())).message());
     if (files_++ > 0) bytes_.push_back(0);
@@ -151,10 +152,11 @@ class text_data {
       throw file_error("cannot read '" + file.string() + "': no memory for its " +
                        std::to_string(size) + " bytes" +
                        (before > 0 ? " after " + std::to_string(before) + " of other files" : ""));
-    in.read(reinterpret_cast<char*>(bytes_.data() + before), std::streamsize(size));
-    if (std::uintmax_t(in.gcount()) != size)
+    std::int64_t const read =
+        in.read(0, std::as_writable_bytes(std::span(bytes_.data() + before, std::size_t(size))));
+    if (read != std::int64_t(size))
       throw data_error("cannot read '" + file.string() + "': expected " + std::to_string(size) +
-                       " bytes, got " + std::to_string(in.gcount()));
+                       " bytes, got " + (read < 0 ? std::strerror(errno) : std::to_string(read)));
   }
 
   /// Grows the buffer by a number of bytes. Returns false if memory is exhausted.

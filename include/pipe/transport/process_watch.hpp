@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +23,7 @@
 #include <pipe/base/hash.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/io/file_descriptor.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -37,10 +38,8 @@ struct process_identity {
   [[gnu::cold]] static process_identity own() {
     process_identity me;
     char text[64]{};
-    if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
-      if (std::fgets(text, sizeof(text), file) == nullptr) text[0] = 0;
-      std::fclose(file);
-    }
+    file_descriptor const boot("/proc/sys/kernel/random/boot_id", O_RDONLY);
+    boot.read(0, std::as_writable_bytes(std::span(text, sizeof(text) - 1)));
     if (text[0] == 0) gethostname(text, sizeof(text) - 1);
     fnv_hash machine;
     for (char const c : text) machine.add(static_cast<unsigned char>(c));

@@ -91,7 +91,8 @@ static_assert(sizeof(tcp_hello) == 24);
   if (f.length > 0) std::memcpy(bytes + sizeof(f), body, f.length);
   long const size = long(sizeof(f)) + f.length;
   long sent = 0;
-  return to.write(bytes, size, sent) == moved::some && sent == size;
+  while (sent < size && to.write(bytes + sent, size - sent, sent) == moved::some) continue;
+  return sent == size;
 }
 /// Refuses a connection; the text may be cut.
 [[gnu::cold]] inline void send_refusal(tcp_socket const& to, job_token const& token,

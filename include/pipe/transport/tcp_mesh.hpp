@@ -6,9 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string>
+
+#include <sys/random.h>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
@@ -40,11 +41,8 @@ namespace pp::detail {
   start.host = me;
   start.at = {address.c_str(), 0};
   entrance mine;
-  if (std::FILE* const file = std::fopen("/dev/urandom", "rb")) {
-    if (std::fread(&mine.number, sizeof(mine.number), 1, file) != 1) mine.number = 0;
-    std::fclose(file);
-  }
-  if (mine.number == 0) throw error("the system has no random numbers to give (/dev/urandom)");
+  if (getrandom(&mine.number, sizeof(mine.number), 0) != sizeof(mine.number) || mine.number == 0)
+    throw error("the system has no random numbers to give");
   start.plan = mine.number;
   tcp_host host(start);
   address.copy(mine.address, sizeof(mine.address) - 1);

@@ -22,6 +22,7 @@
 
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/uninterrupted.hpp>
 
 namespace pp::detail {
 
@@ -144,8 +145,10 @@ class tcp_socket {
   /// The next connection; not open if there is none now.
   [[gnu::cold]] tcp_socket accept(tcp_address& from) const {
     from.size = sizeof(from.bytes);
-    tcp_socket s(::accept4(descriptor_, reinterpret_cast<sockaddr*>(&from.bytes), &from.size,
-                           SOCK_NONBLOCK | SOCK_CLOEXEC));
+    tcp_socket s(uninterrupted([&] {
+      return ::accept4(descriptor_, reinterpret_cast<sockaddr*>(&from.bytes), &from.size,
+                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+    }));
     s.set_options();
     return s;
   }
@@ -156,11 +159,14 @@ class tcp_socket {
     tcp_socket s(make(a));
     s.set_options();
     if (!s.is_open() || connect(s.descriptor_, a.get(), a.size) == 0) return s;
-    if (errno != EINPROGRESS) return s.close_and_keep_error(), std::move(s);
+    // Interrupted, it goes on as well.
+    if (errno != EINPROGRESS && errno != EINTR) return s.close_and_keep_error(), std::move(s);
     int error = ETIMEDOUT;
     socklen_t size = sizeof(error);
-    if (s.waits(POLLOUT, limit.left(60'000)))
-      getsockopt(s.descriptor_, SOL_SOCKET, SO_ERROR, &error, &size);
+    bool is_ready = false;
+    do is_ready = s.waits(POLLOUT, limit.left(60'000));
+    while (!is_ready && !limit.is_over());
+    if (is_ready) getsockopt(s.descriptor_, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) {
       s.close();
       errno = error;
@@ -175,7 +181,8 @@ class tcp_socket {
     setsockopt(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
   }
 
-  /// Waits until it can be read or written (POLLIN, POLLOUT). Returns whether it can, or is closed.
+  /// Waits until it can be read or written (POLLIN, POLLOUT). Returns whether it can, or is closed;
+  /// false also if a signal has come.
   bool waits(short events, int milliseconds) const {
     pollfd of{descriptor_, events, 0};
     return poll(&of, 1, milliseconds) > 0;
@@ -184,11 +191,15 @@ class tcp_socket {
   ///
   /// needs: bytes > 0
   moved read(void* to, long bytes, long& done) const {
-    long const n = recv(descriptor_, to, std::size_t(bytes), 0);
+    long const n =
+        uninterrupted([&] { return long(recv(descriptor_, to, std::size_t(bytes), 0)); });
     return n == 0 ? moved::closed : outcome(n, done);
   }
   moved write(void const* from, long bytes, long& done) const {
-    return outcome(send(descriptor_, from, std::size_t(bytes), MSG_NOSIGNAL), done);
+    return outcome(uninterrupted([&] {
+                     return long(send(descriptor_, from, std::size_t(bytes), MSG_NOSIGNAL));
+                   }),
+                   done);
   }
 
  private:
@@ -217,8 +228,7 @@ class tcp_socket {
   }
   static moved outcome(long n, long& done) {
     if (n >= 0) return done += n, moved::some;
-    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? moved::none_now
-                                                                     : moved::failed;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? moved::none_now : moved::failed;
   }
 
   int descriptor_ = -1;

@@ -162,7 +162,7 @@ class tcp_watch : public process_watch {
   }
   void wake() const {
     std::uint64_t const one = 1;
-    [[maybe_unused]] auto const written = write(wake_.descriptor(), &one, sizeof(one));
+    uninterrupted([&] { return write(wake_.descriptor(), &one, sizeof(one)); });
   }
   bool is_all_said() const {
     std::lock_guard const lock(said_lock_);
@@ -218,8 +218,8 @@ class tcp_watch : public process_watch {
     of[processes_ + 1] = {host_ != nullptr ? host_->descriptor() : -1, POLLIN, 0};
     poll(of.begin(), nfds_t(of.size()), int(time.count()));
     std::uint64_t count = 0;
-    if (of[processes_].revents != 0) [[maybe_unused]]
-      auto const n = read(wake_.descriptor(), &count, sizeof(count));
+    if (of[processes_].revents != 0)
+      uninterrupted([&] { return read(wake_.descriptor(), &count, sizeof(count)); });
     if (of[processes_ + 1].revents != 0) host_->look(0);
     for (peer& p : peers_) flush(p);
   }
