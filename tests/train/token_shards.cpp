@@ -230,7 +230,7 @@ TEST_CASE("files that hold no tokens, or others than were promised, are refused 
   };
   CHECK(unread(folder.file("none")) ==
         "cannot read '" + folder.file("none") + "': No such file or directory");
-  CHECK(unread(folder.file(".")) == "cannot read '" + folder.file(".") + "': it is no file");
+  CHECK(unread(folder.file(".")) == "cannot read '" + folder.file(".") + "': it is not a file");
   CHECK(sentence<file_error>([&] { files_like(folder.file("train*")); }) ==
         "no file is like '" + folder.file("train*") + "'");
 }

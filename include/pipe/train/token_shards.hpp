@@ -146,11 +146,11 @@ class token_shards {
   };
 
   void add(std::string const& path) {
-    shard s{path, detail::file_descriptor(path, O_RDONLY)};
+    shard s{path, detail::file_descriptor(path, O_RDONLY | O_NONBLOCK)};
     struct stat there{};
     if (!s.file.is_open() || ::fstat(s.file.number(), &there) != 0)
       detail::throw_file_error("read", path);
-    if (!S_ISREG(there.st_mode)) throw file_error("cannot read '" + path + "': it is no file");
+    if (!S_ISREG(there.st_mode)) throw file_error("cannot read '" + path + "': it is not a file");
     std::array<std::byte, 12> head{};
     std::int64_t const found = s.file.read(0, head);
     if (found < 0) detail::throw_file_error("read", path);
