@@ -126,8 +126,23 @@ def http_request_seeds():
     yield b"GET / HTTP/1.1\r\nX: " + b"y" * 8192
 
 
+def tcp_handshake_seeds():
+    """Connections of two processes with two channels each, whole, changed, cut and too long; see begin() and hand_shake() in the target."""
+    def connection(process, channel, changes=(), end=100, leaves=0):
+        return bytes([1 - leaves, process, channel, len(changes), *[b for change in changes for b in change], end])
+
+    whole = b"".join(connection(p, c) for p in (1, 2) for c in (0, 1))
+    yield whole
+    yield whole[:10] + connection(1, 0) + whole
+    for at in range(0, 64, 4):
+        yield connection(1, 0, [(at, 1)]) + whole
+        yield connection(1, 0, end=at) + whole
+    yield connection(1, 0, end=255) + b"x" + whole
+    yield connection(1, 1, leaves=1) + whole
+
+
 SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
-         "records": records_seeds, "http_request": http_request_seeds}
+         "records": records_seeds, "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
@@ -135,6 +150,7 @@ WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"
          "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
          "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],
          "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
+         "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
          "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}
 
 
