@@ -2,7 +2,8 @@
 //
 // Checkpoints of a small run that were changed: their bytes, or their tensors and metadata, with
 // checksums that are right again, so that what lies behind them is reached. A trainer refuses one
-// with a data_error and is as before, or takes it over, saves the same, and trains on.
+// with a data_error and is as before, or takes it over, saves the same, and trains on. One wrong
+// byte without that is refused.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -157,6 +158,19 @@ void write_bytes(std::string bytes, decisions input) {
   put("changed", bytes);
 }
 
+/// A file with one byte that is another, and all checksums as they were: no trainer takes it.
+void refuse_one_byte(beginning& from, std::string bytes, decisions input) {
+  std::size_t const at = input.below(bytes.size());
+  bytes[at] = char(bytes[at] ^ (1 + input.byte() % 255));
+  put("changed", bytes);
+  try {
+    from.trainer.load("changed");
+  } catch (pp::data_error const&) {
+    return;
+  }
+  law(false);
+}
+
 /// Whether two checkpoints have the same run: their tensors, and the position in the data.
 bool is_same(contents const& a, contents const& b) {
   return a.tensors == b.tensors && a.metadata.at("position") == b.metadata.at("position") &&
@@ -214,6 +228,10 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
   if (std::exchange(from.loaded, which) != which) {
     put("good", from.bytes[which]);
     from.trainer.load("good");
+  }
+  if (how >= 128) {
+    refuse_one_byte(from, from.bytes[which], input);
+    return 0;
   }
   try {
     how % 2 == 0 ? write_changed(from.files[which], input) : write_bytes(from.bytes[which], input);

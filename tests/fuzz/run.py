@@ -73,13 +73,14 @@ def torch_csv_seeds():
 
 
 def checkpoint_seeds():
-    """One change of each kind, of a tensor or of a byte: see change() and write_bytes() in the target."""
+    """One change of each kind, of a tensor or of a byte: see change(), write_bytes() and refuse_one_byte() in the target."""
     for which in (0, 2):
         for kind in range(9):
             yield bytes([which, 0, 5, 0, 6, kind, 1, 2, 3, 4, 5, 6, 7, 8])
             yield bytes([which, 0, 2, 0, 0, kind, 0, 0, 0x3F, 0xF0])
         for at in range(0, 1500, 50):
             yield bytes([which + 1, at // 256, at % 256, at % 8 * 32 + at // 50 % 4, ord("1")])
+            yield bytes([which + 128, at // 256, at % 256, at % 8])
     yield b"\0"
 
 
