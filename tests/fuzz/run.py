@@ -203,7 +203,8 @@ def main():
                             f"-artifact_prefix={folder}/found-", "-print_final_stats=1"], files)
         lines = output.splitlines()
         if code:
-            print("\n".join(lines[-SHOWN:]))
+            said = [i for i, line in enumerate(lines) if "the law in line" in line or "ERROR: " in line or "runtime error: " in line]
+            print("\n".join(lines[said[0]:][:SHOWN] if said else lines[-SHOWN:]))
             for found in sorted(folder.glob("found-*")):
                 print(f"{found.name}: {found.read_bytes().hex()}")
             return 1
