@@ -70,6 +70,7 @@ struct options {
   std::string checkpoints = "gpt-checkpoints";  ///< a folder
   long checkpoint_every = 0;                    ///< steps; 0: every minute
   bool resume = false;                          ///< go on with what is there, or stop
+  long replay = 0;  ///< the last step to make again and compare; 0: none
   std::string metrics = "metrics.csv";
   std::string tensorboard;                ///< a folder; empty: none
   std::optional<pp::page_address> watch;  ///< where the run is shown

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The keeping of a run: weights find another place, and checkpoints say what it goes on from.
+// The keeping of a run: weights find another place, checkpoints say what it goes on from, and a log
+// beside them what each step computed.
 #pragma once
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <pipe/base/error.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/train/checkpoints.hpp>
+#include <pipe/train/step_log.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "gpt.hpp"
@@ -46,22 +51,31 @@ struct earlier_run {
   std::string text;  ///< as text_of_run; "": there is none
   bool is_done = false;
 
-  /// Throws if the options do not say what is to become of it: a run that is not done is of other
-  /// options, or --resume has nothing to go on with.
+  /// Throws if the options do not say what is to become of it: a run that is not done, or is to be
+  /// replayed, is of other options.
   earlier_run(options const& o, long bytes) {
-    if (o.steps == 0) return;  // nothing is trained
+    if (o.steps == 0 && o.replay == 0) return;  // nothing is trained
     pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
     text = found.position.text;
     is_done = text.ends_with(done);
     if (is_done) text.resize(text.size() - std::string_view(done).size());
-    if (!found.path.empty() && !is_done && !o.resume && text != text_of_run(o, bytes))
+    if (found.path.empty() || text == text_of_run(o, bytes)) return;
+    if (o.replay > 0)
+      throw pp::error("--replay: '" + o.checkpoints + "' has a run with other options: " + text);
+    if (!is_done && !o.resume)
       throw pp::error("'" + o.checkpoints + "' has another run, ended after step " +
                       std::to_string(found.steps) + ": " + text +
                       "; --resume goes on with it, --checkpoints FOLDER begins another one");
   }
 };
 
-/// The checkpoints of a run: when they are saved, and what it goes on from.
+/// The log of the steps of a run: in the folder of its checkpoints, so that both go together.
+inline std::string step_log_of(options const& o) {
+  return (std::filesystem::path(o.checkpoints) / "step-log.csv").string();
+}
+
+/// The checkpoints of a run: when they are saved, and what it goes on from; and the log of its
+/// steps.
 template <class Trainer>
 class run_checkpoints {
  public:
@@ -77,6 +91,7 @@ class run_checkpoints {
         std::printf("checkpoints: the finished run of '%s' is kept in '%s'\n",
                     o.checkpoints.c_str(), aside.c_str());
     pp::resumed_checkpoint const resumed = files_.resume(trainer);
+    begin_log(step_log_of(o), !resumed.path.empty());
     if (resumed.path.empty()) {
       if (o.resume) throw pp::error("--resume: there is no checkpoint in '" + o.checkpoints + "'");
       return;
@@ -86,7 +101,15 @@ class run_checkpoints {
     if (earlier.text != run_)
       std::printf("resumed: the run was begun with %s\n", earlier.text.c_str());
   }
-  void after_step(double loss) { files_.after_step(trainer_, position(), loss); }
+  void after_step(pp::step_result const& r, double loss) {
+    try {
+      log_->record(trainer_, r);
+    } catch (pp::file_error const& e) {
+      if (!std::exchange(has_lost_rows_, true))
+        warn(std::string(e.what()) + " (the training goes on)");
+    }
+    files_.after_step(trainer_, position(), loss);
+  }
   /// Saves what the run has come to; that this fails is a warning, for weights are saved after it.
   void finish(double loss) {
     try {
@@ -97,6 +120,21 @@ class run_checkpoints {
   }
 
  private:
+  static constexpr long steps_of_hash = 10;  ///< the parameters are hashed after every tenth step
+
+  /// Opens the log: the one that is there, if the run goes on. Without a place for it, it goes
+  /// nowhere, and the training goes on.
+  void begin_log(std::string const& path, bool goes_on) {
+    try {
+      // That of a run which has left no checkpoint.
+      if (process() == 0 && !goes_on && std::filesystem::exists(path))
+        std::filesystem::rename(path, pp::free_name(path));
+      log_.emplace(path, trainer_, steps_of_hash);
+    } catch (std::exception const& e) {
+      warn(e.what());
+      log_.emplace("/dev/null", trainer_, steps_of_hash);
+    }
+  }
   std::string position() const {
     return run_ + (trainer_.steps() >= steps_ ? earlier_run::done : "");
   }
@@ -105,4 +143,6 @@ class run_checkpoints {
   std::string run_;
   long steps_;
   pp::checkpoints<Trainer> files_;
+  std::optional<pp::step_log> log_;
+  bool has_lost_rows_ = false;
 };

@@ -10,6 +10,7 @@
 //     gpt --save a.safetensors           keeps what it learned, also after Ctrl-C
 //     gpt                                goes on where Ctrl-C, or a crash, has ended it
 //     gpt --load a.safetensors --steps 0 only writes
+//     gpt --replay 1000                  makes steps again and compares their bits with the run's
 //     gpt.cuda --device cuda             trains on a GPU
 //     mpirun -n 4 gpt.mpi                trains in four processes
 //
@@ -45,15 +46,15 @@ double number(std::string const& text) {
   return !text.empty() && *end == 0 ? x : NAN;
 }
 
-/// What keeps a text from being a whole number that a T holds, and no negative one; nothing if all
-/// is well.
-template <class T>
-std::string not_negative(std::string const& text) {
+/// What keeps a text from being a whole number that a T holds, `least` or more; nothing if all is
+/// well.
+template <class T, int least = 0>
+std::string whole(std::string const& text) {
   T value = 0;
   auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool const good = fault == std::errc{} && end == text.data() + text.size() && value >= 0;
+  bool const good = fault == std::errc{} && end == text.data() + text.size() && value >= T(least);
   return good ? ""
-              : "needs a whole number of at least 0 and at most " +
+              : "needs a whole number of at least " + std::to_string(least) + " and at most " +
                     std::to_string(std::numeric_limits<T>::max()) + ", got '" + text + "'";
 }
 
@@ -114,13 +115,13 @@ int main(int count, char** arguments) {
   app.add_option("--data", o.data,
                  "a file or a directory of text (default: the C++ standard library's headers)");
   app.add_option("--steps", o.steps, "training steps of 2048 bytes each")
-      ->check(not_negative<long>)
+      ->check(whole<long>)
       ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "the highest learning rate")
       ->check(above_0)
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of all random numbers")
-      ->check(not_negative<std::uint64_t>)
+      ->check(whole<std::uint64_t>)
       ->capture_default_str();
   app.add_option("--schedule", o.schedule, "one of those that are compiled in")
       ->check(CLI::IsMember(&programs()))
@@ -131,7 +132,7 @@ int main(int count, char** arguments) {
   app.add_flag("--data-on-device", o.on_device,
                "keep the text in the GPU's memory and gather mini-batches there");
   app.add_option("--generate", o.generate, "bytes to write after training")
-      ->check(not_negative<long>)
+      ->check(whole<long>)
       ->capture_default_str();
   app.add_flag("--generate-on-device", o.generates_on_device,
                "write them with the GPU, whose logits stay there");
@@ -143,9 +144,16 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--checkpoint-every", o.checkpoint_every,
                  "steps between checkpoints (default: one every minute)")
-      ->check(not_negative<long>);
+      ->check(whole<long>);
   app.add_flag("--resume", o.resume,
                "go on with the run that is there, whatever its options, or stop");
+  app.add_option("--replay", o.replay,
+                 "make the steps from the newest checkpoint before STEP to it again, with the "
+                 "options of the run, and compare their bits with its log: the program ends with 0 "
+                 "if all are as recorded, with 3 if not")
+      ->type_name("STEP")
+      ->check(whole<long, 1>)
+      ->excludes("--resume");
   app.add_option("--metrics", o.metrics,
                  "the file that logs every step, .jsonl as JSON; one that exists is left alone")
       ->capture_default_str();

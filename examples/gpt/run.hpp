@@ -28,6 +28,7 @@
 #include "device_text.hpp"
 #include "gpt.hpp"
 #include "keep.hpp"
+#include "replay.hpp"
 #include "sample.hpp"
 #include "show.hpp"
 #include "standard_library.hpp"
@@ -89,39 +90,42 @@ void run(options const& o) {
        .clip_norm = 1,
        .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
-  std::optional<run_checkpoints<Trainer>> checkpoints;
-  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
-  long const first = trainer.steps();
   pp::learning_rate_schedule const schedule{
       .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
+  auto const rate_of = [&](long step) { return o.learning_rate * schedule(step); };
+  auto const make_step = [&] {
+    long const step = trainer.steps() + 1;
+    if (gathered) {
+      gathered->draw(o.seed, std::uint64_t(step));
+      return trainer.step({gathered->tokens(), gathered->labels()}, rate_of(step));
+    }
+    text.draw(o.seed, std::uint64_t(step), tokens, labels);
+    return trainer.step({tokens, labels}, rate_of(step));
+  };
+  if (o.replay > 0) return replay_steps(o, trainer, make_step);
+  std::optional<run_checkpoints<Trainer>> checkpoints;
+  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
+  long const first = trainer.steps();
   run_watch watch(o, first, context, Trainer::compiled::plan().bubble);
   auto const begin = std::chrono::steady_clock::now();
   std::optional<pp::stop_request> stop(std::in_place);
   long done = first;
   bool is_alone = false;
   while (done < o.steps && !stop->is_requested(trainer)) {
-    long const step = done + 1;
-    double const rate = o.learning_rate * schedule(step);
     pp::step_result r;
     try {
-      if (gathered) {
-        gathered->draw(o.seed, std::uint64_t(step));
-        r = trainer.step({gathered->tokens(), gathered->labels()}, rate);
-      } else {
-        text.draw(o.seed, std::uint64_t(step), tokens, labels);
-        r = trainer.step({tokens, labels}, rate);
-      }
+      r = make_step();
     } catch (pp::not_finite const&) {  // the trainer is as before this step
       checkpoints->finish(watch.recent_bits(100));
       throw;
     }
-    watch.after_step(trainer, r, rate);
-    done = step;
-    checkpoints->after_step(watch.recent_bits(100));
+    done = trainer.steps();
+    watch.after_step(trainer, r, rate_of(done));
+    checkpoints->after_step(r, watch.recent_bits(100));
     if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
       warn("the terminal is lost (SIGHUP); the training goes on", 0);
   }

@@ -224,7 +224,8 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "device", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume"):
+                     "tensorboard", "profile", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume",
+                     "replay"):
             self.assertIn(f"--{flag} ", result.stdout)
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "needs a device that is always full")
@@ -350,6 +351,37 @@ class Gpt(unittest.TestCase):
         self.assertEqual({"gpt-checkpoints", "gpt-checkpoints-2"}, {path.name for path in self.path.glob("gpt-c*")})
         (self.path / "gpt-checkpoints/step-2.safetensors").write_text("damaged")
         self.refused("none of its 1 checkpoints can be loaded; .*step-2.safetensors", "--data", "text", "--resume")
+
+    def test_a_step_is_made_again_and_compared_with_what_was_recorded(self):
+        run = "--data", "text", "--steps", "24"
+        self.refused("cannot read 'gpt-checkpoints/step-log.csv': No such file", *run, "--replay", "3")
+        self.interrupted(signal.SIGKILL, *run[2:], "--checkpoint-every", "8", at=20)  # the log goes on with the run
+        self.good(*run[2:], "--checkpoint-every", "8", "--generate", "0")
+        files = {path.name: path.read_bytes() for path in (self.path / "gpt-checkpoints").iterdir()}
+
+        def replayed(step, says, *more):
+            output = self.good(*run[2:], "--replay", str(step), *more)
+            self.assertTrue(output.endswith(says), output)
+
+        good = ("replay: steps {} to {} are bit for bit as recorded: loss and gradient norm of each, hash of all parameters "
+                "after {} of them\n")
+        self.assertLessEqual({"step-16.safetensors", "step-24.safetensors", "step-log.csv"}, set(files))
+        replayed(20, "replay: from 'gpt-checkpoints/step-16.safetensors'\n" + good.format(17, 20, 1))
+        replayed(24, good.format(17, 24, 1), "--schedule", "zb-v")
+        replayed(5, "replay: from the beginning, as no checkpoint is before\n" + good.format(1, 5, 0))
+        self.assertEqual(files, {path.name: path.read_bytes() for path in (self.path / "gpt-checkpoints").iterdir()})
+
+        self.refused("--replay: 'gpt-checkpoints/step-log.csv' has no step 25, the last one is 24", *run, "--replay", "25")
+        self.refused("--replay: 'gpt-checkpoints' has a run with other options: --steps 24 ", "--data", "text", "--replay", "20")
+        self.refused("--replay: needs a whole number of at least 1 .*'0'", *run, "--replay", "0")
+        self.refused("--resume excludes --replay", *run, "--replay", "20", "--resume")
+        log = self.path / "gpt-checkpoints/step-log.csv"
+        rows = log.read_text().splitlines()
+        last = "1" if rows[19][18] == "0" else "0"  # of the bits of the loss of step 19
+        rows[19] = rows[19][:18] + last + rows[19][19:]
+        log.write_text("\n".join(rows) + "\n")
+        result = self.refused(r"replay: step 19: the loss is \S+ \(bits [0-9a-f]{16}\), recorded was ", *run, "--replay", "22", code=(3,))
+        self.assertTrue(result.stdout.endswith(good.format(17, 18, 0)))
 
     def test_two_runs_do_not_share_checkpoints(self):
         run = self.started("--steps", "1000000")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, for some seconds.
+"""Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, for some seconds or so many inputs.
 
-    run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--corpus FOLDER]
+    run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--inputs 10000000] [--corpus FOLDER]
 
-The result is 77 (skipped) where the compiler has no libFuzzer. An input that breaks a law is printed in hexadecimal, so that it
+It runs in a folder in memory, where there is one, for its files. The result is 77 (skipped) where the compiler has no libFuzzer. An input that breaks a law is printed in hexadecimal, so that it
 can become a test.
 """
 import argparse
@@ -72,15 +72,91 @@ def torch_csv_seeds():
     yield b"0F0,0B0,0F16777215,1048575F16777215"
 
 
-SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds}
+def checkpoint_seeds():
+    """One change of each kind, of a tensor or of a byte: see change(), write_bytes() and refuse_one_byte() in the target."""
+    for which in (0, 2):
+        for kind in range(9):
+            yield bytes([which, 0, 5, 0, 6, kind, 1, 2, 3, 4, 5, 6, 7, 8])
+            yield bytes([which, 0, 2, 0, 0, kind, 0, 0, 0x3F, 0xF0])
+        for at in range(0, 1500, 50):
+            yield bytes([which + 1, at // 256, at % 256, at % 8 * 32 + at // 50 % 4, ord("1")])
+            yield bytes([which + 128, at // 256, at % 256, at % 8])
+    yield b"\0"
+
+
+def token_shards_seeds():
+    """Plain files of both widths, files with a header, and several of them; windows of several sizes."""
+    def number(n):
+        return bytes([n // 256, n % 256])
+
+    def settings(context, vocabulary, wide):
+        return number(context - 1) + number(2) + number(vocabulary) + bytes([wide])
+
+    def header(magic, version, tokens):
+        return struct.pack("<256I", magic, version, tokens, *[0] * 253)
+
+    two, four = struct.pack("<50H", *range(50)), struct.pack("<50I", *range(50))
+    for context in (1, 4, 40):
+        yield settings(context, 1, 0) + number(len(two)) + two
+        yield settings(context, 1, 1) + number(len(four)) + four
+        for file in (header(20240520, 1, 50) + two, header(20240801, 7, 50) + four):
+            yield settings(context, 1, 0) + number(len(file)) + file
+            yield settings(context, 1, 0) + number(len(two)) + two + number(len(file)) + file + two
+    yield settings(4, 0, 0) + number(100) + two
+
+
+def records_seeds():
+    """What the writers write, cut and continued; the first byte says which reader reads it, two more after which step a run goes on."""
+    metrics = b"step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble,a\n"
+    steps = b"step,loss,gradient_norm,parameters,runs_on\n"
+    for step in (b"\0\0", b"\0\1", b"\0\2", b"\1\2"):
+        yield b"\0" + step + metrics + b"1,2,3,4,5,6,7,8\n2,nan,3,4,5,6,7,\n3,1"
+        yield b"\1" + step + b'{"step":1,"loss":2}\n{"step":2,"loss":null}\n{"st'
+        yield b"\2" + step + steps + b"1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512\n2,3ff7ae147ae147ae,4001eb851eb851ec,8c5f2d0b7a91e634,AVX-512\n3,3"
+    yield b"\3" + b"step-20.safetensors 1.25\nstep-10.safetensors nan\nstep-0.safetensors inf\n"
+    yield b"\3" + b"step-9223372036854775807.safetensors -1e-300\n"
+
+
+def http_request_seeds():
+    """Requests of browsers, and of others."""
+    for host in (b"localhost:8080", b"127.0.0.1", b"[::1]:8080", b"here", b"NODE7.cluster:1", b"evil.example", b""):
+        yield b"GET /data?version=3&points=200 HTTP/1.1\r\nHost: " + host + b"\r\nAccept: */*\r\n\r\n"
+    yield b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nab"
+    yield b"GET / HTTP/1.0\r\nhost:\there\t\r\nhost: here\r\n\r\n"
+    yield b"GET / HTTP/1.1\r\n: here\r\n\r\n"
+    yield b"GET / HTTP/1.1\r\nX: " + b"y" * 8192
+
+
+def tcp_handshake_seeds():
+    """Connections of two processes with two channels each, whole, changed, cut and too long; see begin() and hand_shake() in the target."""
+    def connection(process, channel, changes=(), end=100, leaves=0):
+        return bytes([1 - leaves, process, channel, len(changes), *[b for change in changes for b in change], end])
+
+    whole = b"".join(connection(p, c) for p in (1, 2) for c in (0, 1))
+    yield whole
+    yield whole[:10] + connection(1, 0) + whole
+    for at in range(0, 64, 4):
+        yield connection(1, 0, [(at, 1)]) + whole
+        yield connection(1, 0, end=at) + whole
+    yield connection(1, 0, end=255) + b"x" + whole
+    yield connection(1, 1, leaves=1) + whole
+
+
+SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
+         "records": records_seeds, "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
-                       '"1048575"']}
+                       '"1048575"'],
+         "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
+         "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],
+         "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
+         "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
+         "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}
 
 
-def run(command):
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+def run(command, folder=None):
+    result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return result.returncode, result.stdout
 
 
@@ -100,13 +176,15 @@ def main():
     parser.add_argument("--compiler", default="")
     parser.add_argument("--include", nargs="+", required=True)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--inputs", type=int, default=-1, help="end after so many, if that is earlier")
     parser.add_argument("--corpus", type=Path, help="a folder that keeps what was found for the next run")
     arguments = parser.parse_args()
     if not has_fuzzer(arguments.compiler):
         print("skipped: there is no clang++ with libFuzzer")
         return SKIPPED
 
-    with tempfile.TemporaryDirectory() as name:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as files:
         folder = Path(name)
         target, seeds, words = folder / "target", folder / "seeds", folder / "words"
         includes = [f"-I{i}" for i in arguments.include]
@@ -118,14 +196,15 @@ def main():
         for number, seed in enumerate(SEEDS[arguments.source.stem]()):
             (seeds / f"{number:03}").write_bytes(seed)
         words.write_text("\n".join(WORDS[arguments.source.stem]) + "\n")
-        corpus = arguments.corpus or folder / "corpus"
+        corpus = (arguments.corpus or folder / "corpus").resolve()
         corpus.mkdir(parents=True, exist_ok=True)
-        code, output = run([str(target), str(corpus), str(seeds), f"-max_total_time={arguments.seconds}", "-max_len=4096",
-                            "-timeout=10", "-rss_limit_mb=2048", f"-dict={words}", f"-artifact_prefix={folder}/found-",
-                            "-print_final_stats=1"])
+        code, output = run([str(target), str(corpus), str(seeds), f"-max_total_time={arguments.seconds}", f"-runs={arguments.inputs}",
+                            "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", f"-dict={words}",
+                            f"-artifact_prefix={folder}/found-", "-print_final_stats=1"], files)
         lines = output.splitlines()
         if code:
-            print("\n".join(lines[-SHOWN:]))
+            said = [i for i, line in enumerate(lines) if "the law in line" in line or "ERROR: " in line or "runtime error: " in line]
+            print("\n".join(lines[said[0]:][:SHOWN] if said else lines[-SHOWN:]))
             for found in sorted(folder.glob("found-*")):
                 print(f"{found.name}: {found.read_bytes().hex()}")
             return 1

@@ -5,7 +5,6 @@
 // happens is found by the fuzzer and its sanitizers.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,11 +14,9 @@
 #include <pipe/train/safetensors.hpp>
 #include <pipe/train/stored_type.hpp>
 
-namespace {
+#include "fuzz.hpp"
 
-void require(bool law) {
-  if (!law) std::abort();
-}
+namespace {
 
 /// The tensors tile the data, each has the bytes of its shape, and names are unique.
 void check_places(pp::detail::safetensors_header const& header, std::uint64_t data_bytes) {
@@ -27,28 +24,28 @@ void check_places(pp::detail::safetensors_header const& header, std::uint64_t da
   for (pp::detail::safetensors_place const& p : header.tensors) {
     unsigned __int128 bytes = unsigned(pp::size_of(p.type));
     for (long const extent : p.shape) {
-      require(extent >= 0);
+      law(extent >= 0);
       if (p.type == pp::stored_type::other) continue;
       bytes *= std::uint64_t(extent);
-      require(bytes >> 63 == 0);
+      law(bytes >> 63 == 0);
     }
-    require(p.begin == end && p.end >= p.begin);
-    require(p.type == pp::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
+    law(p.begin == end && p.end >= p.begin);
+    law(p.type == pp::stored_type::other || p.end == p.begin + std::uint64_t(bytes));
     for (pp::detail::safetensors_place const& other : header.tensors)
-      require(&other == &p || other.name != p.name);
+      law(&other == &p || other.name != p.name);
     end = p.end;
   }
-  require(end == data_bytes);
+  law(end == data_bytes);
 }
 
 void read_file(std::span<std::byte const> bytes) {
   pp::safetensors_file const file(bytes, "f");
   for (pp::safetensors_entry const& t : file.tensors()) {
-    require(file.find(t.name) == &t);
+    law(file.find(t.name) == &t);
     if (!pp::is_real(t.type)) continue;
     std::vector<float> numbers(t.bytes.size() / std::size_t(pp::size_of(t.type)));
     pp::decode(t.type, t.bytes.data(), std::span(numbers));
-    require(pp::detail::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
+    law(pp::detail::first_too_large<float>(t.type, t.bytes) < std::int64_t(numbers.size()));
   }
 }
 
@@ -65,12 +62,12 @@ void read_header(std::string_view text) {
 
   pp::detail::place_tensors(header.tensors);
   std::string const written = pp::detail::safetensors_preamble(header.tensors, header.metadata);
-  require(written.size() % 8 == 0);
+  law(written.size() % 8 == 0);
   pp::detail::safetensors_header const again =
       pp::detail::parse_safetensors_header(std::string_view(written).substr(8), data_bytes, "f");
   check_places(again, data_bytes);
-  require(again.metadata == header.metadata && again.tensors.size() == header.tensors.size());
-  require(pp::detail::safetensors_preamble(again.tensors, again.metadata) == written);
+  law(again.metadata == header.metadata && again.tensors.size() == header.tensors.size());
+  law(pp::detail::safetensors_preamble(again.tensors, again.metadata) == written);
 }
 
 }  // namespace

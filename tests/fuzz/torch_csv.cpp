@@ -4,7 +4,6 @@
 // refused in printable characters, or is a table that the judge calls wrong, or one that runs to
 // its end with the slots that its timeline needs and comes back the same.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -13,11 +12,9 @@
 #include <pipe/schedule/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>
 
-namespace {
+#include "fuzz.hpp"
 
-void law(bool holds) {
-  if (!holds) std::abort();
-}
+namespace {
 
 using run_time_problem = pp::problem<std::vector<pp::chunk_cost>>;
 

@@ -195,7 +195,8 @@ TEST_CASE("a checkpoint that does not fit says why", "[train]") {
     CHECK(with("run/accumulated", 0, 1) == "no error");
     for (std::string const& said :
          {with("run/steps", 0, -1.0), with("run/accumulated", 0, nan),
-          with("run/accumulated", 0, -1), with("run/accumulated", 4, 1e18),
+          with("run/accumulated", 0, -1), with("run/accumulated", 0, 0.5),
+          with("run/accumulated", 0, -0.0), with("run/accumulated", 4, 1e18),
           with("run/loss_scale", 0, nan), with("run/loss_scale", 1, 1e10)})
       CHECK(said ==
             i.refused("its numbers of steps or of accumulated mini-batches are those of no run"));

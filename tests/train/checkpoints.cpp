@@ -366,6 +366,8 @@ TEST_CASE("a run that is done is set aside, and a program can look before it tra
   CHECK(found.path == path);
   CHECK(found.steps == 3);
   CHECK(found.position.text == "3");
+  CHECK(newest_checkpoint(run, 3).path == path);
+  CHECK(newest_checkpoint(run, 2).path.empty());
   std::ofstream(run + "/step-5.safetensors") << "damaged";
   CHECK(newest_checkpoint(run).path == path);
   fs::remove(run + "/step-5.safetensors");

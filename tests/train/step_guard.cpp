@@ -3,6 +3,7 @@
 // Mini-batches that harm a run, and statistics of steps.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -125,4 +126,21 @@ TEST_CASE("statistics of a step by parameter") {
   CHECK((health[0].units == 6 && health[0].idle_units == 2));
   CHECK((health[1].units == 6 && health[1].idle_units == 2));
   CHECK((health[3].units == 2 && health[3].idle_units == 0));
+
+  // Under another cut they are the same, to the bit.
+  Pipeline<Net, MicroBatches<2>, MicroBatchSize<4>, SGD> whole(
+      {.seed = 5, .optimizer = {.learning_rate = 0.5}});
+  auto uncut = whole.parameters();
+  for (std::size_t p = 0; p < 4; ++p)
+    std::copy(before[p].begin(), before[p].end(), uncut[p].values.begin());
+  whole.parameters_changed();
+  auto const same = health_of_step(whole, [&] { whole.step(batch(0)); });
+  REQUIRE(same.size() == 4);
+  for (std::size_t p = 0; p < 4; ++p) {
+    CHECK(same[p].name == health[p].name);
+    CHECK(same[p].norm == health[p].norm);
+    CHECK(same[p].change == health[p].change);
+    CHECK(same[p].gradient_norm == health[p].gradient_norm);
+    CHECK(same[p].idle_units == health[p].idle_units);
+  }
 }

@@ -416,9 +416,9 @@ struct checkpoint_of {
     auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
     run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
     double const count = sum.real(0);
-    if (of[steps].bits[0] >> 62 != 0 || !is_below(count, 2e9) || !is_below(sum.real(1), 1e300) ||
-        !is_below(sum.real(2), 1e300) || !is_below(sum.real(4), 9e15) ||
-        !is_below(scaling.real(0), 1e38) || !is_below(scaling.real(1), 2e9))
+    if (of[steps].bits[0] >> 62 != 0 || !sum.is_count(0, 2e9) || !is_below(sum.real(1), 1e300) ||
+        !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
+        !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
       file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
     if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::zero::level > 1))
       file.refuse(

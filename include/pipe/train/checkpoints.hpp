@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
@@ -71,13 +72,14 @@ struct found_checkpoint {
   data_position position;
 };
 
-/// The newest checkpoint in a folder whose header is sound, for programs that decide what to do
-/// before they make a trainer. Its tensors are not read.
+/// The newest checkpoint in a folder whose header is sound, after at most `last` steps, for
+/// programs that decide what to do before they make a trainer. Its tensors are not read.
 ///
 /// throws: file_error if the folder cannot be read
-inline found_checkpoint newest_checkpoint(std::string const& folder) {
+inline found_checkpoint newest_checkpoint(std::string const& folder, long last = LONG_MAX) {
   detail::checkpoint_folder const from(folder);
   for (long const step : from.steps()) try {
+      if (step > last) continue;
       detail::checkpoint_reader const file(from.file_of(step));
       std::string const* const position = file.metadata("position");
       return {file.name(), step, position == nullptr ? "" : *position};

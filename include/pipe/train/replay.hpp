@@ -29,7 +29,7 @@ namespace pp {
 /// The comparison that a replay made.
 struct replay_report {
   long steps = 0;            ///< that were made again; the last one has the difference, if any
-  long hashes = 0;           ///< of parameters, that were compared
+  long hashes = 0;           ///< of parameters, that were as recorded
   std::string difference{};  ///< the first one in words; empty: every bit is as recorded
 
   /// Whether something was compared, and all of it was as recorded.
@@ -86,8 +86,8 @@ replay_report replay(Trainer& trainer, std::vector<step_record> const& log, Make
     step_result const r = make();
     step_record const made = detail::record_of(trainer, r, recorded.parameters.has_value());
     ++report.steps;
-    report.hashes += made.parameters.has_value();
     report.difference = detail::difference_of(made, recorded);
+    report.hashes += made.parameters && report.difference.empty();
   }
   if (report.steps == 0)
     throw data_error("replay: the log has no record of step " +

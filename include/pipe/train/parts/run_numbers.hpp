@@ -4,6 +4,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,10 @@ struct run_numbers {
   }
   /// One of F64 numbers.
   double real(std::size_t i) const { return std::bit_cast<double>(bits[i]); }
+  /// Whether one of F64 is a whole number in [0, end), and no negative zero. needs: end < 2^63
+  bool is_count(std::size_t i, double end) const {
+    return !std::signbit(real(i)) && real(i) < end && real(i) == double(long(real(i)));
+  }
   void push_back(double real) { bits.push_back(std::bit_cast<std::uint64_t>(real)); }
   /// Takes over the bytes of a file.
   void set(std::byte const* bytes) {
