@@ -304,8 +304,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::checkpoint_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
-    auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
-    return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
+    auto const run_on = [&](detail::leaf_share const& mine) {
+      return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
+    };
+    return j.what == detail::job::kind::infer ? run_on(leaves_.alone()) : run_on(leaves_);
   }
 
   /// The chunks with their memory in the engine.

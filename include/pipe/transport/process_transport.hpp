@@ -60,7 +60,6 @@ class process_transport {
         limits_{limits.spin, no_deadline}, deadline_(limits.deadline), memory_(ranks),
         channels_(streams), pairs_(long(place_.ranks) * place_.ranks),
         lanes_(long(place_.ranks) * lanes), local_(place_.ranks, limits_) {
-    for (lane& l : lanes_) l.requests = heap_array<request>(2L * (place_.replicas - 1));
     world_.watch().see_ranks(ranks);
     constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
     messages_.begin(call_tag() + 1, ranks, waiting());
@@ -210,6 +209,10 @@ class process_transport {
 
   // ---- between replicas ----
 
+  [[gnu::cold]] void open_lanes(int rank, int messages) {
+    for (int n = 0; n < lanes; ++n)
+      lane_of(rank, n).requests = heap_array<request>(2L * (place_.replicas - 1) * messages);
+  }
   void send_to(int rank, int replica, int number, char const* data, long bytes) {
     std::lock_guard const lock(calls());
     messages_.send(*next_of(lane_of(rank, number)), process_of(rank, replica), tag_of(rank, number),
