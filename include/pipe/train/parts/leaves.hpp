@@ -14,6 +14,7 @@
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/train/options/transport.hpp>
 #include <pipe/train/parts/inputs.hpp>
+#include <pipe/train/parts/leaf_speeds.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -98,36 +99,79 @@ struct leaf_share {
   }
 };
 
-/// Runs a mini-batch of several leaves, one by one. Only the last one updates and has a result.
-/// Returns it, with the times of all.
-template <class P, class Engine>
-step_result run_each_leaf(Engine& engine, job const& whole, leaf_share const& s) {
-  step_result all;
-  double waited = 0, seconds = 0;
-  for (int i = 0, count = s.count(); i < count; ++i) {
-    int const leaf = s.leaf_of(i);
-    job j = s.part_of<typename P::model, typename P::element>(whole, leaf, 1);
-    j.whole = &whole;
-    j.leaf = i;
-    j.leaves = count;
-    j.replicas = s.replicas;
-    j.shares = s.counts.begin();
-    j.first_micro_batch = leaf * P::micro_batches;
-    j.updates = whole.updates && i + 1 == count;
-    all = engine.run(j);
-    seconds += all.seconds;
-    waited += all.seconds * all.bubble;
+/// The runs of compiled pipeline P's mini-batches, of which this process has its share of leaves.
+template <class P>
+class leaf_runs : public leaf_share {
+  static constexpr bool moves_leaves = P::sum::room > 1 && replica_transport<typename P::transport>;
+  static constexpr int ranks = P::ranks;
+
+ public:
+  leaf_runs() : leaf_share(leaf_share::of<P>()) {}
+  /// Once, in all processes. speed: of this one, see SumBySpeed; 0: none is stated
+  template <class Engine>
+  [[gnu::cold]] void state([[maybe_unused]] Engine& engine, [[maybe_unused]] double speed) {
+    if constexpr (moves_leaves)
+      if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
   }
-  all.seconds = seconds;
-  all.bubble = seconds > 0 ? waited / seconds : 0;
-  return all;
-}
-/// Runs a mini-batch of compiled pipeline P, whose leaves here are `s`.
-template <class P, class Engine>
-step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
-  if constexpr (P::may_have_leaves)
-    if (s.leaves > 1) return run_each_leaf<P>(engine, whole, s);
-  return engine.run(whole);
-}
+  /// Runs a mini-batch's leaves that this process has; an inference, all of them.
+  template <class Engine>
+  step_result run(Engine& engine, job const& whole) {
+    if constexpr (P::may_have_leaves)
+      if (leaves > 1)
+        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
+                                              : run_each(engine, whole, *this);
+    return engine.run(whole);
+  }
+  /// Ends a step on a mini-batch of so many samples, which has succeeded.
+  template <class Engine>
+  void end_step([[maybe_unused]] Engine& engine, [[maybe_unused]] int given) {
+    if constexpr (moves_leaves)
+      if (replicas > 1 && given == leaves * samples)
+        speeds_.end_step(engine, replica, leaves, most(), counts);
+  }
+
+ private:
+  int most() const { return most_leaves(leaves, replicas, P::sum::room); }
+  /// Runs leaves one by one. Only the last one updates and has a result. Returns it, with the times
+  /// of all.
+  template <class Engine>
+  step_result run_each(Engine& engine, job const& whole, leaf_share const& s) {
+    step_result all;
+    double waited = 0, seconds = 0;
+    for (int i = 0, count = s.count(); i < count; ++i) {
+      int const leaf = s.leaf_of(i);
+      job j = s.part_of<typename P::model, typename P::element>(whole, leaf, 1);
+      j.whole = &whole;
+      j.leaf = i;
+      j.leaves = count;
+      j.replicas = s.replicas;
+      j.shares = s.counts.begin();
+      j.first_micro_batch = leaf * P::micro_batches;
+      j.updates = whole.updates && i + 1 == count;
+      all = engine.run(j);
+      seconds += all.seconds;
+      waited += all.seconds * all.bubble;
+      // In the last leaf a rank may wait for other replicas, if it has another one.
+      if constexpr (moves_leaves)
+        if (whole.updates && whole.samples == leaves * samples && (i + 1 < count || count == 1))
+          speeds_.note(time_of_actions(engine));
+    }
+    all.seconds = seconds;
+    all.bubble = seconds > 0 ? waited / seconds : 0;
+    return all;
+  }
+  /// The time until the last action of the run that has ended, in nanoseconds.
+  template <class Engine>
+  static long time_of_actions(Engine const& engine) {
+    long last = 0;
+    for (int r = 0; r < ranks; ++r)
+      if (int const n = engine.executed_count(r); n > 0)
+        if (long const end = engine.executed(r)[n - 1].end; end > last) last = end;
+    return last;
+  }
+
+  struct nothing {};
+  std::conditional_t<moves_leaves, leaf_speeds, nothing> speeds_;
+};
 
 }  // namespace pp::detail
