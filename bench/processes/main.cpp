@@ -3,7 +3,8 @@
 // What processes cost, and what replicas bring. Started by mpirun with two processes, which compare
 // themselves with one: while one works alone the other sleeps. See bench/processes.py.
 //
-//     processes hand_off|stages|replicas|allreduce      process 0 prints: figure NAME VALUE
+//     processes hand_off|stages|replicas|shares|allreduce      process 0 prints: figure NAME VALUE
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -110,6 +111,50 @@ void two_replicas() {
   row("replicas_2_speedup", 1 / s.ratio);
 }
 
+/// Passes values on, and works on each sample for about as long as all that is around it, on a
+/// machine that is said to be slow.
+struct Burden {
+  static inline double seconds = 0;  // for a sample
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const& a) {
+    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
+    work(a.samples);
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a) {
+    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
+  }
+  static void work(int samples) {
+    auto const end =
+        std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds * double(samples));
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  }
+};
+struct Burdened : Model<Input<512>, Repeat<4, Seq<Linear<512>, Tanh>>, Custom<Burden>, MSE> {};
+template <class Sum, class... More>
+using Shared = Pipeline<Burdened, MicroBatches<1>, MicroBatchSize<32>, AdamW, Sum, More...>;
+
+/// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
+void shares() {
+  using even_trainer = Shared<SumIn<16>, Mpi>;
+  even_trainer even;
+  Shared<SumBySpeed<16>, Mpi> balanced;
+  numbers<even_trainer> const data;
+  auto const same = data.of<even_trainer>();
+  auto const others = data.of<Shared<SumBySpeed<16>, Mpi>>();
+  for (int i = 0; i < 4; ++i) even.step(same);
+  double const step = bench::seconds_of([&] { even.step(same); }, 8);
+  if (Mpi::process() == 1) Burden::seconds = step / (even_trainer::samples / 2);
+  for (int i = 0; i < 2 * detail::leaf_speeds::period; ++i) balanced.step(others);
+  auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15, 4);
+  row("shares_even_ms", s.second * 1e3);
+  row("shares_by_speed_ms", s.first * 1e3);
+  row("shares_by_speed_speedup", 1 / s.ratio);
+  row("shares_leaves_of_fast", balanced.own_leaves());
+}
+
 /// The sum over replicas of as many numbers as GPT-2 has parameters.
 void allreduce() {
   constexpr long n = 124'439'808;
@@ -132,9 +177,10 @@ void allreduce() {
   };
   failure_flag const never{false};
   transport.reset();
+  int const one_leaf[]{1, 1};
   auto const ours = [&] {
-    sum.begin();
-    for (int b = 0; b < count; ++b) sum.give(data.data() + b * each);
+    sum.begin({one_leaf, 2});
+    for (int b = 0; b < count; ++b) sum.give(data.data() + b * each, nullptr, 0);
     sum.until_done(count, alone, add, never, [] {});
   };
   // MPI's own, in calls of at most `most` numbers.
@@ -192,9 +238,11 @@ int main(int count, char** arguments) {
     two_stages();
   } else if (what == "replicas") {
     two_replicas();
+  } else if (what == "shares") {
+    shares();
   } else if (what == "allreduce") {
     allreduce();
   } else {
-    return std::fputs("processes hand_off|stages|replicas|allreduce\n", stderr), 2;
+    return std::fputs("processes hand_off|stages|replicas|shares|allreduce\n", stderr), 2;
   }
 }

@@ -153,7 +153,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
     detail::job const j = prepare(b, detail::job::kind::train);
-    prefetched_.add(j, leaves_.template here<M, element>(j), detail::list_bytes(b), *engine_.operator->());
+    prefetched_.add(j, leaves_.here(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.
@@ -429,9 +429,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
-      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.template here<M, element>(j),
-                                      labels_per_sample, compiled::ranks, parameter_places(),
-                                      [&] { run(j); });
+      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here(j), labels_per_sample,
+                                      compiled::ranks, parameter_places(), [&] { run(j); });
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;

@@ -427,8 +427,8 @@ class process_transport {
   process_place place_;
   int ranks_, streams_;
   patience limits_;
-  std::chrono::milliseconds deadline_;  // of calls between runs
-  long calls_begun_ = 0;  // of which replicas make different numbers of runs
+  std::chrono::milliseconds deadline_;        // of calls between runs
+  long calls_begun_ = 0;                      // of which replicas make different numbers of runs
   std::atomic<bool> is_running_{false};       // a call
   std::atomic<bool> is_failure_told_{false};  // by an exception, to the caller
   heap_array<char*> memory_;                  // by rank; null for one of another process

@@ -125,8 +125,8 @@ class replica_sum {
   template <class Also>
   waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
                     failure_flag const& failed, Also const& also) {
-    return transport_->until(
-        [&] { return also(), advance(all, add) || done_ >= number * turns_; }, failed);
+    return transport_->until([&] { return also(), advance(all, add) || done_ >= number * turns_; },
+                             failed);
   }
   /// Adds a number up over the branches of all replicas. partial: that of each branch of this
   /// replica but the last one
@@ -216,7 +216,8 @@ class replica_sum {
       return room_ + turn % 2 * half_ + (place_of(b) - first_after) * part_;
     }
     bucket const& of = bucket_of(turn);
-    return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) + slice_of(turn, to).begin;
+    return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) +
+           slice_of(turn, to).begin;
   }
 
   /// Begins to receive the own slice of all others' branches, and to send theirs.
@@ -292,11 +293,11 @@ class replica_sum {
   long largest_ = 0;  // elements of the largest slice
   heap_array<bucket> buckets_;
   heap_array<host::share> slices_;
-  leaf_division division_;        // of this step
-  heap_array<int> before_;        // branches of the replicas before one
-  long part_ = 0, turns_ = 1;     // most elements of a slice in a turn, and turns of a bucket
-  long apart_ = 0;                // elements between partial sums
-  long given_ = 0;                // buckets of this step
+  leaf_division division_;     // of this step
+  heap_array<int> before_;     // branches of the replicas before one
+  long part_ = 0, turns_ = 1;  // most elements of a slice in a turn, and turns of a bucket
+  long apart_ = 0;             // elements between partial sums
+  long given_ = 0;             // buckets of this step
   long begun_ = 0, added_ = 0, done_ = 0;  // turns
 };
 

@@ -6,6 +6,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 
@@ -46,21 +47,20 @@ class leaf_speeds {
 
   /// Begins with the shares by stated speeds, or 0: none is stated, and they are measured.
   ///
-  /// throws: error in all processes if a speed is stated in some of them only
+  /// throws: error in all processes if a speed is stated for some replicas only
   template <class Engine>
   [[gnu::cold]] void state(Engine& engine, double speed, int replica, int leaves, int most,
                            heap_array<int>& counts) {
     times_ = heap_array<double>(counts.size());
     shares_ = heap_array<int>(counts.size());
-    bool const states = speed > 0;
-    is_stated_ = least(engine, states) == 1;
-    if (!is_stated_ && least(engine, !states) == 0)
-      throw_error<error>({"runtime.speed: it is ", states ? "" : "not ",
-                          "given here, and in another process it is ", states ? "not" : "",
-                          ": give it in all, or in none"});
-    if (!is_stated_) return;
-    gather(engine, replica, 1e9 / speed);
-    share_by_time(times_, leaves, most, counts);
+    gather(engine, replica, speed > 0 ? most_time / 1e6 / speed : 0);
+    for (long r = 1; r < times_.size(); ++r)
+      if ((times_[r] > 0) != (times_[0] > 0))
+        throw_error<error>({"runtime.speed is given for replica ", times_[r] > 0 ? r : 0,
+                            ", and not for replica ", times_[r] > 0 ? 0 : r,
+                            ": give it in all processes, or in none"});
+    is_stated_ = times_[0] > 0;
+    if (is_stated_) share_by_time(times_, leaves, most, counts);
   }
   /// Takes the time of a leaf that has run here.
   ///
@@ -71,7 +71,7 @@ class leaf_speeds {
   template <class Engine>
   void end_step(Engine& engine, int replica, int leaves, int most, heap_array<int>& counts) {
     if (is_stated_ || ++steps_ < period) return;
-    gather(engine, replica, sum_ / noted_);
+    gather(engine, replica, sum_ / noted_ + 1);
     steps_ = noted_ = 0, sum_ = 0;
     share_by_time(times_, leaves, most, shares_);
     if (longest_time(times_, shares_) > (1 - least_gain) * longest_time(times_, counts)) return;
@@ -79,10 +79,12 @@ class leaf_speeds {
   }
 
  private:
-  /// Gives all processes the time of each replica: that of its slowest process.
+  static constexpr double most_time = 1e15;
+
+  /// Gives all processes the time of each replica: that of its slowest process; 0: none.
   template <class Engine>
   [[gnu::cold]] void gather(Engine& engine, int replica, double time) {
-    long const mine = time < 1 ? 1 : time < 1e15 ? long(time) : long(1e15);
+    long const mine = long(time < most_time ? time : most_time);
     for (long r = 0; r < times_.size(); ++r)
       times_[r] = double(-least(engine, r == replica ? -mine : 0));
   }

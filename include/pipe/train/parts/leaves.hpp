@@ -22,8 +22,8 @@ namespace pp::detail {
 /// Whether replicas of compiled pipeline P must have as many leaves each: on devices, whose
 /// prefetched mini-batch is one piece; and where they bring parameters together in every run.
 template <class P>
-inline constexpr bool divides_evenly = device_transport<typename P::transport> ||
-                                       (P::zero::level > 2);
+inline constexpr bool divides_evenly =
+    device_transport<typename P::transport> || (P::zero::level > 2);
 
 /// The leaves of a mini-batch, in all and of each replica.
 struct leaf_share {
@@ -90,13 +90,6 @@ struct leaf_share {
     j.output = after(whole.output, from * numbers, sizeof(Element));
     return j;
   }
-  /// The part that this process runs.
-  ///
-  /// needs: an even division, by which leaves are consecutive
-  template <class M, class Element>
-  job here(job const& whole) const {
-    return part_of<M, Element>(whole, leaf_of(0), count());
-  }
 };
 
 /// The runs of compiled pipeline P's mini-batches, of which this process has its share of leaves.
@@ -122,7 +115,13 @@ class leaf_runs : public leaf_share {
                                               : run_each(engine, whole, *this);
     return engine.run(whole);
   }
-  /// Ends a step on a mini-batch of so many samples, which has succeeded.
+  /// The part of a mini-batch that this process runs.
+  ///
+  /// needs: consecutive leaves
+  job here(job const& whole) const {
+    return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
+  }
+  /// Ends a step, which has succeeded, on a mini-batch of `given` samples.
   template <class Engine>
   void end_step([[maybe_unused]] Engine& engine, [[maybe_unused]] int given) {
     if constexpr (moves_leaves)
