@@ -4,8 +4,6 @@
 // themselves with one: while one works alone the other sleeps. See bench/processes.py.
 //
 //     processes hand_off|stages|replicas|shares|allreduce      process 0 prints: figure NAME VALUE
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -112,45 +110,37 @@ void two_replicas() {
   row("replicas_2_speedup", 1 / s.ratio);
 }
 
-/// Passes values on, and works on each sample for about as long as all that is around it, on a
-/// machine that is said to be slow.
-struct Burden {
-  static inline double seconds = 0;  // for a sample
+/// Passes values on after a while, asleep, so that the time of a leaf is that of a machine which is
+/// as slow as is said, whatever else runs on this one.
+struct Pause {
+  static inline unsigned microseconds = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
   static void forward(custom_forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
-    work(a.samples);
+    usleep(microseconds);
   }
   template <class T>
   static void input_gradient(custom_input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
-  static void work(int samples) {
-    auto const end =
-        std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds * double(samples));
-    while (std::chrono::steady_clock::now() < end) {
-    }
-  }
 };
-struct Burdened : Model<Input<512>, Repeat<4, Seq<Linear<512>, Tanh>>, Custom<Burden>, MSE> {};
-template <class Sum, class... More>
-using Shared = Pipeline<Burdened, MicroBatches<1>, MicroBatchSize<32>, AdamW, Sum, More...>;
+struct Pausing : Model<Input<64>, Linear<64>, Tanh, Custom<Pause>, Linear<64>, MSE> {};
+template <class Sum>
+using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum, Mpi>;
 
 /// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
 void shares() {
-  using even_trainer = Shared<SumIn<16>, Mpi>;
+  using even_trainer = Shared<SumIn<16>>;
+  using trainer_by_speed = Shared<SumBySpeed<16>>;
   even_trainer even;
-  Shared<SumBySpeed<16>, Mpi> balanced;
+  trainer_by_speed balanced;
   numbers<even_trainer> const data;
   auto const same = data.of<even_trainer>();
-  auto const others = data.of<Shared<SumBySpeed<16>, Mpi>>();
-  double step = 1;  // the fastest, without what else runs on the machine
-  for (int i = 0; i < 12; ++i)
-    step = std::min(step, bench::seconds_of([&] { even.step(same); }, 1));
-  if (Mpi::process() == 1) Burden::seconds = step / (even_trainer::samples / 2);
+  auto const others = data.of<trainer_by_speed>();
+  Pause::microseconds = Mpi::process() == 0 ? 10'000 : 20'000;
   for (int i = 0; i < 2 * detail::leaf_speeds::period; ++i) balanced.step(others);
-  auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15, 4);
+  auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15);
   row("shares_even_ms", s.second * 1e3);
   row("shares_by_speed_ms", s.first * 1e3);
   row("shares_by_speed_speedup", 1 / s.ratio);
