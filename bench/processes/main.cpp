@@ -3,7 +3,7 @@
 // What processes cost, and what replicas bring. Started by mpirun with two processes, which compare
 // themselves with one: while one works alone the other sleeps. See bench/processes.py.
 //
-//     processes hand_off|stages|replicas|allreduce      process 0 prints: figure NAME VALUE
+//     processes hand_off|stages|replicas|shares|allreduce      process 0 prints: figure NAME VALUE
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -110,6 +110,43 @@ void two_replicas() {
   row("replicas_2_speedup", 1 / s.ratio);
 }
 
+/// Passes values on after a while, asleep, so that the time of a leaf is that of a machine which is
+/// as slow as is said, whatever else runs on this one.
+struct Pause {
+  static inline unsigned microseconds = 0;
+  static constexpr shape result(shape in) { return in; }
+  template <class T>
+  static void forward(custom_forward<T> const& a) {
+    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
+    usleep(microseconds);
+  }
+  template <class T>
+  static void input_gradient(custom_input_gradient<T> const& a) {
+    for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
+  }
+};
+struct Pausing : Model<Input<64>, Linear<64>, Tanh, Custom<Pause>, Linear<64>, MSE> {};
+template <class Sum>
+using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum, Mpi>;
+
+/// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
+void shares() {
+  using even_trainer = Shared<SumIn<16>>;
+  using trainer_by_speed = Shared<SumBySpeed<16>>;
+  even_trainer even;
+  trainer_by_speed balanced;
+  numbers<even_trainer> const data;
+  auto const same = data.of<even_trainer>();
+  auto const others = data.of<trainer_by_speed>();
+  Pause::microseconds = Mpi::process() == 0 ? 10'000 : 20'000;
+  for (int i = 0; i < 2 * detail::leaf_speeds::period; ++i) balanced.step(others);
+  auto const s = take_turns([&] { balanced.step(others); }, [&] { even.step(same); }, false, 15);
+  row("shares_even_ms", s.second * 1e3);
+  row("shares_by_speed_ms", s.first * 1e3);
+  row("shares_by_speed_speedup", 1 / s.ratio);
+  row("shares_leaves_of_fast", balanced.own_leaves());
+}
+
 /// The sum over replicas of as many numbers as GPT-2 has parameters.
 void allreduce() {
   constexpr long n = 124'439'808;
@@ -132,9 +169,10 @@ void allreduce() {
   };
   failure_flag const never{false};
   transport.reset();
+  int const one_leaf[]{1, 1};
   auto const ours = [&] {
-    sum.begin();
-    for (int b = 0; b < count; ++b) sum.give(data.data() + b * each);
+    sum.begin({one_leaf, 2});
+    for (int b = 0; b < count; ++b) sum.give(data.data() + b * each, nullptr, 0);
     sum.until_done(count, alone, add, never, [] {});
   };
   // MPI's own, in calls of at most `most` numbers.
@@ -192,9 +230,11 @@ int main(int count, char** arguments) {
     two_stages();
   } else if (what == "replicas") {
     two_replicas();
+  } else if (what == "shares") {
+    shares();
   } else if (what == "allreduce") {
     allreduce();
   } else {
-    return std::fputs("processes hand_off|stages|replicas|allreduce\n", stderr), 2;
+    return std::fputs("processes hand_off|stages|replicas|shares|allreduce\n", stderr), 2;
   }
 }

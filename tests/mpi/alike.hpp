@@ -55,12 +55,12 @@ bool same_values(A& a, B& b) {
 }
 
 /// Three steps, each on a mini-batch with three samples less: a micro-batch with one sample, then
-/// some with none.
+/// some with none. speed: of this process, for its share of leaves
 template <class One, class Many>
-void trains_alike() {
+void trains_alike(double speed = 0) {
   static_assert(One::plan().stage_count == 1 && One::samples > 6);
   One one({.seed = 3, .clip_norm = 0.1});
-  Many many({.seed = 3, .clip_norm = 0.1});
+  Many many({.seed = 3, .clip_norm = 0.1, .runtime = {.speed = speed}});
   INFO(Many::plan().schedule << ", " << Many::plan().stage_count << " stages on "
                              << Many::plan().rank_count << " ranks, process " << Between::process()
                              << " of " << Between::processes());

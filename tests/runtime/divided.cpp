@@ -61,6 +61,28 @@ std::string run_leaf(replica& r, int busy) {
   return wrong;
 }
 
+/// The leaves of a replica, of `leaves` in all, which replicas cannot divide evenly.
+std::string run_leaves(replica& r, int leaves) {
+  int const count = r.shares[std::size_t(r.place.replica)];
+  r.now.samples = 1;
+  r.now.leaves = count;
+  for (r.now.leaf = 0; r.now.leaf < count; ++r.now.leaf) {
+    r.leaves.begin();
+    for (program p : {program::forward, program::backward})
+      if (std::string const wrong = run(r, p); !wrong.empty()) return wrong;
+    if (r.leaves.finish() != waited::done) return "the run did not finish";
+  }
+  int added = 0;  // by the numbers of the replicas
+  for (int i = 0; i < int(r.shares.size()); ++i) added += i * r.shares[std::size_t(i)];
+  std::string wrong;
+  for (int i = 0; i + 1 < int(r.of.places.size()); ++i)
+    r.for_each_own(i, [&](long k, float&, float& gradient) {
+      if (gradient != float(leaves) * number(i, k) + float(added))
+        wrong = "a gradient is another sum";
+    });
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("launches read whole parameters, and replicas keep their parts of the sums") {
@@ -77,6 +99,13 @@ TEST_CASE("replicas without samples take part, launch by launch") {
       matrices const model(6, zero);
       CHECK(of_all(model, 3, [&](replica& r) { return run_leaf(r, busy); }) == results(3));
     }
+}
+TEST_CASE("replicas that run different numbers of leaves keep their parts of the sum") {
+  for (int count : {3, 5, 7}) {
+    matrices const model(4, 2, 8);
+    CHECK(of_all(model, count, [&](replica& r) { return run_leaves(r, 8); }) ==
+          results(std::size_t(count)));
+  }
 }
 TEST_CASE("between runs all replicas have whole parameters, and take their parts of new ones") {
   matrices const model(3, 3);

@@ -5,7 +5,10 @@
 
 #include <pipe/runtime/shards.hpp>
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace pp::detail;
@@ -31,6 +34,59 @@ std::string all_at_once(std::vector<std::string> leaves) {
   return leaves[0];
 }
 
+/// A sum of leaves in brackets, and the first of them. Sums are in the order of their leaves, as
+/// addition commutes.
+using sum = std::pair<int, std::string>;
+sum add(sum const& a, sum const& b) {
+  return a.first < b.first ? sum(a.first, "(" + a.second + "+" + b.second + ")") : add(b, a);
+}
+/// The sum over replicas that run as many leaves as `counts` says, added by replica `own`; empty if
+/// a replica keeps more partial sums than there is room for, or a leaf has no replica, or two.
+std::string divided(std::vector<int> const& counts, int own) {
+  leaf_division const d{counts.data(), int(counts.size())};
+  std::map<std::pair<int, int>, sum> branch;
+  std::vector<int> runs;
+  for (int r = 0; r < d.replicas; ++r) {
+    int const count = counts[std::size_t(r)];
+    std::vector<sum> kept(std::size_t(levels_of(count)));
+    sum now;
+    for (int i = 0; i < count; ++i) {
+      runs.push_back(d.leaf_of(r, i));
+      now = {runs.back(), std::to_string(runs.back())};
+      stack_leaf(
+          i, count, [&](int k) { now = add(now, kept.at(std::size_t(k))); },
+          [&](int k) { kept.at(std::size_t(k)) = now; });
+    }
+    int place = 0;
+    for_levels_of(count, [&](int level) {
+      bool const is_last = level == last_level_of(count);
+      branch[{r, level}] = is_last ? now : kept.at(std::size_t(place++));
+    });
+    if (place + 1 != branches_of(count)) return "";
+  }
+  std::sort(runs.begin(), runs.end());
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (runs[i] != int(i)) return "";
+  d.join_into(own, [&](leaf_branch const& to, leaf_branch const& from) {
+    sum& into = branch.at({to.replica, to.level});
+    into = add(into, branch.at({from.replica, from.level}));
+  });
+  return branch.at({own, last_level_of(counts[std::size_t(own)])}).second;
+}
+/// use(counts) for all numbers of `leaves` leaves that `replicas` replicas may run.
+template <class Use>
+void for_each_division(int leaves, int replicas, Use const& use, std::vector<int> first = {}) {
+  if (replicas == 1) {
+    first.push_back(leaves);
+    return use(first);
+  }
+  for (int n = 1; n <= leaves - replicas + 1; ++n) {
+    auto next = first;
+    next.push_back(n);
+    for_each_division(leaves - n, replicas - 1, use, next);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("leaves that come one by one are added in a balanced tree") {
@@ -46,6 +102,42 @@ TEST_CASE("replicas that divide the leaves add them in the same tree") {
         parts.push_back(one_by_one(r * leaves / replicas, leaves / replicas));
       CHECK(all_at_once(parts) == one_by_one(0, leaves));
     }
+}
+TEST_CASE("every division of leaves adds them in the same tree, each once") {
+  for (int leaves : {2, 8, 16})
+    for (int replicas = 2; replicas <= leaves && replicas <= 5; ++replicas)
+      for_each_division(leaves, replicas, [&](std::vector<int> const& counts) {
+        std::string const tree = one_by_one(0, leaves);
+        int different = 0;
+        for (int own = 0; own < replicas; ++own) different += divided(counts, own) != tree;
+        if (different > 0) FAIL_CHECK(Catch::StringMaker<std::vector<int>>::convert(counts));
+      });
+  CHECK(divided({1, 1, 1, 1, 1, 1, 1}, 3) == all_at_once({"0", "1", "2", "3", "4", "5", "6"}));
+}
+TEST_CASE("a replica runs consecutive leaves of a branch, and the first has the largest") {
+  int const equal[]{4, 4}, other[]{3, 13};
+  CHECK(leaf_division{equal, 2}.leaf_of(1, 0) == 4);
+  CHECK(leaf_division{equal, 2}.leaf_of(1, 3) == 7);
+  std::vector<int> runs;
+  for (int i = 0; i < 3; ++i) runs.push_back(leaf_division{other, 2}.leaf_of(0, i));
+  CHECK(runs == std::vector<int>{12, 13, 14});
+  CHECK(leaf_division{other, 2}.leaf_of(1, 12) == 15);
+}
+TEST_CASE("even shares differ by one leaf at most, and there is room for them") {
+  for (int leaves : {1, 4, 64})
+    for (int replicas = 1; replicas <= leaves; ++replicas) {
+      int sum = 0, most = 0;
+      for (int r = 0; r < replicas; ++r) {
+        sum += even_share(leaves, replicas, r);
+        most = std::max(most, even_share(leaves, replicas, r));
+      }
+      CHECK(sum == leaves);
+      CHECK(most == most_leaves(leaves, replicas, 1));
+      CHECK(most_leaves(leaves, replicas, leaves) == leaves - replicas + 1);
+    }
+  CHECK(even_share(1, 5, 4) == 1);
+  CHECK(most_leaves(1, 5, 2) == 1);
+  CHECK(most_leaves(16, 4, 2) == 8);
 }
 TEST_CASE("any number of replicas is added, each once") {
   CHECK(all_at_once({"a", "b", "c"}) == "((a+b)+c)");

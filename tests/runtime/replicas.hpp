@@ -193,6 +193,7 @@ struct replica {
   rank_shards<float> shards;
   lanes_between transport;
   backend_calls<float> functions = calls();
+  std::vector<int> shares;  // leaves of each replica
   job now;
   team threads{1, std::chrono::nanoseconds(0), -1};
   pp::failure_flag failed{false};
@@ -202,12 +203,14 @@ struct replica {
       : of(model), place{0, 1, 1, 0, me, all},
         end(end_of_arena(model.d, matrices::width, 0, all, me)),
         memory(std::size_t(end.end) / sizeof(double)), blocks(model.blocks()),
-        transport(office, me) {
+        transport(office, me), shares(std::size_t(all)) {
+    for (int r = 0; r < all; ++r) shares[std::size_t(r)] = even_share(of.d.leaves, all, r);
     shards.assemble(of.d, 0, start(), place, end, blocks.data(), int(blocks.size()));
     for (int i = 0; of.d.zero > 2 && i + 1 < int(of.places.size()); ++i)
       for_each_own(i, [&](long k, float& own, float&) { own = number(i, k); });
     now.what = job::kind::train;
     now.replicas = all;
+    now.shares = shares.data();
     leaves.assemble(of.d, functions, transport, place, 0, start(), end, shards, now, threads,
                     failed);
   }

@@ -172,7 +172,7 @@ TEST_CASE("A leaf is the part of a mini-batch that its number says, or nothing")
   whole.label = y;
   whole.samples = 10;
   whole.first_sample = 100;
-  detail::leaf_share const four{4, 4, 0, 4, 1};
+  detail::leaf_share const four{4, 4, 0, 1, {}};
   auto const leaf = [&](int i) { return four.part_of<Net, float>(whole, i, 1); };
   constexpr long inputs = 3, labels = 2;
   CHECK((leaf(0).samples == 4 && leaf(1).samples == 4 && leaf(2).samples == 2));

@@ -91,8 +91,10 @@ struct job {
   long first_sample = 0;
   long all_samples = 0;  ///< of all runs that the update counts: the divisor of buffers' sums
   /// Which run of a step this is, of how many here: the leaves of a mini-batch. Only the last one
-  /// has results. Replicas: how many run as many leaves.
+  /// has results. Replicas: how many run leaves; on the host shares[replicas] says how many each,
+  /// which lives during the run: see leaf_division.
   int leaf = 0, leaves = 1, replicas = 1;
+  int const* shares = nullptr;
   job const* whole = nullptr;  ///< of a leaf: the job of its mini-batch, while it runs
   int first_micro_batch = 0;   ///< of the leaf, in the mini-batch
   bool updates = true;         ///< train: false computes gradients only
@@ -148,6 +150,9 @@ struct executor_settings {
   /// wait for it sets abort_with_report.
   void (*on_timeout)(std::string_view report) = print_report;
   slow_runs slow{};
+  /// With SumBySpeed: how fast this process is beside the others, in any unit, for its share of the
+  /// leaves; given in all of them, or in none. 0: it is measured.
+  double speed = 0;
   /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that
   /// has the machine to itself: two programs that bind share the first cores and leave others idle.
   bool pin = false;

@@ -2,8 +2,11 @@
 //
 // The order in which the leaves of a mini-batch are added: a binary tree over their numbers, in
 // which neighbours are joined, then neighbouring pairs, and so on. Leaves of a rank come one after
-// the other; those of replicas are there at once.
+// the other; those of replicas are there at once. And which replica runs which leaves: of any
+// number of them whole branches of the tree, so that the order is the same for every division.
 #pragma once
+
+#include <bit>
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/runtime/description.hpp>
@@ -64,6 +67,99 @@ constexpr void join_leaves_into(int own, int leaves, Add const& add) {
     else
       add(a, b);
   });
+}
+
+/// A branch of the tree that one replica runs: 2^level leaves.
+struct leaf_branch {
+  int replica = 0, level = 0;
+};
+/// use(level) for the branches of a replica that runs `count` leaves, the largest first: one for
+/// each bit of the number, the fewest that there can be.
+template <class Use>
+constexpr void for_levels_of(int count, Use const& use) {
+  for (int level = levels_of(count); level >= 0; --level)
+    if (count >> level & 1) use(level);
+}
+/// Number of these branches.
+constexpr int branches_of(int count) { return std::popcount(unsigned(count)); }
+/// The level of the last one.
+constexpr int last_level_of(int count) { return std::countr_zero(unsigned(count)); }
+
+/// As join_leaf, with partial sums in places 0, 1, ... of a stack, the largest first. For any
+/// number of leaves: at the end the sums of all branches but the last one are in their places.
+///
+/// law: places < levels_of(leaves)
+template <class Join, class Keep>
+constexpr void stack_leaf(int leaf, int leaves, Join const& join, Keep const& keep) {
+  join_leaf(
+      leaf, leaves, [&](int level) { join(branches_of(leaf) - 1 - level); },
+      [&](int) { keep(branches_of(leaf + 1) - 1); });
+}
+
+/// How replicas divide the leaves of a mini-batch: by the number of leaves that each of them runs.
+///
+/// needs: positive numbers
+/// law:   larger branches come first, equal ones by replica, so each begins at a multiple of its
+///        size; a replica of several that run as many leaves, a power of two, has consecutive ones
+struct leaf_division {
+  int const* counts = nullptr;  ///< [replicas]
+  int replicas = 0;
+
+  /// use(branch) for all branches, in the order of their leaves.
+  template <class Use>
+  constexpr void for_each_branch(Use const& use) const {
+    int most = 0;
+    for (int r = 0; r < replicas; ++r) most |= counts[r];
+    for (int level = levels_of(most); level >= 0; --level)
+      for (int r = 0; r < replicas; ++r)
+        if (counts[r] >> level & 1) use(leaf_branch{r, level});
+  }
+  /// The number in the mini-batch of the i-th leaf that a replica runs.
+  constexpr int leaf_of(int replica, int i) const {
+    int const count = counts[replica], level = levels_of(count ^ i);  // the first bit that differs
+    int before = i & ((1 << level) - 1);
+    for (int r = 0; r < replicas; ++r)
+      before += (counts[r] >> (level + 1) << (level + 1)) +
+                (r < replica && counts[r] >> level & 1 ? 1 << level : 0);
+    return before;
+  }
+  /// Adds the branches, which are all there: add(to, from) adds the partial sum of branch `from` to
+  /// that of branch `to`, until all is in the last branch of replica `own`.
+  ///
+  /// law: the order of the sums is that of join_leaves over the leaves, up to the order of two
+  ///      addends
+  template <class Add>
+  constexpr void join_into(int own, Add const& add) const {
+    struct sum {
+      leaf_branch at;
+      int level;
+    };
+    sum waiting[32]{};  // of ever smaller branches
+    int count = 0;
+    auto const join_last = [&] {
+      sum &a = waiting[count - 2], &b = waiting[count - 1];
+      bool const into_b = b.at.replica == own && b.at.level == last_level_of(counts[own]);
+      into_b ? add(b.at, a.at) : add(a.at, b.at);
+      a = {into_b ? b.at : a.at, a.level + 1};
+      --count;
+    };
+    for_each_branch([&](leaf_branch const& b) {
+      waiting[count++] = {b, b.level};
+      while (count > 1 && waiting[count - 2].level == waiting[count - 1].level) join_last();
+    });
+    while (count > 1) join_last();
+  }
+};
+/// The leaves of a replica, of `leaves` that are divided evenly; one for each of more replicas.
+constexpr int even_share(int leaves, int replicas, int replica) {
+  if (leaves <= replicas) return 1;
+  return int((replica + 1L) * leaves / replicas - long(replica) * leaves / replicas);
+}
+/// The most leaves of a replica that has room for `room` even shares; each of the others has one.
+constexpr int most_leaves(int leaves, int replicas, int room) {
+  if (leaves <= replicas) return 1;
+  long const most = long(room) * ((leaves - 1) / replicas + 1);
+  return most < leaves - replicas + 1 ? int(most) : leaves - replicas + 1;
 }
 
 /// use(replica) for all but number `me`, the next one first, so that not all send to the same.

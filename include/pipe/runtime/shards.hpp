@@ -224,6 +224,7 @@ struct arena_facts {
   int chunks = 1;
   int leaves = 1, zero = 0;  ///< see SumIn and ZeRO
   long width = 4;            ///< bytes of an element
+  int leaf_room = 1;         ///< see pipeline_description
 
   /// Calls use(cuts) for each chunk of a rank.
   template <class Use>
@@ -248,13 +249,12 @@ struct arena_facts {
     return 2 * most;
   }
 };
-/// needs: as many replicas as divide the leaves, unless these are one
 constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& rank, int number,
                                  int replicas, int replica) {
   arena_end e;
   e.sums = rank.fixed_bytes;
-  e.end =
-      e.sums + (of.leaves == 1 ? 0 : levels_of(of.leaves) - levels_of(replicas)) * rank.level_bytes;
+  int const levels = levels_of(most_leaves(of.leaves, replicas, of.leaf_room));
+  e.end = e.sums + levels * rank.level_bytes;
   auto const take = [&](long bytes) {
     long const at = e.end;
     e.end += align_up(bytes);
@@ -276,10 +276,10 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
   e.gradient_ring = take(e.gradient_ring_bytes);
   e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
   e.value_ring = take(e.value_ring_bytes);
-  // The same room is for the squared norms of all blocks, and for a number of each replica.
+  // The same room is for the squared norms of all blocks, and for a number of each branch.
   long half = (replicas - 1) * slice;
-  for (long const least :
-       {rank.block_count * 2 * long(sizeof(double)), replicas * long(sizeof(double))})
+  for (long const least : {rank.block_count * 2 * long(sizeof(double)),
+                           replicas * (levels + 1) * long(sizeof(double))})
     if (half < least) half = least;
   bool const has_room = rank.received_leaf_bytes > 0;  // as on a device
   e.room_bytes = of.zero > 0 && replicas > 1 && !has_room ? 2 * align_up(half) : 0;
@@ -288,8 +288,8 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
 }
 constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
                                  int replica) {
-  return end_of_arena({d.chunk, d.chunks, d.leaves, d.zero, width}, d.rank[rank], rank, replicas,
-                      replica);
+  return end_of_arena({d.chunk, d.chunks, d.leaves, d.zero, width, d.leaf_room}, d.rank[rank], rank,
+                      replicas, replica);
 }
 
 }  // namespace pp::detail

@@ -106,8 +106,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// throws: data_error for a setting out of range: see setting_check; pp::error if threads or
   ///         memory are not available
   explicit Pipeline(settings const& s = settings{})
-      : settings_(detail::checked_settings_of<compiled>(s)),
-        leaves_(detail::leaf_share::of<compiled>()), engine_(s.optimizer, s.runtime) {
+      : settings_(detail::checked_settings_of<compiled>(s)), engine_(s.optimizer, s.runtime) {
+    leaves_.state(*engine_.operator->(), settings_.runtime.speed);
     auto const all = parameter_places();
     detail::initialize_parameters<M, element, keeps_averages>(all, settings_.seed);
     engine_->parameters_changed();
@@ -153,7 +153,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void prefetch(batch const& b) {
     auto const access = enter_with_prefetched();
     detail::job const j = prepare(b, detail::job::kind::train);
-    prefetched_.add(j, leaves_.here<M, element>(j), detail::list_bytes(b), *engine_.operator->());
+    prefetched_.add(j, leaves_.here(j), detail::list_bytes(b), *engine_.operator->());
   }
   /// The calls on the mini-batch that was prefetched first, which is used up unless the call throws
   /// data_error. The results are those of the same batch.
@@ -185,6 +185,11 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// The leaves of a mini-batch (see SumIn), and its most samples.
   int leaves() const { return leaves_.leaves; }
   int batch_samples() const { return leaves_.leaves * leaves_.samples; }
+  /// Those that run in this process: how many, and the number in the mini-batch of one of them.
+  int own_leaves() const { return leaves_.count(); }
+  int own_leaf(int i) const {
+    return leaves_.leaf_of(detail::checked_index<data_error>("leaf", i, own_leaves()));
+  }
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
@@ -303,11 +308,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
  private:
   friend detail::checkpoint_of<Pipeline>;
   friend detail::optimizer_states<Pipeline>;
-  /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
-  step_result run(detail::job const& j) {
-    auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
-    return detail::run_leaves<compiled>(*engine_.operator->(), j, mine);
-  }
+  step_result run(detail::job const& j) { return leaves_.run(*engine_.operator->(), j); }
 
   /// The chunks with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() const {
@@ -376,6 +377,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result const r = add_up(j);
     accumulated_ = detail::accumulation{};
     if (!r.skipped) ++steps_;
+    leaves_.end_step(*engine_.operator->(), j.samples);
     return r;
   }
 
@@ -428,9 +430,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
-      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here<M, element>(j),
-                                      labels_per_sample, compiled::ranks, parameter_places(),
-                                      [&] { run(j); });
+      detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here(j), labels_per_sample,
+                                      compiled::ranks, parameter_places(), [&] { run(j); });
     r.loss = all.add(j, r.loss);
     accumulated_ = all;
     return r;
@@ -441,7 +442,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   detail::accumulation accumulated_;
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
-  detail::leaf_share leaves_;
+  detail::leaf_runs<compiled> leaves_;
   // Last, because its destructor waits for a run that uses the other members.
   detail::exclusive<engine> engine_;
 };

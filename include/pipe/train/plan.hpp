@@ -148,7 +148,6 @@ struct plan_of {
   /// A rank's arena in replica number `replica` of several, which keeps fewer partial sums, and
   /// with ZeRO a part of the optimizer's state: its own.
   ///
-  /// needs:  replicas divide the leaves, or the leaves are one
   /// throws: data_error for a rank or a replica out of range
   constexpr long rank_bytes_of(int rank, int replicas, int replica = 0) const {
     checked_index<data_error>("rank", rank, Ranks);
@@ -167,15 +166,19 @@ struct plan_of {
     int const times = (micro_batches - link.first + link.every - 1) / link.every;
     return (link.bytes() * times + link.sums) * leaves + link.shared;
   }
-  /// What rank `rank` of all replicas together sends to the other replicas in a step: each about
-  /// 2 (n - 1) / n times summed_bytes, as in a ring. With ZeRO a part of that is parameters, and
-  /// level 3, and level 1 between GPUs, sends half as much again.
+  /// What rank `rank` of all replicas together sends to the other replicas in a step, if they share
+  /// the leaves evenly: each about 2 (n - 1) / n times summed_bytes, as in a ring, if n divides the
+  /// leaves; else it sends a part for each branch that it runs. With ZeRO a part of that is
+  /// parameters, and level 3, and level 1 between GPUs, sends half as much again.
   ///
   /// throws: data_error for a rank out of range
   constexpr long exchange_bytes_of(int rank, int replicas) const {
     checked_index<data_error>("rank", rank, Ranks);
-    long const loss = stages[Stages - 1].rank == rank ? replicas * long(sizeof(double)) : 0;
-    return (replicas - 1) * (2 * summed_bytes[rank] + loss);
+    long branches = 0;
+    for (int r = 0; r < replicas; ++r) branches += branches_of(even_share(leaves, replicas, r));
+    long const loss = stages[Stages - 1].rank == rank ? branches * long(sizeof(double)) : 0,
+               parts = summed_bytes[rank] * branches / replicas;
+    return (replicas - 1) * (parts + summed_bytes[rank] + loss);
   }
   /// The uses of a rank's memory, the largest first.
   ///

@@ -60,7 +60,6 @@ class process_transport {
         limits_{limits.spin, no_deadline}, deadline_(limits.deadline), memory_(ranks),
         channels_(streams), pairs_(long(place_.ranks) * place_.ranks),
         lanes_(long(place_.ranks) * lanes), local_(place_.ranks, limits_) {
-    for (lane& l : lanes_) l.requests = heap_array<request>(2L * (place_.replicas - 1));
     world_.watch().see_ranks(ranks);
     constructs_.emplace(world_.watch(), process_activity{"constructing a trainer"});
     messages_.begin(call_tag() + 1, ranks, waiting());
@@ -71,7 +70,7 @@ class process_transport {
   /// Waits for the other processes to do the same, unless the trainer is broken.
   [[gnu::cold]] ~process_transport() {
     world_.watch().quit(living_);
-    if (!messages_.part(runs_)) return;
+    if (!messages_.part(calls_begun_)) return;
     std::lock_guard const lock(calls());
     for (channel& c : channels_)
       for (heap_array<request>* of : {&c.receives, &c.sends})
@@ -87,7 +86,6 @@ class process_transport {
   /// throws: rank_error if a process has failed; the first error of this trainer says why, later
   ///         ones that it is broken
   void reset() {
-    ++runs_;
     if (world_.has_failed()) {
       bool const is_known = is_failure_told_.exchange(true);
       throw_error<rank_error>(
@@ -116,6 +114,7 @@ class process_transport {
   /// See call_ring.
   /// throws: rank_error if another process has failed; end_call() also if it makes another call
   void begin_call(process_call const& c) {
+    ++calls_begun_;
     if (!ring_.is_open()) return;
     std::lock_guard const lock(calls());
     ring_.begin(messages_, c);
@@ -210,6 +209,10 @@ class process_transport {
 
   // ---- between replicas ----
 
+  [[gnu::cold]] void open_lanes(int rank, int messages) {
+    for (int n = 0; n < lanes; ++n)
+      lane_of(rank, n).requests = heap_array<request>(2L * (place_.replicas - 1) * messages);
+  }
   void send_to(int rank, int replica, int number, char const* data, long bytes) {
     std::lock_guard const lock(calls());
     messages_.send(*next_of(lane_of(rank, number)), process_of(rank, replica), tag_of(rank, number),
@@ -371,14 +374,14 @@ class process_transport {
 
   /// The program ends, perhaps in the middle of a run, which then never ends.
   [[gnu::cold]] void leave() {
-    if (!world_.has_failed()) messages_.tell_end(is_running_ ? runs_ - 1 : runs_);
+    if (!world_.has_failed()) messages_.tell_end(is_running_ ? calls_begun_ - 1 : calls_begun_);
   }
   /// Fails a run that another process does not take part in, or takes for another call.
   void look() {
     {
       std::lock_guard const lock(calls());
       if (world_.has_failed()) return;
-      messages_.hear(runs_);
+      messages_.hear(calls_begun_);
       if (!ring_.differs(messages_)) return;
     }
     world_.watch().fail(ring_.text());
@@ -424,8 +427,8 @@ class process_transport {
   process_place place_;
   int ranks_, streams_;
   patience limits_;
-  std::chrono::milliseconds deadline_;  // of calls between runs
-  long runs_ = 0;
+  std::chrono::milliseconds deadline_;        // of calls between runs
+  long calls_begun_ = 0;                      // of which replicas make different numbers of runs
   std::atomic<bool> is_running_{false};       // a call
   std::atomic<bool> is_failure_told_{false};  // by an exception, to the caller
   heap_array<char*> memory_;                  // by rank; null for one of another process

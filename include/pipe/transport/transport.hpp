@@ -178,6 +178,7 @@ concept replica_transport =
     stream_transport<T> &&
     requires(T& t, failure_flag const& failed, int n, char* to, char const* from, bool (*is_so)()) {
       requires T::lanes > 0;
+      t.open_lanes(n, n);  // once: rank, the most messages of a lane to and from each replica
       t.send_to(n, n, n, from, 1L);               // rank, replica, lane, bytes
       t.receive_from(n, n, n, to, 1L);            // before has_met(), as send_to
       { t.has_met(n, n) } -> std::same_as<bool>;  // rank, lane: all of its messages are done

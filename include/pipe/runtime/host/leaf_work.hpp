@@ -50,6 +50,7 @@ class leaf_work {
   void begin() {
     job const& j = *job_;
     is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
+    if (exchanges()) replicas_.begin({j.shares, j.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
     if constexpr (may_divide) ring_.clear();
@@ -60,7 +61,6 @@ class leaf_work {
       if (makes_weight_gradient(a->kind) && samples_in(*d_, j, a->micro_batch) > 0)
         ++left_[a->chunk];
     next_ = 0;
-    replicas_.begin();
   }
   /// The operands of launch i of a chunk's program: those of divided parameters where they come, or
   /// where their gradients are until they are added up.
@@ -116,12 +116,12 @@ class leaf_work {
   /// The sum of the losses of this run's micro-batches, `sum`, becomes that of the mini-batch, in
   /// the last run of a step.
   ///
-  /// needs: partial: room for the levels' sums
+  /// needs: partial: room for the sums that stack_leaf keeps
   waited add_up_losses(double& sum, double* partial) {
-    join_leaf(
-        job_->leaf, job_->leaves, [&](int level) { sum += partial[level]; },
-        [&](int level) { partial[level] = sum; });
-    return exchanges() ? replicas_.add_up(sum, *failed_) : waited::done;
+    stack_leaf(
+        job_->leaf, job_->leaves, [&](int i) { sum += partial[i]; },
+        [&](int i) { partial[i] = sum; });
+    return exchanges() ? replicas_.add_up(sum, partial, *failed_) : waited::done;
   }
   /// Gives all replicas what each has: see replica_sum::gather.
   ///
@@ -228,7 +228,9 @@ class leaf_work {
     rank_description const& mine = d.rank[rank_];
     char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
     long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
-    replicas_.assemble(transport, place, rank_, room, room_bytes, int(pieces_.size()));
+    int const most = most_leaves(d.leaves, place.replicas, d.leaf_room);
+    replicas_.assemble(transport, place, rank_, room, room_bytes, int(pieces_.size()),
+                       levels_of(most) + 1);
     for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
   }
   /// Says what replicas exchange of a piece. With ZeRO the slices are those that they own.
@@ -252,20 +254,18 @@ class leaf_work {
     rank_description const& mine = d_->rank[rank_];
     T* const own = data_of(p);
     if (own == nullptr) return;  // the run has failed
-    long const n = (p.end - p.begin) / long(sizeof(T));
+    long const n = (p.end - p.begin) / long(sizeof(T)), apart = mine.level_bytes / long(sizeof(T));
+    T* const sums = reinterpret_cast<T*>(memory_ + sums_ + c.in_level + p.begin);
     all_->run([&](int part) {
       host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
-      auto const level = [&](int k) {
-        return reinterpret_cast<T*>(memory_ + sums_ + k * mine.level_bytes + c.in_level + p.begin) +
-               s.begin;
-      };
+      auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
       if (j.samples == 0) std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
-      join_leaf(
-          j.leaf, j.leaves, [&](int k) { calls_->add(s.size(), own + s.begin, level(k)); },
-          [&](int k) { std::memcpy(level(k), own + s.begin, bytes); });
+      stack_leaf(
+          j.leaf, j.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
+          [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
     });
-    if (exchanges()) return replicas_.give(own);
+    if (exchanges()) return replicas_.give(own, sums, apart);
     if constexpr (may_divide)
       if (p.keep != nullptr && is_last_leaf(j))  // no other replica has a part of it
         std::memcpy(p.keep, own, std::size_t(p.end - p.begin));

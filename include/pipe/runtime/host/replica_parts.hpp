@@ -9,6 +9,7 @@
 
 #include <pipe/runtime/host/rank_updates.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/leaves.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -16,15 +17,15 @@ namespace pp::detail {
 /// No other replica: for a transport within one.
 template <class T, class Transport>
 struct no_replica_sum {
-  void begin() {}
-  void give(T*) {}
+  void begin(leaf_division const&) {}
+  void give(T*, T*, long) {}
   bool advance(team&, void (*)(std::ptrdiff_t, T*, T const*)) { return true; }
   template <class Also>
   waited until_done(long, team&, void (*)(std::ptrdiff_t, T*, T const*), failure_flag const&,
                     Also const&) {
     return waited::done;
   }
-  waited add_up(double&, failure_flag const&) { return waited::done; }
+  waited add_up(double&, double const*, failure_flag const&) { return waited::done; }
   template <class RunOf>
   waited gather(RunOf const&, failure_flag const&) {
     return waited::done;

@@ -4,7 +4,8 @@
 // actions run, and of a single number. Every replica owns a slice of a bucket: it gets that slice
 // of all others, adds them in the tree's order, and sends the sum back, unless with ZeRO it alone
 // needs it. That is a reduce-scatter and an all-gather of 2 (n - 1) / n times the bucket each way,
-// as a ring's; the order of the sum is the tree's for any number of replicas.
+// as a ring's, if each replica has one branch of the tree of leaves. One that has several sends
+// them all; the order of the sum is the tree's for every division.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +32,23 @@ namespace pp::detail {
 template <class T, replica_transport Transport>
 class replica_sum {
  public:
-  /// room: bytes for two buckets' slices of all others. buckets: the most that are given in a step
+  /// room: bytes for two buckets' slices of all others. buckets: the most that are given in a step.
+  /// branches: the most of a replica
   [[gnu::cold]] void assemble(Transport& transport, process_place const& place, int rank,
-                              char* room, long room_bytes, int buckets) {
+                              char* room, long room_bytes, int buckets, int branches = 1) {
     transport_ = &transport;
     rank_ = rank;
     me_ = place.replica;
     replicas_ = place.replicas;
     room_ = reinterpret_cast<T*>(room);
     half_ = room_bytes / 2 / long(sizeof(T));
-    if (replicas_ > half_)
+    if (long(replicas_) * branches > half_)
       throw_error<error>(
-          {replicas_, " replicas are more than the ", half_, " that are planned for"});
+          {replicas_, " replicas are more than the ", half_ / branches, " that are planned for"});
     buckets_ = heap_array<bucket>(buckets);
     slices_ = heap_array<host::share>(long(buckets) * replicas_);
+    before_ = heap_array<int>(replicas_ + 1);
+    transport.open_lanes(rank, branches);
   }
   /// Describes a bucket, of which all replicas need the sum. It is cut evenly.
   [[gnu::cold]] void describe(int number, long elements) {
@@ -67,34 +71,53 @@ class replica_sum {
     b.keep = keep;
     for (int r = 0; r < replicas_; ++r) {
       b.slices[r] = slice_of(r);
-      if (long const n = b.slices[r].size(); n > b.stride) b.stride = n;
+      if (long const n = b.slices[r].size(); n > largest_) largest_ = n;
     }
   }
 
-  /// Begins a step.
-  void begin() { given_ = begun_ = added_ = done_ = 0; }
-  /// Gives the next bucket, which is complete here.
-  void give(T* data) { buckets_[given_++].data = data; }
+  /// Begins a step, whose leaves are divided by `d`. Where there is no room for a slice of every
+  /// branch, buckets are exchanged in turns: a part of each slice in each.
+  void begin(leaf_division const& d) {
+    given_ = begun_ = added_ = done_ = 0;
+    division_ = d;
+    int most = 0;  // received by a replica
+    for (int r = 0; r < replicas_; ++r) before_[r + 1] = before_[r] + branches_of(d.counts[r]);
+    for (int r = 0; r < replicas_; ++r)
+      if (int const n = before_[replicas_] - branches_of(d.counts[r]); n > most) most = n;
+    long const fits = half_ / most;
+    part_ = fits >= largest_ ? largest_ : fits >= line ? fits / line * line : fits;
+    turns_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
+  }
+  /// Gives the next bucket, which is complete here: the last branch in `data`, the others where
+  /// stack_leaf has kept them, `apart` elements from each other.
+  void give(T* data, T* partial, long apart) {
+    bucket& b = buckets_[given_++];
+    b.data = data, b.partial = partial, apart_ = apart;
+  }
   /// Goes on as far as possible without waiting. Returns whether all that was given is done.
   bool advance(team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     for (bool moves = true; moves;) {
       moves = false;
       if (done_ < added_ &&
-          (!buckets_[done_].is_for_all || transport_->has_met(rank_, lane_of(done_, sums))))
+          (!bucket_of(done_).is_for_all || transport_->has_met(rank_, lane_of(done_, sums))))
         ++done_, moves = true;
       if (added_ < begun_ && transport_->has_met(rank_, lane_of(added_, leaves))) {
-        bucket const& b = buckets_[added_];
-        add_slices(b, half_of(added_), all, add);
-        if (b.is_for_all) exchange_sums(b, lane_of(added_, sums));
-        if (b.keep != nullptr) std::memcpy(b.keep, b.begin_of(me_), std::size_t(b.bytes_of(me_)));
+        bucket const& b = bucket_of(added_);
+        add_slices(added_, all, add);
+        if (b.is_for_all) exchange_sums(added_);
+        if (b.keep != nullptr) {
+          host::share const own = slice_of(added_, me_);
+          std::memcpy(b.keep + (own.begin - b.slices[me_].begin), b.data + own.begin,
+                      std::size_t(own.size()) * sizeof(T));
+        }
         ++added_, moves = true;
       }
-      if (begun_ < given_ && begun_ - done_ < 2) {
-        exchange_leaves(buckets_[begun_], half_of(begun_), lane_of(begun_, leaves));
+      if (begun_ < given_ * turns_ && begun_ - done_ < 2) {
+        exchange_leaves(begun_);
         ++begun_, moves = true;
       }
     }
-    return done_ == given_;
+    return done_ == given_ * turns_;
   }
   /// Waits until a number of buckets are done, while also() goes on with other exchanges.
   ///
@@ -102,22 +125,29 @@ class replica_sum {
   template <class Also>
   waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
                     failure_flag const& failed, Also const& also) {
-    return transport_->until([&] { return also(), advance(all, add) || done_ >= number; }, failed);
+    return transport_->until([&] { return also(), advance(all, add) || done_ >= number * turns_; },
+                             failed);
   }
-  /// Adds a number up over the replicas.
+  /// Adds a number up over the branches of all replicas. partial: that of each branch of this
+  /// replica but the last one
   ///
   /// needs: what was given is done
-  waited add_up(double& number, failure_flag const& failed) {
+  waited add_up(double& number, double const* partial, failure_flag const& failed) {
     double* const numbers = reinterpret_cast<double*>(room_);
-    numbers[me_] = number;
+    auto const at = [&](leaf_branch const& b) -> double& { return numbers[place_of(b)]; };
+    int const own = before_[me_], last = before_[me_ + 1] - 1;
+    for (int i = own; i < last; ++i) numbers[i] = partial[i - own];
+    numbers[last] = number;
     waited const w = gather(
         [&](int replica, long i) {
-          return replica_run{reinterpret_cast<char*>(numbers + replica),
-                             i == 0 ? long(sizeof(double)) : 0};
+          int const first = before_[replica], n = before_[replica + 1] - first;
+          return replica_run{reinterpret_cast<char*>(numbers + first),
+                             i == 0 ? n * long(sizeof(double)) : 0};
         },
         failed);
-    join_leaves(replicas_, [&](int to, int from) { numbers[to] += numbers[from]; });
-    number = numbers[0];
+    division_.join_into(
+        me_, [&](leaf_branch const& to, leaf_branch const& from) { at(to) += at(from); });
+    number = numbers[last];
     return w;
   }
 
@@ -146,51 +176,85 @@ class replica_sum {
  private:
   /// Elements of a cache line, at which slices begin.
   static constexpr long line = host::columns_step<T>;
-  /// The two exchanges of a bucket: every replica's part of a slice, and the slice's sum.
+  /// The two exchanges of a turn: every branch's part of a slice, and the slice's sum.
   enum phase : int { leaves, sums };
-  static_assert(Transport::lanes >= 4, "two buckets at a time, each with two phases");
+  static_assert(Transport::lanes >= 4, "two turns at a time, each with two phases");
 
-  /// Gradients that are exchanged at once: slices by replica, the largest of `stride` elements.
+  /// Gradients that are given at once, in slices by replica; exchanged in one turn or several.
   struct bucket {
-    T *data = nullptr, *keep = nullptr;
+    T *data = nullptr, *partial = nullptr, *keep = nullptr;
     host::share* slices = nullptr;
-    long stride = 0;
     bool is_for_all = true;
-    T* begin_of(int replica) const { return data + slices[replica].begin; }
-    char* memory_of(int replica) const { return reinterpret_cast<char*>(begin_of(replica)); }
-    long bytes_of(int replica) const { return slices[replica].size() * long(sizeof(T)); }
   };
 
-  T* half_of(long number) const { return room_ + number % 2 * half_; }
-  static int lane_of(long number, phase p) { return int(number % 2) * 2 + p; }
+  bucket const& bucket_of(long turn) const { return buckets_[turn / turns_]; }
+  /// The part of a replica's slice that a turn exchanges.
+  host::share slice_of(long turn, int replica) const {
+    host::share const all = bucket_of(turn).slices[replica];
+    auto const at = [&](long n) { return n < all.size() ? all.begin + n : all.end; };
+    long const before = turn % turns_ * part_;
+    return {at(before), at(before + part_)};
+  }
+  static int lane_of(long turn, phase p) { return int(turn % 2) * 2 + p; }
   template <class Use>
   void for_others(Use const& use) const {
     detail::for_others(me_, replicas_, use);
   }
-
-  /// Begins to receive the own slice of all others, and to send theirs.
+  bool is_last(leaf_branch const& b) const {
+    return b.level == last_level_of(division_.counts[b.replica]);
+  }
+  /// Number of a branch among those of all replicas.
+  int place_of(leaf_branch const& b) const {
+    return before_[b.replica] + branches_of(division_.counts[b.replica] >> (b.level + 1));
+  }
+  /// The part of a branch that a turn adds up here, or of an own one that it sends to a replica.
   ///
-  /// shape: room: [replicas - 1, slice]
-  void exchange_leaves(bucket const& b, T* room, int lane) {
+  /// shape: room: [branches of the others, part_]
+  T* at(long turn, leaf_branch const& b, int to) const {
+    if (b.replica != me_) {
+      int const first_after = b.replica > me_ ? branches_of(division_.counts[me_]) : 0;
+      return room_ + turn % 2 * half_ + (place_of(b) - first_after) * part_;
+    }
+    bucket const& of = bucket_of(turn);
+    return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) +
+           slice_of(turn, to).begin;
+  }
+
+  /// Begins to receive the own slice of all others' branches, and to send theirs.
+  void exchange_leaves(long turn) {
+    int const lane = lane_of(turn, leaves);
     for_others([&](int replica) {
-      receive(replica, lane, reinterpret_cast<char*>(room + room_of(replica) * b.stride),
-              b.bytes_of(me_));
-      send(replica, lane, b.memory_of(replica), b.bytes_of(replica));
+      for_levels_of(division_.counts[replica], [&](int level) {
+        receive(replica, lane, at(turn, {replica, level}, me_), slice_of(turn, me_).size());
+      });
+      for_levels_of(division_.counts[me_], [&](int level) {
+        send(replica, lane, at(turn, {me_, level}, replica), slice_of(turn, replica).size());
+      });
     });
   }
   /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
   ///
-  /// needs: the bucket's first exchange is done, so that its slices are not read any more
-  void exchange_sums(bucket const& b, int lane) {
+  /// needs: the turn's first exchange is done, so that its slices are not read any more
+  void exchange_sums(long turn) {
+    int const lane = lane_of(turn, sums);
+    T* const data = bucket_of(turn).data;
+    host::share const own = slice_of(turn, me_);
     for_others([&](int replica) {
-      receive(replica, lane, b.memory_of(replica), b.bytes_of(replica));
-      send(replica, lane, b.memory_of(me_), b.bytes_of(me_));
+      host::share const s = slice_of(turn, replica);
+      receive(replica, lane, data + s.begin, s.size());
+      send(replica, lane, data + own.begin, own.size());
     });
   }
-  void send(int replica, int lane, char const* data, long bytes) {
+  void send(int replica, int lane, T const* data, long elements) {
+    send_bytes(replica, lane, reinterpret_cast<char const*>(data), elements * long(sizeof(T)));
+  }
+  void receive(int replica, int lane, T* data, long elements) {
+    receive_bytes(replica, lane, reinterpret_cast<char*>(data), elements * long(sizeof(T)));
+  }
+  void send_bytes(int replica, int lane, char const* data, long bytes) {
     if (bytes > 0) transport_->send_to(rank_, replica, lane, data, bytes);
   }
-  void receive(int replica, int lane, char* data, long bytes) {
+  void receive_bytes(int replica, int lane, char* data, long bytes) {
     if (bytes > 0) transport_->receive_from(rank_, replica, lane, data, bytes);
   }
   /// Begins to exchange the runs of a number; false if no replica has one.
@@ -201,27 +265,23 @@ class replica_sum {
     for_others([&](int replica) {
       replica_run const run = run_of(replica, number);
       exists = exists || run.bytes > 0;
-      receive(replica, int(number % 2), run.data, run.bytes);
-      send(replica, int(number % 2), own.data, own.bytes);
+      receive_bytes(replica, int(number % 2), run.data, run.bytes);
+      send_bytes(replica, int(number % 2), own.data, own.bytes);
     });
     return exists;
   }
-  /// Place of a replica's part in the room, which has none for this replica's own.
-  int room_of(int replica) const { return replica - (replica > me_); }
 
-  /// Adds the parts of the own slice, in blocks that stay in the cache.
-  void add_slices(bucket const& b, T* room, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
+  /// Adds the branches' parts of the own slice, in blocks that stay in the cache.
+  void add_slices(long turn, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
-    long const size = b.slices[me_].size();
-    T* const own = b.begin_of(me_);
+    long const size = slice_of(turn, me_).size();
     all.run([&](int part) {
       host::share const mine = host::share_of(size, line, part, all.size());
       for (long from = mine.begin; from < mine.end; from += block) {
         long const n = mine.end - from < block ? mine.end - from : block;
-        auto const at = [&](int replica) {
-          return (replica == me_ ? own : room + room_of(replica) * b.stride) + from;
-        };
-        join_leaves_into(me_, replicas_, [&](int to, int added) { add(n, at(to), at(added)); });
+        division_.join_into(me_, [&](leaf_branch const& to, leaf_branch const& added) {
+          add(n, at(turn, to, me_) + from, at(turn, added, me_) + from);
+        });
       }
     });
   }
@@ -229,10 +289,16 @@ class replica_sum {
   Transport* transport_ = nullptr;
   int rank_ = 0, me_ = 0, replicas_ = 1;
   T* room_ = nullptr;
-  long half_ = 0;  // elements of half the room
+  long half_ = 0;     // elements of half the room
+  long largest_ = 0;  // elements of the largest slice
   heap_array<bucket> buckets_;
   heap_array<host::share> slices_;
-  long given_ = 0, begun_ = 0, added_ = 0, done_ = 0;  // buckets of this step
+  leaf_division division_;     // of this step
+  heap_array<int> before_;     // branches of the replicas before one
+  long part_ = 0, turns_ = 1;  // most elements of a slice in a turn, and turns of a bucket
+  long apart_ = 0;             // elements between partial sums
+  long given_ = 0;             // buckets of this step
+  long begun_ = 0, added_ = 0, done_ = 0;  // turns
 };
 
 }  // namespace pp::detail

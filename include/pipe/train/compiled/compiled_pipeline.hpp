@@ -187,6 +187,7 @@ struct compiled_pipeline {
     d.micro_batches = micro_batches;
     d.samples = samples;
     d.leaves = sum::leaves;
+    d.leaf_room = sum::room;
     d.zero = zero::level;
     d.threads = threads;
     for (int s = 0; s + 1 < stages; ++s)

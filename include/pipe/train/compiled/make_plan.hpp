@@ -45,7 +45,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   plan_of<stages, ranks> p;
   p.leaves = P::sum::leaves;
   p.zero = P::zero::level;
-  p.arenas = {map.chunks.items, stages, p.leaves, p.zero, long(sizeof(typename P::element))};
+  p.arenas = {map.chunks.items, stages, p.leaves, p.zero, long(sizeof(typename P::element)),
+              P::sum::room};
   p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;

@@ -68,6 +68,10 @@ struct divided_gradients_are_of_one_rank;
 /// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
 template <class... What>
 struct divided_gradients_are_updated_by_element;
+/// Leaves are for the fastest (SumBySpeed), and all replicas must run as many: between GPUs, and
+/// with ZeRO<3>, where they bring parameters together in every run.
+template <class... What>
+struct leaves_are_divided_evenly;
 /// ZeRO divides parameters, and averages of them are kept, which it does not.
 template <class... What>
 struct divided_parameters_have_no_averages;
@@ -84,6 +88,7 @@ struct option_family::zero : detail::any_family {
     using optimizer = typename Options::template get<option_family::optimizer>;
     using averages = typename Options::template get<averaging>;
     using connection = typename Options::template get<option_family::transport>;
+    using sum = typename Options::template get<option_family::sum>;
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
     if constexpr (option::level < 0 || option::level > 3)
@@ -99,6 +104,10 @@ struct option_family::zero : detail::any_family {
     else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
       return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
                                   optimizer>();
+    else if constexpr (sum::room > 1 && detail::device_transport<typename connection::transport>)
+      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, connection>();
+    else if constexpr (sum::room > 1 && option::level > 2)
+      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, option>();
     else if constexpr (option::level > 2 && averages::averages)
       return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
     else

@@ -7,33 +7,55 @@
 #include <type_traits>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
+#include <pipe/train/options/transport.hpp>
 #include <pipe/train/parts/inputs.hpp>
+#include <pipe/train/parts/leaf_speeds.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
-/// The leaves of a mini-batch, in all and here: consecutive ones, as many in every replica.
+/// Whether replicas of compiled pipeline P must have as many leaves each: on devices, whose
+/// prefetched mini-batch is one piece; and where they bring parameters together in every run.
+template <class P>
+inline constexpr bool divides_evenly =
+    device_transport<typename P::transport> || (P::zero::level > 2);
+
+/// The leaves of a mini-batch, in all and of each replica.
 struct leaf_share {
   int leaves = 1, samples = 1;  ///< of a mini-batch; of a leaf
-  int first = 0, count = 1;     ///< here
-  int replicas = 1;
+  int replica = 0, replicas = 1;
+  heap_array<int> counts;  ///< leaves of each replica, of several
 
-  /// Those of compiled pipeline P in this process: of SumIn, or one for each replica.
+  /// Those of compiled pipeline P: of SumIn, or one for each replica.
   ///
-  /// throws: error if replicas cannot have as many leaves each
+  /// throws: error if replicas cannot share them
   template <class P>
   static leaf_share of() {
     process_place const place = P::transport::place(P::ranks);
     int const given = P::sum::leaves, replicas = place.replicas;
-    if (given > 1 && given % replicas != 0)
-      throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
-                          " replicas cannot share: their number must be a power of two, and at "
-                          "most that"});
-    int const leaves = given > 1 ? given : replicas, each = leaves / replicas;
-    return {leaves, P::micro_batches * P::samples, place.replica * each, each, replicas};
+    if constexpr (connects_replicas<typename P::transport>) {
+      if (given > 1 && given < replicas)
+        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+                            " replicas cannot share: there must be one for each"});
+      if (divides_evenly<P> && given > 1 && given % replicas != 0)
+        throw_error<error>({"SumIn<", given, "> has ", given, " leaves, which ", replicas,
+                            " replicas cannot divide evenly, as they must on GPUs and with "
+                            "ZeRO<3>: their number must be a power of two"});
+    }
+    leaf_share s{given > 1 ? given : replicas, P::micro_batches * P::samples, place.replica,
+                 replicas, heap_array<int>(replicas > 1 ? replicas : 0)};
+    for (int r = 0; r < s.counts.size(); ++r) s.counts[r] = even_share(given, replicas, r);
+    return s;
+  }
+  /// How many leaves run here, and which is the i-th of them.
+  int count() const { return replicas > 1 ? counts[replica] : leaves; }
+  int leaf_of(int i) const {
+    return replicas > 1 ? leaf_division{counts.begin(), replicas}.leaf_of(replica, i) : i;
   }
   /// throws: error if a mini-batch has several leaves, for accumulation
   void require_one() const {
@@ -42,7 +64,7 @@ struct leaf_share {
                           " replicas is a sum already: give SumIn<G> more leaves"});
   }
   /// All leaves, here.
-  leaf_share alone() const { return {leaves, samples, 0, leaves, 1}; }
+  leaf_share alone() const { return {leaves, samples, 0, 1, {}}; }
   /// The part of a mini-batch of model M that is `number` leaves from number `begin` on, as one
   /// job: without samples, if it has too few. Element: of real inputs, labels and outputs
   template <class M, class Element>
@@ -68,41 +90,87 @@ struct leaf_share {
     j.output = after(whole.output, from * numbers, sizeof(Element));
     return j;
   }
-  /// The part that this process runs.
-  template <class M, class Element>
-  job here(job const& whole) const {
-    return part_of<M, Element>(whole, first, count);
-  }
 };
 
-/// Runs a mini-batch of several leaves, one by one. Only the last one updates and has a result.
-/// Returns it, with the times of all.
-template <class P, class Engine>
-step_result run_each_leaf(Engine& engine, job const& whole, leaf_share const& s) {
-  step_result all;
-  double waited = 0, seconds = 0;
-  for (int i = 0; i < s.count; ++i) {
-    job j = s.part_of<typename P::model, typename P::element>(whole, s.first + i, 1);
-    j.whole = &whole;
-    j.leaf = i;
-    j.leaves = s.count;
-    j.replicas = s.replicas;
-    j.first_micro_batch = (s.first + i) * P::micro_batches;
-    j.updates = whole.updates && i + 1 == s.count;
-    all = engine.run(j);
-    seconds += all.seconds;
-    waited += all.seconds * all.bubble;
+/// The runs of compiled pipeline P's mini-batches, of which this process has its share of leaves.
+template <class P>
+class leaf_runs : public leaf_share {
+  static constexpr bool moves_leaves = P::sum::room > 1 && replica_transport<typename P::transport>;
+  static constexpr int ranks = P::ranks;
+
+ public:
+  leaf_runs() : leaf_share(leaf_share::of<P>()) {}
+  /// Once, in all processes. speed: of this one, see SumBySpeed; 0: none is stated
+  template <class Engine>
+  [[gnu::cold]] void state([[maybe_unused]] Engine& engine, [[maybe_unused]] double speed) {
+    if constexpr (moves_leaves)
+      if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
   }
-  all.seconds = seconds;
-  all.bubble = seconds > 0 ? waited / seconds : 0;
-  return all;
-}
-/// Runs a mini-batch of compiled pipeline P, whose leaves here are `s`.
-template <class P, class Engine>
-step_result run_leaves(Engine& engine, job const& whole, leaf_share const& s) {
-  if constexpr (P::may_have_leaves)
-    if (s.leaves > 1) return run_each_leaf<P>(engine, whole, s);
-  return engine.run(whole);
-}
+  /// Runs a mini-batch's leaves that this process has; an inference, all of them.
+  template <class Engine>
+  step_result run(Engine& engine, job const& whole) {
+    if constexpr (P::may_have_leaves)
+      if (leaves > 1)
+        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
+                                              : run_each(engine, whole, *this);
+    return engine.run(whole);
+  }
+  /// The part of a mini-batch that this process runs.
+  ///
+  /// needs: consecutive leaves
+  job here(job const& whole) const {
+    return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
+  }
+  /// Ends a step, which has succeeded, on a mini-batch of `given` samples.
+  template <class Engine>
+  void end_step([[maybe_unused]] Engine& engine, [[maybe_unused]] int given) {
+    if constexpr (moves_leaves)
+      if (replicas > 1 && given == leaves * samples)
+        speeds_.end_step(engine, replica, leaves, most(), counts);
+  }
+
+ private:
+  int most() const { return most_leaves(leaves, replicas, P::sum::room); }
+  /// Runs leaves one by one. Only the last one updates and has a result. Returns it, with the times
+  /// of all.
+  template <class Engine>
+  step_result run_each(Engine& engine, job const& whole, leaf_share const& s) {
+    step_result all;
+    double waited = 0, seconds = 0;
+    for (int i = 0, count = s.count(); i < count; ++i) {
+      int const leaf = s.leaf_of(i);
+      job j = s.part_of<typename P::model, typename P::element>(whole, leaf, 1);
+      j.whole = &whole;
+      j.leaf = i;
+      j.leaves = count;
+      j.replicas = s.replicas;
+      j.shares = s.counts.begin();
+      j.first_micro_batch = leaf * P::micro_batches;
+      j.updates = whole.updates && i + 1 == count;
+      all = engine.run(j);
+      seconds += all.seconds;
+      waited += all.seconds * all.bubble;
+      // In the last leaf a rank may wait for other replicas, if it has another one.
+      if constexpr (moves_leaves)
+        if (whole.updates && whole.samples == leaves * samples && (i + 1 < count || count == 1))
+          speeds_.note(time_of_actions(engine));
+    }
+    all.seconds = seconds;
+    all.bubble = seconds > 0 ? waited / seconds : 0;
+    return all;
+  }
+  /// The time until the last action of the run that has ended, in nanoseconds.
+  template <class Engine>
+  static long time_of_actions(Engine const& engine) {
+    long last = 0;
+    for (int r = 0; r < ranks; ++r)
+      if (int const n = engine.executed_count(r); n > 0)
+        if (long const end = engine.executed(r)[n - 1].end; end > last) last = end;
+    return last;
+  }
+
+  struct nothing {};
+  std::conditional_t<moves_leaves, leaf_speeds, nothing> speeds_;
+};
 
 }  // namespace pp::detail

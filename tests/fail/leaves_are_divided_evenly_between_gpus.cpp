@@ -1,0 +1,23 @@
+// error: wrong::leaves_are_divided_evenly<.*SumBySpeed<8, 2>.*BetweenDevices
+// SPDX-License-Identifier: BSL-1.0
+//
+// Replicas on GPUs run as many leaves each.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<2>, MSE> {};
+/// As Nccl, whose header needs another one.
+struct BetweenDevices {
+  struct transport {
+    static constexpr bool copies = true, is_between_devices = true;
+  };
+};
+
+#ifdef PIPE_EXPECT_OK
+using Trainer = Pipeline<Net, Stages<2>, PortableHost, SumBySpeed<8>>;
+#else
+using Trainer = Pipeline<Net, Stages<2>, PortableHost, SumBySpeed<8>, BetweenDevices>;
+#endif
+
+#include "program.hpp"
