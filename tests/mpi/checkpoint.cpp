@@ -40,14 +40,20 @@ void step_alike(One& one, Many& many, std::uint64_t seed) {
   laws::sample_batch<One> const data(seed);
   CHECK(laws::same_bits(one.step(data.view()).loss, many.step(data.template view<Many>()).loss));
 }
-/// What one process and all of them save is the same. Returns the path of the latter.
+/// What one process and all of them save is the same, in one file or in parts. Returns the path of
+/// the latter.
 template <class One, class Many>
 std::string saves_alike(One& one, Many& many) {
-  std::string const path = processes::in_folder("run");
+  std::string const path = processes::in_folder("run"), parts = processes::in_folder("parts");
   many.save(path, "here");
   one.save(own("alone"), "here");
   CHECK(same_content(own("alone"), path));
-  return path;
+  many.save(parts, "here", checkpoint_files::by_process);
+  One same;
+  CHECK(same.load(parts).position.text == "here");
+  same.save(own("same"), "here");
+  CHECK(same_content(own("same"), path));
+  return one.steps() % 2 == 0 ? parts : path;
 }
 
 /// A run that many processes begin goes on in others, with one process beside them.

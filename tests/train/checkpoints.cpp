@@ -520,12 +520,29 @@ TEST_CASE("checkpoints can be due by time, and are not without a step") {
   CHECK_THROWS_AS(saving(run, {.keep_last = 0}), data_error);
   CHECK_THROWS_AS(saving(run, {.keep_best = -1}), data_error);
 }
-TEST_CASE("a mode of a file is kept") {
+TEST_CASE("a mode of a file is kept, also by the files of later steps") {
   temporary_folder const folder;
-  std::string const run = folder.file("run");
+  std::string const run = folder.file("run"), second = folder.file("second");
+  fs::perms const own = fs::perms::owner_read | fs::perms::owner_write;
+  auto const mode = [](std::string const& path) { return fs::status(path).permissions(); };
   train(run, 1, {});
-  fs::permissions(run + "/latest", fs::perms::owner_read | fs::perms::owner_write);
-  train(run, 2, {});
-  CHECK(fs::status(run + "/latest").permissions() ==
-        (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(mode(run + "/step-1.safetensors") != own);
+  fs::permissions(run + "/latest", own);
+  fs::permissions(run + "/step-1.safetensors", own);
+  train(run, 2, {.second_place = second});
+  CHECK(mode(run + "/latest") == own);
+  CHECK(mode(run + "/step-2.safetensors") == own);
+  // In the second place, too.
+  fs::rename(run, folder.file("away"));
+  folder.write("run", "a file");
+  fs::rename(folder.file("away/step-2.safetensors"), second + "/step-2.safetensors");
+  warnings told;
+  train(run, 3, told.taken_by({.asynchronous = false, .second_place = second}));
+  CHECK(mode(second + "/step-3.safetensors") == own);
+  // A mode of its own stays.
+  fs::perms const shared = own | fs::perms::group_read;
+  fs::permissions(second + "/step-3.safetensors", shared);
+  Trainer trainer;
+  trainer.save(second + "/step-3.safetensors");
+  CHECK(mode(second + "/step-3.safetensors") == shared);
 }

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@ namespace pp {
 
 /// A file that is written under a temporary name in the same folder, and renamed by commit().
 /// Without commit() it is removed. The new file takes over the mode of the file it replaces and,
-/// where the system allows it, owner and group.
+/// where the system allows it, owner and group; if it replaces none, those of the file `like`.
 ///
 /// law:    after commit() the bytes and the name are on disk; a program that is killed leaves at
 ///         most the temporary file, which the next writer of that name removes
@@ -32,7 +33,7 @@ class atomic_file {
   ///
   /// throws: file_error if `path` is empty, or exists and is neither a regular file nor a symbolic
   ///         link
-  explicit atomic_file(std::string path) : path_(std::move(path)) {
+  explicit atomic_file(std::string path, std::string const& like = {}) : path_(std::move(path)) {
     if (path_.empty()) throw file_error("cannot write '': the file name is empty");
     struct stat there{};
     // lstat, not stat: commit() replaces a symbolic link itself, not its target.
@@ -40,7 +41,7 @@ class atomic_file {
     if (!is_there && errno != ENOENT) detail::throw_file_error("write", path_);
     if (is_there && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
       throw file_error("cannot write '" + path_ + "': it exists and is not a regular file");
-    bool const replaces = is_there && S_ISREG(there.st_mode);
+    bool const follows = (is_there || ::lstat(like.c_str(), &there) == 0) && S_ISREG(there.st_mode);
     detail::temporary_names const names(path_);
     detail::remove_stale_files(names);
     // Another object of this program, or a program on another machine with the same host hash and
@@ -49,7 +50,7 @@ class atomic_file {
     for (int number = 0; number < 1000 && !is_mine; ++number) {
       temporary_ = names.path(number);
       file_ = detail::file_descriptor(temporary_, O_WRONLY | O_CREAT | O_EXCL,
-                                      replaces ? there.st_mode & 0777 : 0666);
+                                      follows ? there.st_mode & 0777 : 0666);
       // Between open and lock another program may take the new file for a stale one and remove it.
       is_mine = file_.is_open() && detail::lock_temporary(file_);
       if (!file_.is_open() && errno != EEXIST) break;
@@ -58,15 +59,20 @@ class atomic_file {
       temporary_.clear();
       detail::throw_file_error("write", path_);
     }
-    if (replaces) take_over(there);
+    if (follows) take_over(there);
   }
   atomic_file(atomic_file const&) = delete;
   atomic_file& operator=(atomic_file const&) = delete;
   ~atomic_file() { remove(); }
 
-  /// Appends bytes to the temporary file. needs: no commit() before
+  /// Appends bytes to the temporary file. The disk writes them while the program makes the next
+  /// ones, so that commit() has little to wait for. needs: no commit() before
   void write(std::span<std::byte const> bytes) {
     if (!file_.write(bytes)) fail("write");
+    written_ += bytes.size();
+    if (written_ - begun_ < 8u << 20) return;
+    file_.begin_sync(begun_, written_ - begun_);
+    begun_ = written_;
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
 
@@ -88,7 +94,7 @@ class atomic_file {
   }
 
  private:
-  /// Takes over mode, group and owner of the replaced file. If the group cannot be the same, the
+  /// Takes over mode, group and owner of an older file. If the group cannot be the same, the
   /// new file's group gets at most the rights of others.
   void take_over(struct stat const& old) const {
     struct stat mine{};
@@ -117,6 +123,7 @@ class atomic_file {
   // temporary_ is empty once the file has been renamed or removed.
   std::string path_, temporary_;
   detail::file_descriptor file_;
+  std::uint64_t written_ = 0, begun_ = 0;  // bytes in all, and of those that the disk is told of
 };
 
 }  // namespace pp

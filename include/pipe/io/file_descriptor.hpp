@@ -84,6 +84,14 @@ class file_descriptor {
     return true;
   }
 
+  /// Lets the system begin to write `count` bytes from `begin` on to the disk, where it can be told
+  /// to. Failures are those of sync().
+  void begin_sync([[maybe_unused]] std::uint64_t begin,
+                  [[maybe_unused]] std::uint64_t count) const {
+#ifdef SYNC_FILE_RANGE_WRITE
+    ::sync_file_range(number_, off_t(begin), off_t(count), SYNC_FILE_RANGE_WRITE);
+#endif
+  }
   /// Waits until all written bytes are on disk. Returns whether that succeeded.
   bool sync() const {
     return uninterrupted([&] { return ::fsync(number_); }) == 0;

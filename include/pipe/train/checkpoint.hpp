@@ -2,136 +2,47 @@
 //
 // Checkpoints: trainer.save(path) and trainer.load(path). Saving and loading walk one table of the
 // run's states (parts/run_states.hpp); beside it a file has the run's numbers as tensors of 64 bits
-// and, in its metadata, the optimizer and the program's data position.
+// and, in its metadata, the optimizer and the program's data position. In several processes each
+// can write the rows and pieces of rows that it has: see checkpoint_parts.hpp.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
 #endif
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <pipe/backend/host/kernels.hpp>
-#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/list.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/train/checkpoint_file.hpp>
+#include <pipe/train/checkpoint_parts.hpp>
+#include <pipe/train/named_parameter.hpp>
+#include <pipe/train/open_checkpoint.hpp>
 #include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/checkpoint_match.hpp>
+#include <pipe/train/parts/checkpoint_tensors.hpp>
 #include <pipe/train/parts/checkpoints.hpp>
 #include <pipe/train/parts/run_numbers.hpp>
 #include <pipe/train/parts/run_states.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/resumed_run.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/train/safetensors_header.hpp>
 
 namespace pp {
 
 namespace detail {
-
-/// The optimizer as metadata has it: "AdamW, beta1 = 0.9, beta2 = 0.999", with the settings on
-/// which its state depends.
-template <class O>
-std::string text_of_optimizer(O const& o) {
-  std::string text = O::name;
-  if constexpr (requires { o.for_each_state_setting([](char const*, double) {}); })
-    o.for_each_state_setting([&](char const* name, double value) {
-      char digits[32];
-      char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-      text += std::string(", ") + name + " = ";
-      text.append(digits, end);
-    });
-  return text;
-}
-
-/// The library's version as metadata has it: "0.1.0".
-inline std::string text_of_version() {
-  return std::to_string(PIPE_VERSION / 10000) + "." + std::to_string(PIPE_VERSION / 100 % 100) +
-         "." + std::to_string(PIPE_VERSION % 100);
-}
-
-/// The tensors of a checkpoint that a trainer expects, and what does not fit.
-class checkpoint_match {
- public:
-  /// throws: data_error if the checkpoint is one of another optimizer
-  checkpoint_match(checkpoint_reader const& file, std::string const& optimizer) : file_(file) {
-    std::string const* const theirs = file.metadata("optimizer");
-    if (theirs == nullptr || *theirs != optimizer)
-      file.refuse("it is a run of " + (theirs == nullptr ? "no optimizer" : *theirs) +
-                  ", this trainer has " + optimizer);
-  }
-  /// The number of a tensor, or -1 if there is none of that name, type and shape.
-  long find(safetensors_place const& expected) {
-    long const at = file_.find(expected.name);
-    auto const misses = [&](std::string const& why) {
-      problems_.push_back("tensor " + in_quotes(expected.name) + ": " + why);
-      return -1L;
-    };
-    if (at < 0) return misses("not in the file");
-    known_.insert(std::size_t(at));
-    safetensors_place const& found = file_[std::size_t(at)];
-    if (std::string const why = misfit_of_shape(expected.shape, found.shape); !why.empty())
-      return misses(why);
-    if (found.type != expected.type)
-      return misses("expected " + text_of_type(expected) + ", found " + text_of_type(found));
-    return at;
-  }
-  /// Throws data_error if what was looked for does not fit.
-  void require() const {
-    if (!problems_.empty())
-      file_.refuse("it does not fit this trainer: " + text_of_problems(problems_));
-  }
-  /// The same, or if there are tensors that were not looked for.
-  void require_all() {
-    for (std::size_t i = 0; i < file_.size(); ++i)
-      if (!known_.contains(i))
-        problems_.push_back("tensor " + in_quotes(file_[i].name) + ": not of this trainer");
-    require();
-  }
-
- private:
-  checkpoint_reader const& file_;
-  std::set<std::size_t> known_;
-  std::vector<std::string> problems_;
-};
-
-/// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
-/// that stay in the cache until they are written.
-///
-/// shape: values[rows, columns], in the order of memory; bytes: in that of the file
-/// cost:  a copy, bound by bytes
-template <class T, class Append>
-void store(named_parameter<T> const& of, T const* values, Append const& append) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
-  long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : columns,
-             lines = of.transposed ? columns : rows;  // in the file
-  long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
-  std::vector<T> block(std::size_t(std::min(most, lines) * length));
-  for (long first = 0; first < lines; first += most) {
-    long const count = std::min(most, lines - first);
-    if (of.transposed)
-      host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
-    else
-      std::copy_n(values + first * length, count * length, block.begin());
-    std::span<T> const stored(block.data(), std::size_t(count * length));
-    for (T& number : stored)
-      put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
-    append(std::as_bytes(stored));
-  }
-}
 
 /// Saving and loading: see with_checkpoints. Both have three parts: what may fail in one process
 /// alone, the agreement of all, and what cannot fail.
@@ -142,83 +53,55 @@ struct checkpoint_of {
   using engine = typename Trainer::engine;
   using states = std::vector<run_state<T>>;
 
-  /// A checkpoint's file, to which numbers and then states are written.
-  class tensor_file {
-   public:
-    template <class... A>
-    explicit tensor_file(A&&... a) : to_(std::forward<A>(a)...) {}
-    void write(run_numbers const& n) { to_.write(n.bytes()); }
-    void write(named_parameter<T> const& of, T const* values) {
-      to_.write([&](auto const& append) { store(of, values, append); });
-    }
-    void commit() { to_.commit(); }
-
-   private:
-    checkpoint_writer to_;
-  };
-  /// A checkpoint in memory, made as a file is. States are in the order of memory.
-  class tensor_copy {
-   public:
-    /// Takes memory for `bytes` bytes of states, unless it has it from the copy before.
-    ///
-    /// throws: std::bad_alloc
-    void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
-    tensor_copy& begin(std::vector<safetensors_place> places, safetensors_metadata metadata) {
-      places_ = std::move(places);
-      metadata_ = std::move(metadata);
-      numbers_.clear(), states_.clear(), values_.clear();
-      return *this;
-    }
-    void write(run_numbers const& n) { numbers_.push_back(n); }
-    void write(named_parameter<T> const& of, T const* values) {
-      states_.push_back(of);
-      values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
-    }
-    void commit() {}
-    /// Writes the file.
-    ///
-    /// throws: as checkpoint_writer
-    void save(std::string const& path) const {
-      tensor_file to(path, places_, metadata_);
-      for (run_numbers const& n : numbers_) to.write(n);
-      T const* next = values_.data();
-      for (named_parameter<T> const& of : states_) {
-        to.write(of, next);
-        next += of.rows * std::ptrdiff_t(of.columns);
-      }
-      to.commit();
-    }
-
-   private:
-    std::vector<safetensors_place> places_;
-    safetensors_metadata metadata_;
-    std::vector<run_numbers> numbers_;
-    std::vector<named_parameter<T>> states_;
-    std::vector<T> values_;  // of all states
-  };
-
-  static void save(Trainer& trainer, std::string const& path, data_position const& position = {}) {
-    collect(trainer, path, [&](states const& all, auto const& gather_next) {
-      write(trainer, position, all, gather_next,
-            [&](auto&&... a) { return tensor_file(path, std::forward<decltype(a)>(a)...); });
+  /// Saves a checkpoint. like: the file whose mode the new one takes if it replaces none
+  static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
+                   checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
+    checkpoint_target const to{path, like};
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
+      collect(e, all, in_quotes(path), [&](auto const& gather_next) {
+        tensor_file<T> file(to, head_of(trainer, position), named(all));
+        write(all, gather_next, file);
+      });
     });
   }
-  /// Copies what save() would write, in the process that writes files. All processes call it.
+  /// Copies what save() would write in this process. All processes call it. Returns the first file
+  /// of a checkpoint in parts, which begin() gives its place.
   ///
   /// throws: as save, but not for files
-  static void copy(Trainer& trainer, data_position const& position, tensor_copy& to) {
-    collect(trainer, "a copy in memory", [&](states const& all, auto const& gather_next) {
-      write(trainer, position, all, gather_next,
-            [&](auto&&... a) -> tensor_copy& { return to.begin(std::forward<decltype(a)>(a)...); });
+  static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
+                          tensor_copy<T>& to) {
+    part_saving saving;
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      std::string const name = "a copy in memory";
+      if (part.count == 1)
+        return collect(e, all, name, [&](auto const& gather_next) {
+          write(all, gather_next, to.begin(head_of(trainer, position), named(all)));
+        });
+      in_all(e, name, [&] {
+        saving = {{}, part, head_of(trainer, position)};
+        states const own = own_states(e, all);
+        write(own, next_of(own), to.begin(head_of_part(part), named(own)));
+      });
     });
+    return saving;
   }
-  /// The bytes of all tensors of a checkpoint of this trainer: what a copy takes of memory.
-  static std::size_t bytes(Trainer& trainer) {
-    auto const access = trainer.engine_.enter();
+  /// The bytes that a copy takes of memory in a process that writes: all tensors of a file.
+  static std::size_t bytes(Trainer& trainer, checkpoint_files files) {
     std::size_t sum = 0;
-    for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
-    for (run_state<T> const& s : saved_states_of(trainer)) sum += sizeof(T) * size_of(s);
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      if (part.count == 1)
+        for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
+      for (run_state<T> const& s : part.count == 1 ? all : own_states(e, all))
+        sum += sizeof(T) * size_of(s);
+    });
     return sum;
+  }
+  /// The part of a checkpoint that this process writes, and how many there are.
+  static part_number part_of(Trainer& trainer, checkpoint_files files) {
+    part_number mine;
+    with_table(trainer, files, [&](engine&, states const&, part_number part) { mine = part; });
+    return mine;
   }
 
   static resumed_run load(Trainer& trainer, std::string const& path) {
@@ -259,29 +142,49 @@ struct checkpoint_of {
     data_position position;
   };
 
-  /// Calls save(table, gather_next) in the process that writes files; gather_next() returns the
-  /// values of the next state of the table, which all processes collect.
-  ///
-  /// throws: in that process what `save` has thrown, in the others file_error with the name
-  template <class Save>
-  static void collect(Trainer& trainer, std::string const& name, Save const& save) {
+  /// Calls use(engine, table, part): the states to be saved, and this process's part of them.
+  template <class Use>
+  static void with_table(Trainer& trainer, checkpoint_files files, Use const& use) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states const all = saved_states_of(trainer);
+    use(e, all, files == checkpoint_files::one ? part_number() : part_of(e, all));
+  }
+  /// Calls save(gather_next) in the process that writes files; gather_next() returns the values of
+  /// the next state of the table, which all processes collect.
+  ///
+  /// throws: in that process what `save` has thrown, in the others file_error with the name
+  template <class Save>
+  static void collect(engine& e, states const& all, std::string const& name, Save const& save) {
     std::vector<T> room;
     std::size_t next = 0;
     auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
+    in_all(e, name, [&] {
+      std::exception_ptr failure;
+      if (engine::writes_files()) try {
+          save(gather_next);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      while (next < all.size()) gather_next();
+      if (failure) std::rethrow_exception(failure);
+    });
+  }
+  /// Does something in all processes.
+  ///
+  /// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
+  template <class Work>
+  static void in_all(engine& e, std::string const& name, Work const& work) {
     std::exception_ptr failure;
-    if (engine::writes_files()) try {
-        save(all, gather_next);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    while (next < all.size()) gather_next();
-    bool const is_saved = least(e, failure ? 0 : 1) == 1;
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    bool const is_done = least(e, failure ? 0 : 1) == 1;
     if (failure) std::rethrow_exception(failure);
-    if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(name));
+    if (!is_done) throw failed_elsewhere("another process could not save " + name);
   }
   /// The states that a file has: accumulated gradients only if there are any.
   static states saved_states_of(Trainer const& trainer) {
@@ -336,24 +239,91 @@ struct checkpoint_of {
 
   // ---- saving ----
 
-  /// Writes a checkpoint, in one process, to what make(tensors, metadata) returns: a
-  /// file or a copy. gather_next(): the values of the next state of the table
-  template <class GatherNext, class Make>
-  static void write(Trainer const& trainer, data_position const& position, states const& all,
-                    GatherNext const& gather_next, Make const& make) {
-    std::vector<run_numbers> const numbers = numbers_of(trainer);
-    std::vector<safetensors_place> places;
-    for (run_numbers const& n : numbers) places.push_back(n.place());
-    for (run_state<T> const& s : all) places.push_back(place_of(s));
-    decltype(auto) to =
-        make(std::move(places),
-             safetensors_metadata{{"format", "pt"},
-                                  {"library", text_of_version()},
-                                  {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
-                                  {"position", position.text}});
-    for (run_numbers const& n : numbers) to.write(n);
-    for (run_state<T> const& s : all) to.write(s.of, gather_next());
+  static checkpoint_head head_of(Trainer const& trainer, data_position const& position) {
+    return {numbers_of(trainer),
+            {{"format", "pt"},
+             {"library", text_of_version()},
+             {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+             {"position", position.text}}};
+  }
+  static checkpoint_head head_of_part(part_number part) {
+    return {{}, {{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}}};
+  }
+  static std::vector<named_parameter<T>> named(states const& of) {
+    std::vector<named_parameter<T>> all;
+    for (run_state<T> const& s : of) all.push_back(s.of);
+    return all;
+  }
+  /// Writes states to a file or a copy. next(): the values of the next one
+  template <class Next, class To>
+  static void write(states const& all, Next&& next, To& to) {
+    for (run_state<T> const& s : all) to.write(s.of, next());
     to.commit();
+  }
+
+  static part_number part_of(engine& e, states const& all) {
+    part_number part;
+    if constexpr (requires { e.process(); }) {
+      std::set<int> with_states;
+      for (run_state<T> const& s : all)
+        for (state_piece<T> const& p : s.pieces) with_states.insert(p.process);
+      auto const mine = with_states.find(e.process());
+      part.count = int(with_states.size());
+      if (mine != with_states.end())
+        part.number = int(std::distance(with_states.begin(), mine)) + 1;
+    }
+    return part;
+  }
+  /// The states that this process writes, and its pieces of those that processes divide.
+  static states own_states(engine& e, states const& all) {
+    states own;
+    if constexpr (requires { e.process(); })
+      for (run_state<T> const& s : all)
+        for (state_piece<T> const& p : s.pieces)
+          if (p.process == e.process()) add_own(own, s, p);
+    return own;
+  }
+  static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
+    if (s.pieces.size() == 1) return own.push_back(s);
+    constexpr long most = 1L << 30;  // a shape's extents are of type int
+    for (long at = 0; at < p.count; at += most) {
+      long const begin = p.begin + at, count = std::min(p.count - at, most);
+      own.push_back({{piece_prefix + std::to_string(begin) + "/" + s.of.name,
+                      {count},
+                      false,
+                      1,
+                      int(count),
+                      {}},
+                     s.is_accumulated,
+                     {{begin, count, p.process, p.here + at}}});
+    }
+  }
+  /// A function that returns where the next of this process's states is.
+  static auto next_of(states const& own) {
+    return
+        [&own, next = std::size_t(0)]() mutable -> T const* { return own[next++].pieces[0].here; };
+  }
+  /// Saves a checkpoint in parts. All processes call it.
+  static void save_parts(engine& e, part_saving saving, states const& all) {
+    saving.number =
+        least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
+    std::string const name = in_quotes(saving.to.path);
+    try {
+      in_all(e, name, [&] {
+        if (saving.part.number == 0) return;
+        states const own = own_states(e, all);
+        tensor_file<T> file(saving.target(), head_of_part(saving.part), named(own));
+        write(own, next_of(own), file);
+      });
+      in_all(e, name, [&] {
+        if (engine::writes_files()) saving.complete();
+      });
+    } catch (rank_error const&) {
+      throw;  // the first process may write the first file all the same
+    } catch (...) {
+      saving.remove();
+      throw;
+    }
   }
   /// A state in the order of memory: where it is, or collected from all processes, which call this
   /// for the same states.
@@ -376,15 +346,14 @@ struct checkpoint_of {
   ///
   /// throws: see load
   static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all) {
-    checkpoint_reader const file(path);
+    open_checkpoint const file(path);
     loaded_run run;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)
       if (long const tensor = match.find(n.place()); tensor >= 0) {
-        auto const bytes = bytes_of(file, tensor);
-        n.set(bytes.get());
+        n.set(file.bytes_of(std::size_t(tensor)).get());
       }
     match.require();
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
@@ -395,23 +364,18 @@ struct checkpoint_of {
     std::size_t room = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (tensors[i] < 0 || !is_here(all[i])) continue;
-      run.states.push_back({i, all[i].of, bytes_of(file, tensors[i])});
+      auto const tensor = std::size_t(tensors[i]);
+      run.states.push_back({i, all[i].of, file.bytes_of(tensor)});
+      if (file.is_divided(tensor)) run.states.back().to.transposed = false;
       if (all[i].pieces.size() > 1) room = std::max(room, size_of(all[i]));
     }
     run.room.resize(room);
     return run;
   }
-  /// The bytes of a tensor, compared with their checksum.
-  static std::unique_ptr<std::byte[]> bytes_of(checkpoint_reader const& file, long tensor) {
-    safetensors_place const& place = file[std::size_t(tensor)];
-    auto bytes = memory_for(place.end - place.begin, "one of its tensors", file.name());
-    file.read(std::size_t(tensor), {bytes.get(), std::size_t(place.end - place.begin)});
-    return bytes;
-  }
   /// Whether mini-batches were accumulated.
   ///
   /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
-  static bool require_numbers(Trainer const& trainer, checkpoint_reader const& file,
+  static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
                               std::vector<run_numbers> const& of) {
     auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
     run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];

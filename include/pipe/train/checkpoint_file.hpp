@@ -35,11 +35,12 @@ inline constexpr char checkpoint_key[] = "checkpoint", checksums_name[] = "check
 class checkpoint_writer {
  public:
   /// places: of the tensors, larger types first; their offsets are set here
+  /// like:   the file whose mode the new one takes if there is none of its name
   ///
   /// throws: as write_safetensors
   checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
-                    safetensors_metadata metadata)
-      : file_(path) {
+                    safetensors_metadata metadata, std::string const& like = {})
+      : file_(path, like) {
     metadata[checkpoint_key] = std::to_string(checkpoint_format);
     places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
     place_tensors(places);
@@ -124,6 +125,9 @@ class checkpoint_reader {
              " are not those that were written");
   }
   std::string const& name() const { return file_.name(); }
+  /// Size of the file, and a checksum of all of it: that of its checksums.
+  std::uint64_t bytes() const { return file_.preamble().size() + file_.data_bytes(); }
+  std::uint32_t checksum() const { return crc32c(sums_); }
   /// Throws data_error with the name of the file.
   [[noreturn]] void refuse(std::string const& why) const {
     throw data_error("cannot load " + in_quotes(name()) + ": " + why);

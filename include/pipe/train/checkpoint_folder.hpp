@@ -3,7 +3,7 @@
 // A folder of checkpoints: the names of its files, the list of them, and the lock by which one run
 // has it.
 //
-//     step-N.safetensors    the checkpoint after N steps
+//     step-N.safetensors    the checkpoint after N steps, its parts beside it: checkpoint_parts.hpp
 //     latest                a line for each checkpoint, the newest first: its file, its loss. It is
 //                           written after the newest one
 //     lock                  empty; locked (flock) by the run that saves here
@@ -33,6 +33,7 @@
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/temporary_file.hpp>
+#include <pipe/train/checkpoint_parts.hpp>
 
 namespace pp::detail {
 
@@ -86,15 +87,21 @@ class checkpoint_folder {
     using file_error::file_error;
   };
 
-  /// Removes temporary files that killed programs have left: see remove_stale_files.
+  /// Removes what killed programs have left: temporary files, see remove_stale_files, and parts of
+  /// checkpoints that were not completed.
   ///
   /// throws: file_error if the folder cannot be read
   void clean() const {
     std::set<std::string> names;
-    for (std::string const& name : entries())
+    for (std::string const& name : entries()) {
       if (std::size_t const end = name.find(".tmp-");
           end != name.npos && (name.starts_with("step-") || name.starts_with("latest.tmp-")))
         names.insert(name.substr(0, end));
+      std::error_code error;
+      if (std::string const whole = whole_of_part(name);
+          step_of(whole) >= 0 && !std::filesystem::exists(file(whole), error) && !error)
+        ::unlink(file(name).c_str());
+    }
     for (std::string const& name : names) remove_stale_files(temporary_names(file(name)));
   }
   /// The steps of the files that have the name of a checkpoint, the newest first.
@@ -148,7 +155,11 @@ class checkpoint_folder {
     latest.commit();
   }
   /// Removes a checkpoint. Returns whether it is gone.
-  bool remove(long step) const { return ::unlink(file_of(step).c_str()) == 0 || errno == ENOENT; }
+  bool remove(long step) const {
+    if (::unlink(file_of(step).c_str()) != 0 && errno != ENOENT) return false;
+    remove_parts(file_of(step));
+    return true;
+  }
 
  private:
   /// The step in the name of a checkpoint's file, -1 in any other name.

@@ -8,20 +8,15 @@
 #pragma GCC system_header
 #endif
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <climits>
-#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <new>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -32,62 +27,16 @@
 #include <pipe/base/thread.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/train/checkpoint.hpp>
-#include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/checkpoint_folder.hpp>
+#include <pipe/train/checkpoint_parts.hpp>
 #include <pipe/train/kept_checkpoints.hpp>
+#include <pipe/train/newest_checkpoint.hpp>
+#include <pipe/train/parts/checkpoint_settings.hpp>
+#include <pipe/train/parts/checkpoint_tensors.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/resumed_run.hpp>
 
 namespace pp {
-
-namespace detail {
-
-/// When checkpoints are saved, and which ones are kept. The same in all processes.
-struct checkpoint_settings {
-  long every_steps = 0;              ///< save after steps that are a multiple of it; 0: never so
-  std::chrono::nanoseconds every{};  ///< save when that much time has passed; 0: never so
-  int keep_last = 2;                 ///< the newest ones that are kept, at least 1
-  int keep_best = 0;                 ///< beside them, those with the lowest losses
-  /// Write in a thread, from a copy that takes checkpoints::copy_bytes() of memory in one process.
-  bool asynchronous = true;
-  std::string second_place{};  ///< a folder for what cannot be written; "": none
-  /// Receives warnings, in the thread and during a call of the program; unset: stderr.
-  std::function<void(std::string_view)> warn{};
-};
-
-/// What the process that writes files says; all processes of the trainer call this.
-template <class Trainer>
-long first_process_says(Trainer const& trainer, long here) {
-  auto const all = trainer.processes();
-  return least(*all.parameters.engine,
-               all.writes_files() ? here : std::numeric_limits<long>::max());
-}
-
-}  // namespace detail
-
-/// A checkpoint in a folder. An empty path: there is none.
-struct found_checkpoint {
-  std::string path;
-  long steps = 0;
-  data_position position;
-};
-
-/// The newest checkpoint in a folder whose header is sound, after at most `last` steps, for
-/// programs that decide what to do before they make a trainer. Its tensors are not read.
-///
-/// throws: file_error if the folder cannot be read
-inline found_checkpoint newest_checkpoint(std::string const& folder, long last = LONG_MAX) {
-  detail::checkpoint_folder const from(folder);
-  for (long const step : from.steps()) try {
-      if (step > last) continue;
-      detail::checkpoint_reader const file(from.file_of(step));
-      std::string const* const position = file.metadata("position");
-      return {file.name(), step, position == nullptr ? "" : *position};
-    } catch (error const&) {
-      // resume() will say why.
-    }
-  return {};
-}
 
 /// The result of checkpoints::resume. An empty path: no checkpoint was there.
 struct resumed_checkpoint : resumed_run {
@@ -97,8 +46,8 @@ struct resumed_checkpoint : resumed_run {
 
 /// The checkpoints of a run, FOLDER/step-N.safetensors. A file that cannot be written is a warning,
 /// and the training goes on. If ranks are in several processes, all of them make the same calls,
-/// with the same settings and a folder that all can read; one of them writes, and decides what
-/// depends on a clock.
+/// with the same settings and a folder that all can read; one of them writes, or each writes its
+/// part, and one decides what depends on a clock.
 ///
 ///     checkpoints<Trainer> saved("run", {.every_steps = 1000});
 ///     long done = saved.resume(trainer).position.number();
@@ -133,7 +82,8 @@ class checkpoints {
   }
   checkpoints(checkpoints const&) = delete;
   checkpoints& operator=(checkpoints const&) = delete;
-  /// Waits for the file that is being written.
+  /// Waits for the file that is being written; a checkpoint in parts that was not completed in a
+  /// later call is dropped.
   ~checkpoints() {
     writer_.join();
     try {
@@ -193,13 +143,18 @@ class checkpoints {
   /// throws: data_error at the first call if the folder has checkpoints and resume() was not called
   void after_step(Trainer& trainer, data_position const& position, double loss = unknown) {
     open(trainer, false);
-    if (!is_writing_.load()) wait();
+    if (phase_ == phase::none) {
+      if (!is_writing_.load()) wait(trainer);
+    } else if (trainer.processes().agree(!is_writing_.load())) {
+      go_on(trainer);
+    }
     long const step = trainer.steps();
     if (step == begun_step_) return;  // a step that was skipped, or has been saved
     is_due_ = is_due_ || (settings_.every_steps > 0 && step % settings_.every_steps == 0);
     if (!is_due_ && settings_.every.count() == 0) return;
     bool const is_time = is_due_ || clock::now() - begun_ >= settings_.every;
-    if (detail::first_process_says(trainer, is_time && !is_writing_.load() ? 1 : 0) == 1)
+    bool const is_free = phase_ == phase::none && !is_writing_.load();
+    if (detail::first_process_says(trainer, is_time && is_free ? 1 : 0) == 1)
       save(trainer, position, loss, attempt::due);
   }
 
@@ -210,14 +165,14 @@ class checkpoints {
   /// throws: file_error if it cannot be written anywhere
   std::string finish(Trainer& trainer, data_position const& position, double loss = unknown) {
     open(trainer, false);
-    wait();
+    wait(trainer);
     auto const is_safe = [&] {
       return detail::first_process_says(trainer, safe_step_ == trainer.steps() ? 1 : 0) == 1;
     };
     for (attempt const a : {attempt::last, attempt::anywhere})
       if (!is_safe()) {
         save(trainer, position, loss, a);
-        wait();
+        wait(trainer);
       }
     if (!is_safe())
       throw file_error(std::string("the checkpoint after step ") + std::to_string(trainer.steps()) +
@@ -237,15 +192,20 @@ class checkpoints {
   }
 
   /// The memory of the copy that is written while training goes on, in bytes; it is taken at the
-  /// first checkpoint, in the process that writes files. Without that much memory, training waits
-  /// until the file is written.
-  static std::size_t copy_bytes(Trainer& trainer) {
-    return detail::checkpoint_of<Trainer>::bytes(trainer);
+  /// first checkpoint, in the process that writes files, or by_process in each for its own states.
+  /// Without that much memory, training waits until the file is written. All processes call it.
+  static std::size_t copy_bytes(Trainer& trainer, checkpoint_files files = checkpoint_files::one) {
+    return saver::bytes(trainer, files);
   }
 
  private:
+  using saver = detail::checkpoint_of<Trainer>;
+  using target = detail::checkpoint_target;
   /// Why a checkpoint is saved: finish() tries again, at last in places that are none of the run's.
   enum class attempt : unsigned char { due, last, anywhere };
+  /// What threads write of a checkpoint in parts: all processes their parts, then one the first
+  /// file. The same in all processes.
+  enum class phase : unsigned char { none, parts, whole };
 
   /// The folder of the run, and the second place.
   std::vector<detail::checkpoint_folder> const& folders() const { return kept_.folders(); }
@@ -279,29 +239,34 @@ class checkpoints {
   }
   /// Begins to save a checkpoint. All processes call it.
   void save(Trainer& trainer, data_position const& position, double loss, attempt which) {
-    wait();
+    wait(trainer);
     is_due_ = false;
     begun_ = clock::now();
     begun_step_ = trainer.steps();
     loss_ = loss;
     attempt_ = which;
-    if (!settings_.asynchronous || !copy(trainer, position))
-      write([&](std::string const& path) { trainer.save(path, position); });
+    // Where other processes cannot write, one may.
+    auto const files = which == attempt::anywhere ? checkpoint_files::one : settings_.files;
+    if (!settings_.asynchronous || !copy(trainer, position, files))
+      write([&](target const& to) { saver::save(trainer, to.path, position, files, to.like); });
+    else if (saving_.part.count > 1)
+      begin_parts(trainer, 0);
     else if (writes())
       start();
-    if (!is_writing_.load()) report();
+    if (phase_ == phase::none && !is_writing_.load()) report();
   }
   /// Makes the copy in memory. Returns whether there is one, in all processes alike.
-  bool copy(Trainer& trainer, data_position const& position) {
-    std::size_t const bytes = copy_bytes(trainer);
+  bool copy(Trainer& trainer, data_position const& position, checkpoint_files files) {
+    std::size_t const bytes = copy_bytes(trainer, files);
+    bool const copies = writes() || saver::part_of(trainer, files).count > 1;
     bool has_room = true;
     try {
-      if (writes()) copy_.reserve(bytes);
+      if (copies) copy_.reserve(bytes);
     } catch (std::bad_alloc const&) {
       has_room = false;
     }
-    if (detail::first_process_says(trainer, has_room ? 1 : 0) == 1) try {
-        detail::checkpoint_of<Trainer>::copy(trainer, position, copy_);
+    if (trainer.processes().agree(has_room)) try {
+        saving_ = saver::copy(trainer, position, files, copy_);
         return true;
       } catch (rank_error const&) {
         throw;
@@ -312,12 +277,15 @@ class checkpoints {
          " bytes: training waits until it is written");
     return false;
   }
-  /// Writes the copy in a thread, or here if there is none to be had.
+  /// Starts a thread that writes what was copied; without a thread it is written now.
   void start() {
     is_writing_.store(true);
     auto const work = [](void* self, int) {
       auto& me = *static_cast<checkpoints*>(self);
-      me.write([&](std::string const& path) { me.copy_.save(path); });
+      if (me.phase_ == phase::none)
+        me.write([&](target const& to) { me.copy_.save(to); });
+      else
+        me.write_phase();
       me.is_writing_.store(false);
     };
     bool is_started = true;
@@ -330,10 +298,56 @@ class checkpoints {
     }
     if (!is_started) work(this, 0);
   }
-  /// Writes the checkpoint with save_as(path) to the first place that takes it.
-  template <class SaveAs>
-  void write(SaveAs const& save_as) {
-    std::string const name = detail::checkpoint_folder::name_of(begun_step_);
+
+  /// Begins to write the parts of a checkpoint in a folder. All processes call it.
+  void begin_parts(Trainer& trainer, std::size_t folder) {
+    if (writes()) make(folders()[folder]);
+    saving_.to = {folders()[folder].file_of(begun_step_), kept_.newest()};
+    saving_.number = detail::first_process_says(trainer, writes() ? detail::new_saving() : 0);
+    if (folder == 0) failures_.clear();
+    folder_ = folder;
+    phase_ = phase::parts;
+    if (saving_.part.number > 0) start();
+  }
+  /// Writes this process's part, or the first file.
+  void write_phase() try {
+    if (phase_ == phase::parts) return copy_.save(saving_.target());
+    saving_.complete();
+    end(saving_.to.path, failures_);
+  } catch (std::bad_alloc const&) {
+    failure_ = no_memory(saving_.to.path);
+  } catch (error const& e) {
+    failure_ = e.what();
+  }
+  /// Waits until all processes have ended a phase, and begins the next one. All of them call it.
+  void go_on(Trainer& trainer) {
+    writer_.join();
+    bool const is_done = trainer.processes().agree(failure_.empty());
+    if (is_done && phase_ == phase::parts) {
+      phase_ = phase::whole;
+      return writes() ? start() : void();
+    }
+    phase_ = phase::none;
+    if (!is_done) {
+      saving_.remove();
+      if (failure_.empty())
+        failure_ = "another process could not save '" + saving_.to.path + "'";
+      else if (!writes())
+        warnings_.push_back(failure_);
+      (failures_ += failures_.empty() ? "" : "; ") += std::exchange(failure_, {});
+      if (folder_ + 1 < folders().size()) return begin_parts(trainer, folder_ + 1);
+      end("", failures_);
+    }
+    report();
+  }
+
+  static std::string no_memory(std::string const& path) {
+    return "no memory to write '" + path + "'";
+  }
+  /// Writes the checkpoint with save_to(target) to the first place that takes it.
+  template <class SaveTo>
+  void write(SaveTo const& save_to) {
+    std::string const name = detail::checkpoint_folder::name_of(begun_step_), like = kept_.newest();
     std::vector<std::string> paths;
     for (detail::checkpoint_folder const& f : folders()) paths.push_back(f.file(name));
     if (attempt_ == attempt::anywhere) {
@@ -341,23 +355,32 @@ class checkpoints {
       paths.push_back(free_name(name));
       paths.push_back(free_name(std::filesystem::temp_directory_path(error) / name));
     }
-    std::size_t tried = 0;
+    std::size_t next = 0;
     saved_place const found = save_somewhere(paths, [&](std::string const& path) {
-      std::size_t const folder = tried++;
-      if (folder < folders().size() && writes()) make(folders()[folder]);
+      folder_ = next++;
+      if (folder_ < folders().size() && writes()) make(folders()[folder_]);
       try {
-        save_as(path);
+        save_to({path, like});
       } catch (std::bad_alloc const&) {
-        throw file_error("no memory to write '" + path + "'");
+        throw file_error(no_memory(path));
+      } catch (detail::failed_elsewhere const&) {
+        throw;
+      } catch (file_error const& e) {
+        if (!writes()) warnings_.push_back(e.what());
+        throw;
       }
     });
-    if (found.path.empty())
-      return note(found.failures + (attempt_ == attempt::due ? " (the training goes on)" : ""));
-    if (!found.failures.empty()) note(found.failures + "; it is in '" + found.path + "'");
+    end(found.path, found.failures);
+  }
+  /// Notes where the checkpoint is, "" if nowhere, and what has failed before.
+  void end(std::string const& path, std::string const& failures) {
+    if (path.empty())
+      return note(failures + (attempt_ == attempt::due ? " (the training goes on)" : ""));
+    if (!failures.empty()) note(failures + "; it is in '" + path + "'");
     safe_step_ = begun_step_;
-    safe_path_ = found.path;
-    if (writes() && tried <= folders().size())
-      kept_.add({{begun_step_, loss_}, int(tried) - 1}, settings_.keep_last, settings_.keep_best,
+    safe_path_ = path;
+    if (writes() && folder_ < folders().size())
+      kept_.add({{begun_step_, loss_}, int(folder_)}, settings_.keep_last, settings_.keep_best,
                 warnings_);
   }
   /// Makes a folder that has been removed meanwhile; if that fails, writing says why.
@@ -368,9 +391,10 @@ class checkpoints {
     }
   }
 
-  /// Waits until the file is written.
-  void wait() {
+  /// Waits until the checkpoint is written. All processes call it.
+  void wait(Trainer& trainer) {
     writer_.join();
+    while (phase_ != phase::none) go_on(trainer);
     report();
   }
   /// Keeps a warning for report().
@@ -392,10 +416,15 @@ class checkpoints {
   long begun_step_ = -1;       // of that one
   attempt attempt_ = attempt::due;
   double loss_ = unknown;  // of that one
+  phase phase_ = phase::none;
+  detail::part_saving saving_;
   // While a file is written the thread has the members from here on, and reads those above.
   std::atomic<bool> is_writing_{false};
-  typename detail::checkpoint_of<Trainer>::tensor_copy copy_;
+  detail::tensor_copy<typename Trainer::element> copy_;
   detail::kept_checkpoints kept_;
+  std::size_t folder_ = 0;  // that is written to: its number, or that of another place
+  std::string failure_;     // of the phase, here
+  std::string failures_;    // of the folders before
   std::vector<std::string> warnings_;
   long safe_step_ = -1;  // of the last checkpoint that is on disk
   std::string safe_path_;

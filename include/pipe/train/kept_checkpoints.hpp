@@ -100,6 +100,11 @@ class kept_checkpoints {
     sort(all);
     return all;
   }
+  /// The path of the newest one, "" if there is none.
+  std::string newest() const {
+    std::vector<kept_checkpoint> const all = candidates();
+    return all.empty() ? "" : folders_[std::size_t(all[0].folder)].file_of(all[0].step);
+  }
   /// Takes over a checkpoint that was loaded, and those before it that `latest` lists. Others are
   /// not of this run, and never removed. One that was not listed, as a program was killed before,
   /// is from now on.

@@ -13,6 +13,7 @@
 namespace pp {
 
 struct data_position;
+enum class checkpoint_files : unsigned char;
 
 namespace wrong {
 /// A run is saved or resumed, and <pipe/train/checkpoint.hpp> is not included.
@@ -48,14 +49,19 @@ struct with_checkpoints {
   /// Saves everything that the run needs to go on bit for bit: parameters and buffers, optimizer
   /// state, averages, accumulated gradients, the number of steps, the seed, and `position`. The
   /// file is replaced atomically: see atomic_file. If ranks are in several processes, all of them
-  /// call it, and one writes the file. Include <pipe/train/checkpoint.hpp>.
+  /// call it, and one writes the file; with checkpoint_files::by_process each writes a part beside
+  /// it, in a folder that all share. Include <pipe/train/checkpoint.hpp>.
   ///
-  /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads
+  /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads; in parts
+  ///         equal tensors
   /// throws: file_error, in all processes, and the previous file is unchanged; error while averages
   ///         stand in for the parameters
   void save(std::string const& path) { files().save(static_cast<Trainer&>(*this), path); }
   void save(std::string const& path, data_position const& position) {
     files().save(static_cast<Trainer&>(*this), path, position);
+  }
+  void save(std::string const& path, data_position const& position, checkpoint_files each) {
+    files().save(static_cast<Trainer&>(*this), path, position, each);
   }
   /// Resumes the run of a checkpoint, which a trainer of the same model, optimizer and Averaging
   /// has saved. Its other options may have been different ones; settings but the seed are this

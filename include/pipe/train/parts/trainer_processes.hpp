@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -54,5 +55,13 @@ struct trainer_processes {
   bool agree(bool here) const { return least(*parameters.engine, here ? 1 : 0) == 1; }
   bool writes_files() const { return Engine::writes_files(); }
 };
+
+/// What the process that writes files says; all processes of the trainer call this.
+template <class Trainer>
+long first_process_says(Trainer const& trainer, long here) {
+  auto const all = trainer.processes();
+  return least(*all.parameters.engine,
+               all.writes_files() ? here : std::numeric_limits<long>::max());
+}
 
 }  // namespace pp::detail
