@@ -166,6 +166,15 @@ struct chunk_description {
     return (p.is_buffer ? buffers : values) + p.offset;
   }
   long average = 0;  ///< offset of the averages of trained parameters, if any
+  /// Versions of the weights where steps overlap: slot 0 is the parameters, buffers and transposed
+  /// copies, one after the other, and at `versions` as many bytes follow for each further slot.
+  int version_slots = 1;
+  long versions = 0, version_bytes = 0;
+  /// From the bytes of slot 0 to those of another one.
+  constexpr long shift_of(int slot) const {
+    return slot == 0 ? 0 : versions + (slot - 1) * version_bytes - values;
+  }
+  long state_before = 0;  ///< of the optimizer's state before the newest update, if it is kept
   /// Copies of the parameters in the type of values (16-bit precisions), if any.
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`

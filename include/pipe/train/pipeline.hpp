@@ -34,6 +34,7 @@
 #include <pipe/train/parts/settings_elsewhere.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/parts/trainer_settings.hpp>
+#include <pipe/train/parts/training.hpp>
 
 namespace pp {
 
@@ -55,7 +56,8 @@ namespace pp {
 /// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
-                 public detail::with_checkpoints<Pipeline<Given, Options...>> {
+                 public detail::with_checkpoints<Pipeline<Given, Options...>>,
+                 public detail::with_training<Pipeline<Given, Options...>> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -302,6 +304,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
  private:
   friend detail::checkpoint_of<Pipeline>;
+  friend detail::training_of<Pipeline>;
   /// Runs a job on this process's leaves of its mini-batch; an inference, on all.
   step_result run(detail::job const& j) {
     auto const mine = j.what == detail::job::kind::infer ? leaves_.alone() : leaves_;
@@ -369,13 +372,35 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
-    j.learning_rate = learning_rate;
-    j.clip_value = settings_.clip_value;
-    j.clip_norm = settings_.clip_norm;
+    set_rate(j, learning_rate);
     step_result const r = add_up(j);
     accumulated_ = detail::accumulation{};
     if (!r.skipped) ++steps_;
     return r;
+  }
+
+  void set_rate(detail::job& j, double learning_rate) const {
+    j.learning_rate = learning_rate;
+    j.clip_value = settings_.clip_value;
+    j.clip_norm = settings_.clip_norm;
+  }
+  /// A job for a step that other steps overlap.
+  ///
+  /// throws: error while accumulated gradients are pending; data_error for a batch out of range
+  template <class Batch>
+  detail::job prepare_step(Batch const& b, long step) {
+    detail::job j = prepare_gradients(b);
+    j.updates = true;
+    j.step = step;
+    j.all_samples = j.samples;
+    set_rate(j, detail::learning_rate_of(settings_, step));
+    return j;
+  }
+  /// Throws not_finite for a step whose numbers are not.
+  [[noreturn]] void reject(detail::job j) {
+    detail::reject_step<M, element>({steps_ + 1, ""}, j, leaves_.here<M, element>(j),
+                                    labels_per_sample, compiled::ranks, parameter_places(),
+                                    [&] { run(j); });
   }
 
   /// See accumulate, gradients, watch and evaluate. Access: to the engine, until they return.

@@ -86,19 +86,25 @@ class action_runner {
   void execute(int r, run_place const& at, action const& a) {
     worker& me = ranks_[r];
     long const arrived = now();
-    me.doing.begin(a);
-    action numbered = a;
-    numbered.micro_batch += at.shift;
-    require(r, link(r, at.of).await(numbered, [&](int chunk) {
-      me.doing.change(activity::kind::waits, chunk, arrived);
-    }));
+    await(r, at, a);
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run(r, me, at, a);
     me.leaves.after(a);
     long const end = now();
-    me.waited += start - arrived;
     executed(r)[me.count++] = executed_action{a, start, end, start - arrived};
+  }
+  /// Waits for what an action of rank r needs.
+  void await(int r, run_place const& at, action const& a) {
+    activity& doing = ranks_[r].doing;
+    long const arrived = now();
+    doing.begin(a);
+    action numbered = a;
+    numbered.micro_batch += at.shift;
+    require(r, link(r, at.of).await(numbered, [&](int chunk) {
+      doing.change(activity::kind::waits, chunk, arrived);
+    }));
+    ranks_[r].waited += now() - arrived;
   }
   /// Sends or receives the result of an action.
   void run_transfer(int r, job const& j, rank_step const& s) {

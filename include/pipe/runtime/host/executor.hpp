@@ -76,6 +76,15 @@ class executor {
     return false;
   }
 
+  /// On the calling thread of each_rank(): waits until a counter has reached n, and fails all
+  /// ranks if none makes progress.
+  void watch(progress& counter, int n, job const& j) {
+    auto const time = [this] { return now(); };
+    if (auto why = watch_.wait(counter, n, ranks_, place_.first_rank, place_.ranks, j, time))
+      std::rethrow_exception(why);
+  }
+  patience const patience_of_waits() const { return settings_.waiting; }
+
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
   /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
   step_result run(job const& j) {
@@ -85,13 +94,36 @@ class executor {
     runner_.begin();
     start_.advance();
     auto const time = [this] { return now(); };
-    if (auto why = watch_.wait(finished_, ranks_, place_.first_rank, place_.ranks, j, time))
+    if (auto why = watch_.wait(finished_, place_.ranks, ranks_, place_.first_rank, place_.ranks, j,
+                               time))
       give_up(why);
     rethrow_failure();
     if constexpr (streams) end_run(d_, j, transport_);
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return collect_result();
+  }
+  /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
+  /// exception of any when all have stopped.
+  template <class Work, class Meanwhile>
+  void each_rank(Work const& work, Meanwhile const& meanwhile) {
+    transport_.reset();
+    job_ = job{.what = job::kind::train};
+    work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
+    runner_.begin();
+    start_.advance();
+    try {
+      meanwhile();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    finished_.wait(place_.ranks, {{}, no_deadline});
+    work_ = {};
+    rethrow_failure();
+  }
+  template <class Work>
+  void each_rank(Work const& work) {
+    each_rank(work, [] {});
   }
 
   /// Parameters were written from outside: transposed copies are renewed before the next run.
@@ -112,6 +144,8 @@ class executor {
   std::chrono::steady_clock::time_point began() const { return runner_.began(); }
 
  private:
+  template <class, class>
+  friend class step_flow;
   using worker = rank_worker<T, Transport>;
   static constexpr bool streams = stream_transport<Transport>;
 
@@ -171,7 +205,7 @@ class executor {
       seen = detail::progress::after(seen);
       start_.wait(seen, {settings_.waiting.spin, no_deadline});
       if (job_.what == job::kind::stop) return;
-      attempt(r, &executor::run_batch);
+      attempt(r, work_.call != nullptr ? &executor::run_work : &executor::run_batch);
     }
   }
   void attempt(int r, void (executor::*what)(int, worker&)) {
@@ -208,15 +242,19 @@ class executor {
       if (is_first) transport_.announce(what_of(e));
   }
 
+  void run_work(int r, worker&) { work_.call(work_.of, r); }
   void run_batch(int r, worker& me) {
     me.count = 0, me.waited = 0;
-    if (stale_ || updated_) renew_copies(r, me);
+    renew(r);
     require(r, link(r).share_weights());
     runner_.batch_of(r, job_).stage_partial();
     execute_actions(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
   }
   /// Renews copies of parameters that changed before this run. Its start served as the barrier.
+  void renew(int r) {
+    if (stale_ || updated_) renew_copies(r, ranks_[r]);
+  }
   void renew_copies(int r, worker& me) {
     unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
@@ -317,6 +355,11 @@ class executor {
   detail::progress start_, finished_;
   std::atomic<long> failed_update_{0};  // the step whose update failed half-way; 0: none
   job job_;
+  /// What ranks do instead of the job, if it is set.
+  struct {
+    void const* of = nullptr;
+    void (*call)(void const* of, int rank) = nullptr;
+  } work_;
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
 };
 

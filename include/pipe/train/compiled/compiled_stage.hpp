@@ -132,6 +132,8 @@ struct compiled_stage {
     f.zero = Work::zero::level;
     f.offloads_state = Work::offload::is_on;
     f.averages = Work::averaging::averages;
+    f.version_slots = Work::version_slots(S);
+    f.keeps_state = Work::overlap == step_overlap::confirmed;
     if constexpr (S > 0) {
       f.has_entered = true;
       f.entered = Work::template slots<S - 1>();

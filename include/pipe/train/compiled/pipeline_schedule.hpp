@@ -41,7 +41,10 @@ struct pipeline_schedule {
   using option = typename Options::template get<Family>;
   using element = typename option<option_family::precision>::element;
   using value = typename option<option_family::precision>::value;
-  using schedule = option<option_family::schedule>;
+  /// The order of steps that overlap, if they do; and of one step alone.
+  using flow = option<option_family::schedule>;
+  using schedule = flushed_of<flow>;
+  static constexpr step_overlap overlap = overlap_of<flow>();
   using optimizer = option<option_family::optimizer>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
@@ -272,6 +275,11 @@ struct pipeline_schedule {
     }
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
+
+  /// Versions of a stage's weights.
+  static constexpr int version_slots([[maybe_unused]] int chunk) {
+    return overlap == step_overlap::none ? 1 : 2;
+  }
 
   /// Most micro-batches between B and W at once; 0 without split backward.
   static constexpr int pending_slots(int chunk) {

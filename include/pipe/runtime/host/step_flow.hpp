@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Steps that overlap: every rank runs the actions of one step after those of the step before, and
+// updates its own weights in between, without a barrier. Weights have two versions and the
+// optimizer's state a copy, so an update can be taken back.
+//
+// The verdict on a step (global norm, and whether all numbers are finite) needs the gradients of
+// all ranks. A rank updates before there is one, as if no clipping were needed, and runs forwards
+// of the next step with the result. Its first backward of that step can only begin when the same
+// micro-batch has been forward in all stages, so when all of them have updated. Then the last
+// stage's rank judges: it sends no gradient back unless the step was sound. Until then all
+// gradients are still there, so a step that has to be clipped is taken back and updated again.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <optional>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/optim/clip.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/transport/waiting.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// A step of a flow: its mini-batch, copied and padded to whole micro-batches, and what its ranks
+/// find out.
+struct flow_step {
+  job of;
+  int first = 0;                          ///< number of its first micro-batch: see run_place
+  heap_array<std::byte> data[max_inputs + 1];  ///< by input, then labels
+  heap_array<double> squares;             ///< [parameters, 2] of all chunks: see norms_of
+  double loss = 0, norm = 0;
+  std::atomic<long> waited{0};            ///< of all ranks, in nanoseconds
+  long end = 0;                           ///< when it was judged
+};
+
+/// Runs steps of an executor whose description keeps versions of the weights.
+///
+/// law: results, parameters and states have the bits of steps with a barrier
+/// law: after run(), however it ends, all ranks have the weights after the same step
+template <class T, class Transport>
+class step_flow {
+  using machine = executor<T, Transport>;
+  /// Ends a segment: a step was updated as it should not have been.
+  struct step_rejected {};
+
+ public:
+  /// Steps in progress at once: one that is judged, the next one, and one that waits. A step is
+  /// known until the next one has been judged as well.
+  static constexpr int most = 3, depth = most + 1;
+
+  explicit step_flow(machine& of)
+      : m_(of), d_(of.description()), ready_(d_.ranks), measured_(d_.ranks), updated_(d_.ranks),
+        ranks_(d_.ranks) {
+    long squares = 0;
+    for (int c = 0; c < d_.chunks; ++c) squares += 2 * d_.chunk[c].parameter_count;
+    for (flow_step& s : steps_) {
+      s.squares = heap_array<double>(squares);
+      for (int i = 0; i <= d_.inputs; ++i)
+        s.data[i] = heap_array<std::byte>(d_.micro_batches * d_.bytes_of(i));
+    }
+  }
+
+  /// Trains on the mini-batches of next(job&), which prepares the job of the next step, or returns
+  /// false after the last; its arrays are copied. done(result) is called for each step in turn, and
+  /// returns whether to go on; both on the calling thread. Returns the number of steps.
+  ///
+  /// throws: what next and done throw, after the steps that had begun; as executor::run
+  template <class Next, class Done>
+  long run(Next const& next, Done const& done) {
+    m_.each_rank([&](int r) {
+      m_.renew(r);
+      m_.parameters_.spread(r);
+    });
+    m_.stale_ = m_.updated_ = false;
+    std::exception_ptr failure;
+    while (!rejected_ && !failure && (begin_ < given_ || takes_more_)) {
+      begin_segment();
+      try {
+        m_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
+        if (judged() < given_) judge_last();
+        see_judged(done);
+        begin_ = given_;
+      } catch (step_rejected const&) {
+        see_judged(done);
+        reject(done);
+      } catch (...) {
+        failure = std::current_exception();
+        stop_at_one_step();
+        see_judged(done);
+      }
+    }
+    m_.each_rank([&](int r) { m_.parameters_.spread(r); });
+    m_.updated_ = true;
+    if (failure) std::rethrow_exception(failure);
+    if (user_failure_) std::rethrow_exception(user_failure_);
+    return seen_;
+  }
+  /// The job of the step that was not sound, if one was: it changed nothing.
+  job const* rejected() const { return rejected_ ? &at(*rejected_).of : nullptr; }
+
+ private:
+  /// What only the rank's own thread uses, and the caller between segments.
+  struct alignas(64) rank_state {
+    long updated = 0;         // steps
+    bool is_careful = false;  // waits for the verdict before it updates
+  };
+  static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
+
+  flow_step& at(long n) { return steps_[n % depth]; }
+  flow_step const& at(long n) const { return steps_[n % depth]; }
+  /// A step's number as counters have it, which count from the segment's begin.
+  int count(long n) const { return int(n - begin_); }
+  long judged() const { return begin_ + judged_.now(); }
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  waited await(progress& p, int n) { return p.wait(n, m_.patience_of_waits(), m_.failure_.flag()); }
+
+  // ---- the calling thread ----
+
+  void begin_segment() {
+    for (progress& p : ready_) p.reset();
+    for (progress& p : measured_) p.reset();
+    for (progress& p : updated_) p.reset();
+    judged_.reset(), available_.reset(), ended_.reset();
+    next_number_ = 0;
+    for (long n = begin_; n < given_; ++n) number(at(n));
+    available_.publish(takes_more_ ? count(given_) : ended);
+    judged_at_ = 0;
+  }
+  /// Numbers a step's micro-batches behind those before it.
+  void number(flow_step& s) {
+    s.first = next_number_;
+    next_number_ += (s.of.samples + d_.samples - 1) / d_.samples;
+  }
+  /// Gives ranks steps while there is room, and shows results, until all ranks have ended.
+  template <class Next, class Done>
+  void feed(Next const& next, Done const& done) {
+    for (;;) {
+      int const news = news_.now();
+      while (takes_more_ && given_ - seen_ < most) {
+        if (take(next))
+          available_.publish(count(given_));
+        else
+          available_.publish(ended);
+      }
+      if (see_judged(done)) continue;
+      if (ended_.now() == m_.place_.ranks) return;
+      m_.watch(news_, progress::after(news), at(seen_).of);
+    }
+  }
+  /// Takes the next mini-batch, if there is one.
+  template <class Next>
+  bool take(Next const& next) {
+    flow_step& s = at(given_);
+    try {
+      s.of = {};
+      takes_more_ = next(s.of);
+    } catch (...) {
+      user_failure_ = std::current_exception();
+      takes_more_ = false;
+    }
+    if (!takes_more_) return false;
+    for (int i = 0; i <= d_.inputs; ++i) {
+      void const*& from = i < d_.inputs ? s.of.input[i] : s.of.label;
+      if (from == nullptr) continue;
+      long const bytes = d_.bytes_of(i) / d_.samples * s.of.samples;
+      std::byte* const to = s.data[i].begin();
+      std::memcpy(to, from, std::size_t(bytes));
+      std::memset(to + bytes, 0, std::size_t(s.data[i].end() - (to + bytes)));
+      from = to;
+    }
+    s.of.data = data_place::loaded;
+    s.waited.store(0, std::memory_order_relaxed);
+    number(s);
+    ++given_;
+    return true;
+  }
+  /// Shows the results of steps that were judged sound. Returns whether there were any.
+  template <class Done>
+  bool see_judged(Done const& done) {
+    bool any = false;
+    for (; seen_ < judged(); ++seen_, any = true) {
+      flow_step const& s = at(seen_);
+      step_result r;
+      r.loss = s.loss, r.gradient_norm = s.norm;
+      r.seconds = double(s.end - judged_at_) * 1e-9;
+      r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;
+      judged_at_ = s.end;
+      if (user_failure_) continue;
+      try {
+        if (!done(r)) takes_more_ = false;
+      } catch (...) {
+        user_failure_ = std::current_exception();
+        takes_more_ = false;
+      }
+    }
+    return any;
+  }
+  /// Judges the last step of all, which no backward follows.
+  ///
+  /// throws: step_rejected
+  void judge_last() {
+    gradient_outcome const o = outcome(at(given_ - 1));
+    if (!is_as_updated(at(given_ - 1), o)) throw step_rejected{};
+    confirm(given_ - 1, o);
+    m_.each_rank([&](int r) { average(r, given_ - 1); });
+  }
+  /// Takes a step back that was not updated as it should be, and updates it again if its numbers
+  /// are finite.
+  template <class Done>
+  void reject(Done const& done) {
+    long const n = judged();
+    m_.each_rank([&](int r) { take_back(r, n); });
+    gradient_outcome const o = outcome(at(n));
+    if (!is_sound(at(n), o)) return void(rejected_ = n);
+    m_.each_rank([&](int r) {
+      update(r, n, o.factor);
+      average(r, n);
+      ranks_[r].is_careful = true;
+    });
+    confirm(n, o);
+    see_judged(done);
+    begin_ = n + 1;
+  }
+  /// After a failure: all ranks are brought to the last step that all of them have updated.
+  void stop_at_one_step() {
+    long least = given_;
+    for (rank_state const& r : ranks_) least = std::min(least, r.updated);
+    if (least > judged()) {
+      gradient_outcome const o = outcome(at(least - 1));
+      if (is_as_updated(at(least - 1), o))
+        confirm(least - 1, o);
+      else
+        --least;
+    }
+    m_.each_rank([&](int r) { take_back(r, least); });
+    takes_more_ = false;
+  }
+  void take_back(int r, long to) {
+    if (ranks_[r].updated <= to) return;
+    m_.parameters_.take_back(r);
+    ranks_[r].updated = to;
+  }
+
+  // ---- verdicts ----
+
+  /// Norm and clipping factor of a step that all ranks have measured.
+  ///
+  /// law: sums are in parameter order, as parameter_work::judge has them
+  gradient_outcome outcome(flow_step const& s) const {
+    double sums[2]{};
+    for (long i = 0; i < s.squares.size(); ++i) sums[i % 2] += s.squares[i];
+    bool const clamps = s.of.clip_value > 0;
+    return outcome_of(sums[0], sums[clamps], s.of.gradient_scale, s.of.clip_norm);
+  }
+  static bool is_sound(flow_step const& s, gradient_outcome const& o) {
+    return libm::isfinite(o.norm) && libm::isfinite(s.loss);
+  }
+  /// Whether an update without clipping was right.
+  static bool is_as_updated(flow_step const& s, gradient_outcome const& o) {
+    return is_sound(s, o) && o.factor == s.of.gradient_scale;
+  }
+  void confirm(long n, gradient_outcome const& o) {
+    at(n).norm = o.norm;
+    at(n).end = m_.runner_.now();
+    judged_.publish(count(n + 1));
+    news_.add();
+  }
+
+  // ---- the thread of a rank ----
+
+  void advance(int r) {
+    struct at_end {
+      step_flow& of;
+      ~at_end() { of.ended_.add(), of.news_.add(); }
+    } const end{*this};
+    auto& me = m_.ranks_[r];
+    me.leaves.begin();
+    rank_description const& plan = d_.rank[r];
+    for (long n = begin_;; ++n) {
+      // Waits for a step, or for the end of all.
+      m_.require(r, await(available_, count(n + 1)));
+      if (available_.now() == ended && n >= given_) return;
+      flow_step& s = at(n);
+      me.count = 0, me.waited = 0;
+      if (n > begin_) take_ties(r, n);
+      bool is_confirmed = n == begin_;
+      for (action const* a = plan.training; a < plan.training + plan.training_count; ++a) {
+        if (samples_in(d_, s.of, a->micro_batch) == 0) continue;
+        if (!is_confirmed && makes_input_gradient(a->kind)) {
+          if (r == last_rank()) judge(n - 1);
+          // Elsewhere this gradient comes from ranks that have gone on.
+          is_confirmed = true;
+          if (d_.averages) {
+            m_.runner_.await(r, {s.of, s.first}, *a);
+            average(r, n - 1);
+          }
+        }
+        m_.runner_.execute(r, {s.of, s.first, m_.parameters_.newest(a->chunk)}, *a);
+      }
+      end_step(r, n);
+    }
+  }
+  /// Judges a step that all ranks have updated, on the last stage's rank.
+  void judge(long n) {
+    if (judged() > n) return;
+    gradient_outcome const o = outcome(at(n));
+    if (!is_as_updated(at(n), o)) throw step_rejected{};
+    confirm(n, o);
+  }
+  /// The end of rank r's actions of a step: what runtime/step_end.hpp has for steps with a barrier.
+  void end_step(int r, long n) {
+    flow_step& s = at(n);
+    auto& me = m_.ranks_[r];
+    ready_[r].publish(count(n + 1));
+    m_.parameters_.sum_ties(r, me.threads, [&](transfer const& x) {
+      if (x.to_rank == r) m_.require(r, await(ready_[x.from_rank], count(n + 1)));
+    });
+    m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
+    double* to = s.squares.begin();
+    for (int c = 0; c < d_.chunks; to += 2 * d_.chunk[c++].parameter_count)
+      if (d_.chunk[c].rank == r)
+        std::copy_n(m_.parameters_.squares_of(c), 2 * d_.chunk[c].parameter_count, to);
+    if (r == last_rank()) {
+      m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
+      s.loss = m_.parameters_.loss(r, s.of);
+    }
+    s.waited.fetch_add(me.waited, std::memory_order_relaxed);
+    measured_[r].publish(count(n + 1));
+    double factor = s.of.gradient_scale;
+    if (ranks_[r].is_careful) {
+      for (progress& p : measured_) m_.require(r, await(p, count(n + 1)));
+      gradient_outcome const o = outcome(s);
+      if (!is_sound(s, o)) throw step_rejected{};
+      ranks_[r].is_careful = o.factor != factor;
+      factor = o.factor;
+      if (r == last_rank()) confirm(n, o);
+    }
+    me.doing.change(activity::kind::updates, 0, m_.now());
+    update(r, n, factor);
+  }
+  void update(int r, long n, double factor) {
+    flow_step const& s = at(n);
+    team& all = m_.ranks_[r].threads;
+    m_.updating([&] {
+      m_.parameters_.begin_version(
+          r, [&](int c) { return int((n + 1) % d_.chunk[c].version_slots); });
+      m_.parameters_.update(r, all, s.of, factor);
+      if (d_.has_buffers) m_.parameters_.commit(r, s.of);
+      m_.parameters_.transpose(r, all);
+    });
+    ranks_[r].updated = n + 1;
+    updated_[r].publish(count(n + 1));
+  }
+  /// Updates the averages of parameters after a step that is confirmed.
+  void average(int r, long n) {
+    if (d_.averages) m_.parameters_.average(r, m_.ranks_[r].threads, at(n).of);
+  }
+  /// Takes shared parameters from their first places, before step n.
+  void take_ties(int r, long n) {
+    m_.parameters_.copy_ties(r, m_.ranks_[r].threads, [&](transfer const& x) {
+      if (x.to_rank == r) m_.require(r, await(updated_[x.from_rank], count(n)));
+    });
+  }
+
+  machine& m_;
+  pipeline_description const& d_;
+  flow_step steps_[depth];
+  // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
+  heap_array<progress> ready_, measured_, updated_;
+  heap_array<rank_state> ranks_;
+  progress available_, judged_;  // steps given to ranks; found sound, by one thread
+  progress ended_, news_;        // ranks at the segment's end; something for the calling thread
+  long begin_ = 0;               // the segment's first step
+  long given_ = 0, seen_ = 0;    // steps
+  int next_number_ = 0;
+  long judged_at_ = 0;
+  bool takes_more_ = true;
+  std::optional<long> rejected_;
+  std::exception_ptr user_failure_;
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
