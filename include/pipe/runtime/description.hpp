@@ -211,9 +211,14 @@ struct rank_description {
   int training_count = 0;
   action const* evaluation = nullptr;
   int evaluation_count = 0;
-  /// The most actions of a run.
+  /// If steps overlap freely: the actions of a period, which may be of later mini-batches, and the
+  /// versions that they read, of which 0 is the newest: see unflushed.
+  action const* flow = nullptr;
+  int flow_count = 0;
+  /// The most actions of a run, or of a period.
   constexpr int most_actions() const {
-    return training_count > evaluation_count ? training_count : evaluation_count;
+    int const most = training_count > evaluation_count ? training_count : evaluation_count;
+    return flow_count > most ? flow_count : most;
   }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;

@@ -200,7 +200,8 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 }
 
 /// Whether every action reads a version of the weights that its chunk has by then, F and backward
-/// of a micro-batch the same one; whether each update makes the next version; and whether the
+/// of a micro-batch the same one, or backward one that is newer by the table's drift at most;
+/// whether each update makes the next version; and whether the
 /// memory of every rank stays within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
@@ -218,10 +219,11 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
                          : by_forward < 0 ? a.version >= 0 && a.version <= now
-                                          : a.version == by_forward;
+                                          : a.version >= by_forward && a.version <= now &&
+                               a.version <= by_forward + table.drift;
       if (is_update)
         now += in_table;
-      else
+      else if (by_forward < 0)
         by_forward = a.version;
       if (!right) found = verdict{fault::wrong_version, rank, i, a};
       if (problem.limit > 0 && live > problem.limit) found = verdict{fault::over_limit, rank, i, a};

@@ -5,6 +5,7 @@
 // chunks, divided among its threads; the division does not change a bit of the result.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include <pipe/base/config.hpp>
@@ -268,6 +269,23 @@ class parameter_work {
       weight_version& v = versions_[&c - d_.chunk];
       v.newest = v.before;
       std::memcpy(memory_[r] + c.state, memory_[r] + c.state_before, std::size_t(c.state_bytes));
+    });
+  }
+  /// Exchanges versions of rank r's weights, so that the newest is in slot 0, the one after which
+  /// it came in the last slot, and so on.
+  void bring_newest_forward(int r) {
+    for_chunks_of(r, [&](chunk_description const& c) {
+      auto const reverse = [&](int begin, int end) {
+        for (; begin < --end; ++begin)
+          std::swap_ranges(memory_[r] + c.values + c.shift_of(begin),
+                           memory_[r] + c.values + c.shift_of(begin) + c.version_bytes,
+                           memory_[r] + c.values + c.shift_of(end));
+      };
+      weight_version& v = versions_[&c - d_.chunk];
+      int newest = 0;
+      while (c.shift_of(newest) != v.newest) ++newest;
+      if (newest > 0) reverse(0, newest), reverse(newest, c.version_slots), reverse(0, c.version_slots);
+      v = {};
     });
   }
   /// Copies the newest version of rank r's weights to all slots.

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Steps that overlap: every rank runs the actions of one step after those of the step before, and
-// updates its own weights in between, without a barrier. Weights have two versions and the
-// optimizer's state a copy, so an update can be taken back.
+// updates its own weights in between, without a barrier. Weights have several versions, so that
+// micro-batches in flight can go on with older ones, and an update can be taken back.
 //
-// The verdict on a step (global norm, and whether all numbers are finite) needs the gradients of
-// all ranks. A rank updates before there is one, as if no clipping were needed, and runs forwards
-// of the next step with the result. Its first backward of that step can only begin when the same
-// micro-batch has been forward in all stages, so when all of them have updated. Then the last
-// stage's rank judges: it sends no gradient back unless the step was sound. Until then all
-// gradients are still there, so a step that has to be clipped is taken back and updated again.
+// Confirmed steps have the bits of steps with a barrier. The verdict on a step (global norm, and
+// whether all numbers are finite) needs the gradients of all ranks. A rank updates before there is
+// one, as if no clipping were needed, and runs forwards of the next step with the result. Its first
+// backward of that step can only begin when the same micro-batch has been forward in all stages, so
+// when all of them have updated. Then the last stage's rank judges: it sends no gradient back
+// unless the step was sound. Until then all gradients are still there, so a step that has to be
+// clipped is taken back and updated again.
+//
+// Free steps are not taken back: a stage looks at its own numbers only.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +48,9 @@ struct flow_step {
 
 /// Runs steps of an executor whose description keeps versions of the weights.
 ///
-/// law: results, parameters and states have the bits of steps with a barrier
-/// law: after run(), however it ends, all ranks have the weights after the same step
+/// law: with confirmed steps, results, parameters and states have the bits of steps with a barrier,
+///      and after run(), however it ends, all ranks have the weights after the same step
+/// law: with free steps, run(a) and run(b) have the bits of run(a + b): versions are kept between
 template <class T, class Transport>
 class step_flow {
   using machine = executor<T, Transport>;
@@ -54,13 +58,11 @@ class step_flow {
   struct step_rejected {};
 
  public:
-  /// Steps in progress at once: one that is judged, the next one, and one that waits. A step is
-  /// known until the next one has been judged as well.
-  static constexpr int most = 3, depth = most + 1;
-
   explicit step_flow(machine& of)
-      : m_(of), d_(of.description()), ready_(d_.ranks), measured_(d_.ranks), updated_(d_.ranks),
-        ranks_(d_.ranks) {
+      : m_(of), d_(of.description()), is_free_(d_.rank[0].flow != nullptr), ready_(d_.ranks),
+        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks) {
+    for (int r = 0; r < d_.ranks; ++r) most_ = std::max(most_, 3 + steps_ahead(r));
+    steps_ = heap_array<flow_step>(most_ + 1);
     long squares = 0;
     for (int c = 0; c < d_.chunks; ++c) squares += 2 * d_.chunk[c].parameter_count;
     for (flow_step& s : steps_) {
@@ -70,18 +72,24 @@ class step_flow {
     }
   }
 
-  /// Trains on the mini-batches of next(job&), which prepares the job of the next step, or returns
+  /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which prepares the job of the next step, or returns
   /// false after the last; its arrays are copied. done(result) is called for each step in turn, and
   /// returns whether to go on; both on the calling thread. Returns the number of steps.
   ///
   /// throws: what next and done throw, after the steps that had begun; as executor::run
   template <class Next, class Done>
-  long run(Next const& next, Done const& done) {
-    m_.each_rank([&](int r) {
-      m_.renew(r);
-      m_.parameters_.spread(r);
-    });
+  long run(long first, Next const& next, Done const& done) {
+    begin_ = given_ = seen_ = first;
+    for (rank_state& r : ranks_) r.updated = first;
+    if (m_.stale_ || m_.updated_) {
+      m_.each_rank([&](int r) {
+        m_.renew(r);
+        m_.parameters_.spread(r);
+      });
+      m_.oldest_version_ = first;
+    }
     m_.stale_ = m_.updated_ = false;
+    newest_at_first_ = first;
     std::exception_ptr failure;
     while (!rejected_ && !failure && (begin_ < given_ || takes_more_)) {
       begin_segment();
@@ -99,11 +107,11 @@ class step_flow {
         see_judged(done);
       }
     }
-    m_.each_rank([&](int r) { m_.parameters_.spread(r); });
-    m_.updated_ = true;
+    m_.each_rank([&](int r) { m_.parameters_.bring_newest_forward(r); });
+    if (d_.tie_count > 0) m_.updated_ = true;
     if (failure) std::rethrow_exception(failure);
     if (user_failure_) std::rethrow_exception(user_failure_);
-    return seen_;
+    return seen_ - first;
   }
   /// The job of the step that was not sound, if one was: it changed nothing.
   job const* rejected() const { return rejected_ ? &at(*rejected_).of : nullptr; }
@@ -116,8 +124,25 @@ class step_flow {
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
-  flow_step& at(long n) { return steps_[n % depth]; }
-  flow_step const& at(long n) const { return steps_[n % depth]; }
+  /// Step n, while it is in progress.
+  flow_step& at(long n) { return steps_[n % steps_.size()]; }
+  flow_step const& at(long n) const { return steps_[n % steps_.size()]; }
+  /// The actions of rank r in a period, and how many steps ahead of it they are at most.
+  view<action> actions_of(int r) const {
+    rank_description const& plan = d_.rank[r];
+    return is_free_ ? view<action>{plan.flow, plan.flow_count}
+                    : view<action>{plan.training, plan.training_count};
+  }
+  int steps_ahead(int r) const {
+    int most = 0;
+    for (action const& a : actions_of(r)) most = std::max(most, a.micro_batch / d_.micro_batches);
+    return most;
+  }
+  /// Where a version of a chunk's weights is: at first, the newest is in slot 0.
+  int slot_of(int chunk, long version) const {
+    long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
+    return int(n < 0 ? n + slots : n);
+  }
   /// A step's number as counters have it, which count from the segment's begin.
   int count(long n) const { return int(n - begin_); }
   long judged() const { return begin_ + judged_.now(); }
@@ -146,12 +171,10 @@ class step_flow {
   void feed(Next const& next, Done const& done) {
     for (;;) {
       int const news = news_.now();
-      while (takes_more_ && given_ - seen_ < most) {
-        if (take(next))
-          available_.publish(count(given_));
-        else
-          available_.publish(ended);
-      }
+      while (takes_more_ && given_ - seen_ < most_)
+        if (take(next)) available_.publish(count(given_));
+      if (!takes_more_ && available_.now() != ended) available_.publish(ended);
+      if (is_free_) judge_updated();
       if (see_judged(done)) continue;
       if (ended_.now() == m_.place_.ranks) return;
       m_.watch(news_, progress::after(news), at(seen_).of);
@@ -205,10 +228,19 @@ class step_flow {
     }
     return any;
   }
+  /// Notes free steps that all ranks have updated.
+  void judge_updated() {
+    for (long n = judged(); n < given_; ++n) {
+      for (progress const& p : updated_)
+        if (p.now() < count(n + 1)) return;
+      confirm(n, outcome(at(n)));
+    }
+  }
   /// Judges the last step of all, which no backward follows.
   ///
   /// throws: step_rejected
   void judge_last() {
+    if (is_free_) return judge_updated();
     gradient_outcome const o = outcome(at(given_ - 1));
     if (!is_as_updated(at(given_ - 1), o)) throw step_rejected{};
     confirm(given_ - 1, o);
@@ -219,6 +251,7 @@ class step_flow {
   template <class Done>
   void reject(Done const& done) {
     long const n = judged();
+    if (is_free_) return break_at(n);
     m_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = outcome(at(n));
     if (!is_sound(at(n), o)) return void(rejected_ = n);
@@ -231,8 +264,18 @@ class step_flow {
     see_judged(done);
     begin_ = n + 1;
   }
+  /// After a failure of free steps: stages have weights of different steps.
+  void break_at(long n) {
+    m_.failed_update_.store(n + 1);
+    takes_more_ = false;
+    rejected_ = n;
+  }
   /// After a failure: all ranks are brought to the last step that all of them have updated.
   void stop_at_one_step() {
+    if (is_free_) {
+      judge_updated();
+      return break_at(judged());
+    }
     long least = given_;
     for (rank_state const& r : ranks_) least = std::min(least, r.updated);
     if (least > judged()) {
@@ -285,30 +328,37 @@ class step_flow {
     } const end{*this};
     auto& me = m_.ranks_[r];
     me.leaves.begin();
-    rank_description const& plan = d_.rank[r];
-    for (long n = begin_;; ++n) {
-      // Waits for a step, or for the end of all.
-      m_.require(r, await(available_, count(n + 1)));
-      if (available_.now() == ended && n >= given_) return;
-      flow_step& s = at(n);
+    for (long n = begin_ - steps_ahead(r);; ++n) {
+      if (n >= begin_ && !is_given(r, n)) return;
       me.count = 0, me.waited = 0;
       if (n > begin_) take_ties(r, n);
-      bool is_confirmed = n == begin_;
-      for (action const* a = plan.training; a < plan.training + plan.training_count; ++a) {
-        if (samples_in(d_, s.of, a->micro_batch) == 0) continue;
-        if (!is_confirmed && makes_input_gradient(a->kind)) {
+      bool is_confirmed = is_free_ || n == begin_;
+      for (action a : actions_of(r)) {
+        long const step = n + a.micro_batch / d_.micro_batches;
+        a.micro_batch %= d_.micro_batches;
+        if (step < begin_ || !is_given(r, step)) continue;
+        flow_step& s = at(step);
+        if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
+        long const version = std::max(n + a.version, m_.oldest_version_);
+        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_of(a.chunk, version))};
+        if (!is_confirmed && makes_input_gradient(a.kind)) {
           if (r == last_rank()) judge(n - 1);
           // Elsewhere this gradient comes from ranks that have gone on.
           is_confirmed = true;
           if (d_.averages) {
-            m_.runner_.await(r, {s.of, s.first}, *a);
+            m_.runner_.await(r, place, a);
             average(r, n - 1);
           }
         }
-        m_.runner_.execute(r, {s.of, s.first, m_.parameters_.newest(a->chunk)}, *a);
+        m_.runner_.execute(r, place, a);
       }
-      end_step(r, n);
+      if (n >= begin_) end_step(r, n);
     }
+  }
+  /// Waits for a step, or for the end of all; returns whether it is there.
+  bool is_given(int r, long step) {
+    m_.require(r, await(available_, count(step + 1)));
+    return available_.now() != ended || step < given_;
   }
   /// Judges a step that all ranks have updated, on the last stage's rank.
   void judge(long n) {
@@ -335,6 +385,7 @@ class step_flow {
       s.loss = m_.parameters_.loss(r, s.of);
     }
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
+    if (is_free_ && !is_finite_on(r, s)) throw step_rejected{};
     measured_[r].publish(count(n + 1));
     double factor = s.of.gradient_scale;
     if (ranks_[r].is_careful) {
@@ -352,14 +403,25 @@ class step_flow {
     flow_step const& s = at(n);
     team& all = m_.ranks_[r].threads;
     m_.updating([&] {
-      m_.parameters_.begin_version(
-          r, [&](int c) { return int((n + 1) % d_.chunk[c].version_slots); });
+      m_.parameters_.begin_version(r, [&](int c) { return slot_of(c, n + 1); });
       m_.parameters_.update(r, all, s.of, factor);
       if (d_.has_buffers) m_.parameters_.commit(r, s.of);
       m_.parameters_.transpose(r, all);
     });
     ranks_[r].updated = n + 1;
     updated_[r].publish(count(n + 1));
+    if (!is_free_) return;
+    average(r, n);
+    news_.add();
+  }
+  /// Whether the numbers of rank r in a step are finite.
+  bool is_finite_on(int r, flow_step const& s) const {
+    bool finite = r != last_rank() || libm::isfinite(s.loss);
+    long first = 0;
+    for (int c = 0; c < d_.chunks; first += 2 * d_.chunk[c++].parameter_count)
+      for (int i = 0; i < d_.chunk[c].parameter_count && d_.chunk[c].rank == r; ++i)
+        finite = finite && libm::isfinite(s.squares[first + 2 * i]);
+    return finite;
   }
   /// Updates the averages of parameters after a step that is confirmed.
   void average(int r, long n) {
@@ -374,7 +436,11 @@ class step_flow {
 
   machine& m_;
   pipeline_description const& d_;
-  flow_step steps_[depth];
+  bool is_free_;  // or each is confirmed: see step_overlap
+  // Steps in progress: one that is judged, the next one, one that waits, and those that forwards
+  // are ahead of. A step is known until the next one has been judged as well.
+  int most_ = 0;
+  heap_array<flow_step> steps_;
   // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
   heap_array<progress> ready_, measured_, updated_;
   heap_array<rank_state> ranks_;
@@ -382,6 +448,7 @@ class step_flow {
   progress ended_, news_;        // ranks at the segment's end; something for the calling thread
   long begin_ = 0;               // the segment's first step
   long given_ = 0, seen_ = 0;    // steps
+  long newest_at_first_ = 0;     // the version that was in slot 0
   int next_number_ = 0;
   long judged_at_ = 0;
   bool takes_more_ = true;

@@ -95,7 +95,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
     q.ranks = c.holders;
     if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
-    q.in_flight = peak_in_chunk(P::table(), s);
+    q.in_flight = P::work::in_flight(s);
     program_set const& set = P::some_drop ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;

@@ -21,6 +21,7 @@
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chain_table.hpp>
+#include <pipe/train/compiled/flow_schedule.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
 #include <pipe/train/options.hpp>
 
@@ -45,6 +46,7 @@ struct pipeline_schedule {
   using flow = option<option_family::schedule>;
   using schedule = flushed_of<flow>;
   static constexpr step_overlap overlap = overlap_of<flow>();
+  static constexpr bool is_free = overlap == step_overlap::free;
   using optimizer = option<option_family::optimizer>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
@@ -140,7 +142,11 @@ struct pipeline_schedule {
   static constexpr auto const& times() { return problem; }
 
   /// Whether the schedule is made and proved at compile time, or at run time on first use.
-  static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
+  static constexpr bool by_compiler = [](auto...) {
+    if constexpr (is_free)
+      if (!flow_schedule<pipeline_schedule>::by_compiler) return false;
+    return fits_a_constant<schedule>(ranks, micro_batches);
+  }();
 
   /// Maker of the unproved table, of compile-time capacity if by_compiler.
   struct make_schedule {
@@ -177,7 +183,11 @@ struct pipeline_schedule {
     }
   };
   /// The result of all checks of the table. cost: at run time, that of the checks at the first call
-  static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
+  static constexpr verdict const& judgement() {
+    if constexpr (is_free)
+      if (verdict const& v = flow_schedule<pipeline_schedule>::judgement(); !v.ok()) return v;
+    return once<by_compiler, judge>::get();
+  }
 
   /// The proved table, on which everything below depends.
   ///
@@ -214,7 +224,7 @@ struct pipeline_schedule {
     } else if constexpr (!fills_in_a_constant()) {
       return diagnosis_of<wrong::function_must_be_constexpr, schedule,
                           wrong::Function<member::fill>>();
-    } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
+    } else if constexpr (constexpr verdict v = judgement(); v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {
       return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>,
@@ -235,8 +245,14 @@ struct pipeline_schedule {
   template <int Boundary>
   struct make_slots {
     static constexpr detail::slot_count make() {
-      return detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
-                                 micro_batches);
+      slot_count all = detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
+                                           micro_batches);
+      if constexpr (is_free) {
+        slot_count const more = flow_schedule<pipeline_schedule>::template slots<Boundary>();
+        if (more.activation > all.activation) all.activation = more.activation;
+        if (more.gradient > all.gradient) all.gradient = more.gradient;
+      }
+      return all;
     }
   };
   template <int Boundary>
@@ -278,7 +294,17 @@ struct pipeline_schedule {
 
   /// Versions of a stage's weights.
   static constexpr int version_slots([[maybe_unused]] int chunk) {
-    return overlap == step_overlap::none ? 1 : 2;
+    if constexpr (is_free)
+      return flow_schedule<pipeline_schedule>::version_slots(chunk);
+    else
+      return overlap == step_overlap::none ? 1 : 2;
+  }
+  /// Most micro-batches in flight in a stage at once.
+  static constexpr int in_flight(int chunk) {
+    int most = peak_in_chunk(table(), chunk);
+    if constexpr (is_free)
+      if (int const n = flow_schedule<pipeline_schedule>::in_flight(chunk); n > most) most = n;
+    return most;
   }
 
   /// Most micro-batches between B and W at once; 0 without split backward.

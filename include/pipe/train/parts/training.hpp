@@ -66,7 +66,7 @@ struct training_of {
       return go_on_after(see, r);
     };
     auto flow = trainer.engine_->flow();
-    flow.run(next, done);
+    flow.run(before, next, done);
     if (job const* const bad = flow.rejected()) trainer.reject(*bad);
     return trainer.steps_ - before;
   }
