@@ -14,7 +14,7 @@ from pathlib import Path
 PROGRAM = sys.argv.pop(1)
 HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,peak,limit,verdict"
 NAMES = """gpipe 1f1b eager-1f1b interleaved grouped-interleaved looped-bfs zb-h1 zb-h2 zb-1p zb-2p searched zb-v v-half
-           v-min hanayo chimera dualpipe dualpipe-v forward-only pipedream pipedream-2bw""".split()
+           v-min hanayo chimera dualpipe dualpipe-v forward-only pipedream pipedream-2bw paci""".split()
 
 
 def run(*arguments):
@@ -134,6 +134,7 @@ class ClosedForms(unittest.TestCase):
         "forward-only": lambda p, v: p - 1,
         "pipedream": lambda p, v: 3 * (p - 1),
         "pipedream-2bw": lambda p, v: 3 * (p - 1),
+        "paci": lambda p, v: 3 * (p - 1),
     }
     PEAK = {
         "gpipe": lambda p, m, v: m,
@@ -152,6 +153,7 @@ class ClosedForms(unittest.TestCase):
         "forward-only": lambda p, m, v: 1,
         "pipedream": lambda p, m, v: p,
         "pipedream-2bw": lambda p, m, v: p,
+        "paci": lambda p, m, v: p,
     }
 
     def test_at_equal_times(self):

@@ -27,9 +27,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
                    Linear<4>, MSE> {};
 /// A parameter in the first and the last stage, and one that no step changes.
-struct TiedNet
-    : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>, Frozen<Linear<8>>,
-            GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
+struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
+                       Frozen<Linear<8>>, GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
 /// Buffers that follow the data.
 struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, Linear<4>,
                             Custom<laws::Centered>, Linear<2>, MSE> {};
@@ -42,7 +41,9 @@ struct data_of {
   explicit data_of(int count, std::uint64_t seed = 5) {
     for (int i = 0; i < count; ++i) all.emplace_back(seed + std::uint64_t(i));
     for (int i = 0; i < count; ++i)
-      views.push_back(all[std::size_t(i)].view(Trainer::samples - (i % 3 != 2 ? 0 : Trainer::samples > 3 ? 3 : 1)));
+      views.push_back(all[std::size_t(i)].view(Trainer::samples - (i % 3 != 2             ? 0
+                                                                   : Trainer::samples > 3 ? 3
+                                                                                          : 1)));
   }
 };
 
@@ -148,11 +149,10 @@ TEST_CASE("a step that is not finite is taken back at every place", "[laws]") {
   for (int bad = 0; bad < 7; ++bad) {
     same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<4>>(0, 0, bad);
     same_as_with_a_barrier<Net, ZeroBubbleV, Stages<4>, MicroBatches<4>, Averaging<9, 10>>(0.6, 0,
-                                                                                          bad);
+                                                                                           bad);
     same_as_with_a_barrier<Net, OneFOneB, Stages<1>, MicroBatches<3>>(1e-3, 0, bad);
   }
 }
-
 
 TEST_CASE("training ends where it is told to, or where the data do", "[train]") {
   using Trainer = Pipeline<Net, Steady<>, AdamW, Stages<4>, MicroBatches<4>, MicroBatchSize<2>>;
@@ -169,7 +169,8 @@ TEST_CASE("training ends where it is told to, or where the data do", "[train]") 
 
   Trainer other;
   std::size_t const n = std::size_t(steps);
-  other.train(std::vector<Trainer::batch>(all.views.begin(), all.views.begin() + std::ptrdiff_t(n)));
+  other.train(
+      std::vector<Trainer::batch>(all.views.begin(), all.views.begin() + std::ptrdiff_t(n)));
   other.train(all.views);
   CHECK(same_numbers(snapshot(trainer).values, snapshot(other).values));
 }
@@ -185,7 +186,6 @@ TEST_CASE("what a callback or the data throw comes out after the steps before", 
   wrong[2].labels = wrong[2].labels.first(1);
   CHECK_THROWS_AS(trainer.train(wrong), data_error);
   CHECK(trainer.steps() == done + 2);
-  for (long i = 0; i < done + 2; ++i)
-    plain.step(all.views[std::size_t(i < done ? i : i - done)]);
+  for (long i = 0; i < done + 2; ++i) plain.step(all.views[std::size_t(i < done ? i : i - done)]);
   CHECK(same_numbers(snapshot(trainer).values, snapshot(plain).values));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Weight versions against an oracle: one loop over the micro-batches, in doubles, with a list of all
-// versions of every stage. What a version depends on are earlier gradients only, so the loop is an
-// exact emulation of the pipeline.
+// Weight versions against an oracle: one loop over the micro-batches, in doubles, with a list of
+// all versions of every stage. What a version depends on are earlier gradients only, so the loop is
+// an exact emulation of the pipeline.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -81,7 +81,8 @@ class oracle {
         sample y(width);
         for (int c = 0; c < width; ++c) {
           y[std::size_t(c)] = now.b[c];
-          for (int r = 0; r < width; ++r) y[std::size_t(c)] += x.back()[std::size_t(r)] * now.w[r][c];
+          for (int r = 0; r < width; ++r)
+            y[std::size_t(c)] += x.back()[std::size_t(r)] * now.w[r][c];
           if (s + 1 < p_) y[std::size_t(c)] = std::tanh(y[std::size_t(c)]);
         }
         x.push_back(y);

@@ -176,3 +176,9 @@ constexpr auto buffered_table =
 static_assert(validate(equal_times(4, 16), buffered_table).ok());
 static_assert(peak_versions(buffered_table, 0) == 2);
 // [/pipedream-2bw]
+
+// [paci]
+constexpr auto one_copy_table = make_table<PACI<2>, 4, 16>();  // an update every 2 micro-batches
+static_assert(validate(equal_times(4, 16), one_copy_table).ok());
+static_assert(one_copy_table.drift == 2);  // updates between a forward and its backward
+// [/paci]

@@ -69,8 +69,8 @@ struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
 };
 
 /// PACI: one copy of the weights. F and backward read the newest, so backward may read a newer
-/// version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. Its gradient is that
-/// of the saved activations with the weights of now.
+/// version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. Its gradient is
+/// that of the saved activations with the weights of now.
 ///
 /// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
 ///

@@ -71,11 +71,6 @@ concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
   typename detail::constants<detail::is_read(P::updates)>;
 });
 
-/// How steps follow each other. none: with a barrier of all ranks. confirmed: each rank updates its
-/// weights when its own gradients are complete, and the first backward of the next step confirms
-/// the update or takes it back. free: no update is taken back.
-enum class step_overlap : unsigned char { none, confirmed, free };
-
 /// The reason why a family has no table for these numbers, a text that follows its name; null if it
 /// has one.
 template <schedule_policy Policy>
@@ -98,6 +93,11 @@ constexpr char const* why_refused(Problem const& problem) {
 }
 
 namespace detail {
+
+/// How steps follow each other. none: with a barrier of all ranks. confirmed: each rank updates its
+/// weights when its own gradients are complete, and the first backward of the next step confirms
+/// the update or takes it back. free: no update is taken back.
+enum class step_overlap : unsigned char { none, confirmed, free };
 
 /// Whether the family updates weights inside its table, without a flush.
 template <schedule_policy Policy>

@@ -41,7 +41,7 @@ template <schedule_policy S = OneFOneB>
 struct Steady : S {
   static constexpr char const* name = detail::name_of_steady<S>.characters;
   using flushed = S;
-  static constexpr step_overlap overlap = step_overlap::confirmed;
+  static constexpr detail::step_overlap overlap = detail::step_overlap::confirmed;
 };
 
 }  // namespace pp

@@ -46,7 +46,8 @@ struct unflushed {
     using enum action_kind;
     int const ahead = ranks - 1 - rank;
     auto const act = [&](action_kind kind, int mb) {
-      use(action{kind, rank, mb, Rule::version(version_question{kind, mb, ahead, ranks, mini_batch})});
+      use(action{kind, rank, mb,
+                 Rule::version(version_question{kind, mb, ahead, ranks, mini_batch})});
     };
     for (int i = 0; i < mini_batch; ++i) act(forward, i + ahead), act(backward, i);
   }
@@ -59,8 +60,8 @@ struct unflushed {
     table.drift = Rule::drift(problem.ranks, mini_batch);
     for (int rank = 0; rank < problem.ranks; ++rank)
       // The first periods have forwards only, of the last ones some are missing.
-      for (int n = -(problem.ranks - 1 - rank + mini_batch - 1) / mini_batch;
-           n * mini_batch < m; ++n) {
+      for (int n = -(problem.ranks - 1 - rank + mini_batch - 1) / mini_batch; n * mini_batch < m;
+           ++n) {
         for_each_in_period(problem.ranks, rank, mini_batch, [&](action a) {
           a.micro_batch += n * mini_batch;
           a.version = a.version + n > 0 ? a.version + n : 0;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -242,7 +241,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
-  /// What this process and the others have, while the object lives: for weights, decoders, reports.
+  /// What all processes have, while the object lives: for weights, decoders, reports.
   auto processes() const {
     using access = typename detail::exclusive<engine>::access;
     return detail::trainer_processes<access, engine>{engine_.enter(), parameter_places()};
@@ -280,7 +279,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_.require();
     return detail::learning_rate_of(settings_, steps_ + 1);
   }
-  /// Number of completed training steps.
+  /// Completed training steps.
   long steps() const { return engine_.require(), steps_; }
   /// Bytes allocated here for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
@@ -408,7 +407,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return run(j);
   }
 
-  /// A training job without an update.
+  /// A training job without an update, for a call of that name.
   ///
   /// throws: error while accumulated gradients are pending; data_error for a batch out of range
   template <class Batch>

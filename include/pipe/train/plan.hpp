@@ -92,10 +92,10 @@ enum class memory_use : unsigned char {
   boundary_slots,
   buffers,
   weight_versions,  ///< all but one, and the optimizer's state before an update: see Steady
-  gradient_sums,  ///< partial sums over the leaves of a mini-batch: see SumIn
-  input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
-  bookkeeping,    ///< losses, gradient norms, records of executed actions
-  scratch         ///< values of a running program, and workspaces of kernels
+  gradient_sums,    ///< partial sums over the leaves of a mini-batch: see SumIn
+  input_staging,    ///< on the host the partly filled micro-batch, on a device the mini-batch
+  bookkeeping,      ///< losses, gradient norms, records of executed actions
+  scratch           ///< values of a running program, and workspaces of kernels
 };
 
 namespace detail {

@@ -232,9 +232,9 @@ struct planned_pipeline {
         if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
         versions[s] = peak_versions(run, rank_of(where, ranks, s));
         if (s + 1 < stages)
-          slots[std::size_t(s) + 1] =
-              most_of(slots[std::size_t(s) + 1],
-                      detail::spare_slots(boundary_slots(whole, run, when, s), whole.micro_batches));
+          slots[std::size_t(s) + 1] = most_of(
+              slots[std::size_t(s) + 1],
+              detail::spare_slots(boundary_slots(whole, run, when, s), whole.micro_batches));
       }
     }
     auto const rank = [](int s) { return rank_of(where, ranks, s); };

@@ -71,9 +71,7 @@ class action_runner {
   /// Nanoseconds from the start of the run.
   long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
 
-  rank_link<Transport> link(int r, job const& j) {
-    return {d_, j, transport_, r, failed_};
-  }
+  rank_link<Transport> link(int r, job const& j) { return {d_, j, transport_, r, failed_}; }
   host::batch_of_rank batch_of(int r, job const& j) const {
     return {d_, j, d_.rank[r], ranks_[r].memory.data()};
   }
@@ -152,8 +150,7 @@ class action_runner {
     job const& j = place.of;
     region_bases const at = bases_for(r, place, c, mb);
     run_action(
-        d_, j, a,
-        [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, j); },
+        d_, j, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, j); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));

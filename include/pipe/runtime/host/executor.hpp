@@ -94,8 +94,8 @@ class executor {
     runner_.begin();
     start_.advance();
     auto const time = [this] { return now(); };
-    if (auto why = watch_.wait(finished_, place_.ranks, ranks_, place_.first_rank, place_.ranks, j,
-                               time))
+    if (auto why =
+            watch_.wait(finished_, place_.ranks, ranks_, place_.first_rank, place_.ranks, j, time))
       give_up(why);
     rethrow_failure();
     if constexpr (streams) end_run(d_, j, transport_);
@@ -286,7 +286,8 @@ class executor {
       action const* const actions = trains ? plan.training : plan.evaluation;
       int const count = trains ? plan.training_count : plan.evaluation_count;
       for (int i = 0; i < count; ++i)
-        if (samples_in(d_, job_, actions[i].micro_batch) > 0) runner_.execute(r, {job_}, actions[i]);
+        if (samples_in(d_, job_, actions[i].micro_batch) > 0)
+          runner_.execute(r, {job_}, actions[i]);
     }
   }
   void finish(int r, worker& me) {
@@ -302,7 +303,9 @@ class executor {
           require(r, parameters_.add_up_losses(r, job_, me.leaves));
           break;
         case step_op::barrier: runner_.pass_barrier(r, ++barriers); break;
-        case step_op::sum_ties: parameters_.sum_ties(r, me.threads, runner_.sharing(r, job_)); break;
+        case step_op::sum_ties:
+          parameters_.sum_ties(r, me.threads, runner_.sharing(r, job_));
+          break;
         case step_op::measure:
           require(r, parameters_.measure(r, me.threads, job_, me.leaves));
           break;

@@ -5,7 +5,6 @@
 // chunks, divided among its threads; the division does not change a bit of the result.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 
 #include <pipe/base/config.hpp>
@@ -18,6 +17,7 @@
 #include <pipe/runtime/host/replica_parts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/weight_versions.hpp>
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -34,12 +34,13 @@ class parameter_work {
   [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
                                Transport& transport)
       : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks),
-        versions_(d.chunks) {}
+        versions_(d) {}
 
   /// Registers a rank's arena, lists the blocks of its gradients in it, and what it updates.
   [[gnu::cold]] void set_memory(int rank, char* memory, [[maybe_unused]] process_place const& place,
                                 [[maybe_unused]] arena_end const& end) {
     memory_[rank] = memory;
+    versions_.set_memory(rank, memory);
     transport_.set_memory(rank, memory);
     // As many as rank_description::block_count, which counts the same blocks.
     gradient_block* to = blocks_of_rank(rank);
@@ -171,7 +172,7 @@ class parameter_work {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
         if (!p.is_committed()) continue;
-        T* const to = reinterpret_cast<T*>(newest_memory(c) + c.buffers + p.offset);
+        T* const to = reinterpret_cast<T*>(versions_.memory(c) + c.buffers + p.offset);
         T const* const sum = at(c, c.sums, p);
         for (long k = 0; k < p.elements(); ++k) to[k] = committed(p.commit, to[k], sum[k], samples);
       }
@@ -213,20 +214,19 @@ class parameter_work {
   void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      chunk_description const& place = d_.chunk[t.chunk];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       transfer const x = values_of<T>(d_, t);
       share(x);
       if (place.rank != r) continue;
-      T* const to = reinterpret_cast<T*>(newest_memory(place) + place.values + t.place.offset);
-      T const* const from =
-          reinterpret_cast<T const*>(transport_.at(x) + versions_[t.owner_chunk].newest);
+      T* const to = reinterpret_cast<T*>(versions_.memory(place) + place.values + t.place.offset);
+      T const* const from = reinterpret_cast<T const*>(transport_.at(x) + versions_.newest(owner));
       all.run([&](int part) {
         host::share const own = calls_.rows_of(t.place, part, all.size());
         // Over a transport that copies, share() has received the values at their place already.
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
                       sizeof(T) * std::size_t(own.size() * t.place.columns));
-        transpose_rows(newest_memory(place), place, t.place, own);
+        transpose_rows(versions_.memory(place), place, t.place, own);
       });
     }
   }
@@ -242,84 +242,21 @@ class parameter_work {
   }
   /// Renews the transposed copies of rank r's parameters.
   void transpose(int r, team& all) {
-    for_chunks_of(r, [&](chunk_description const& c) { transpose_chunk(newest_memory(c), c, all); });
+    for_chunks_of(
+        r, [&](chunk_description const& c) { transpose_chunk(versions_.memory(c), c, all); });
   }
 
   rank_shards_of<T, Transport> const& shards(int r) const { return shards_[r]; }
 
-  // ---- versions of the weights, where steps overlap ----
-
-  /// The next update of rank r's chunks writes a version to other slots: slot_of(chunk). What it
-  /// does not change is copied.
-  template <class SlotOf>
-  void begin_version(int r, SlotOf const& slot_of) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      weight_version& v = versions_[&c - d_.chunk];
-      v = {v.newest, c.shift_of(slot_of(int(&c - d_.chunk)))};
-      if (v.before != v.newest)
-        std::memcpy(memory_[r] + c.buffers + v.newest, memory_[r] + c.buffers + v.before,
-                    std::size_t(c.buffer_bytes));
-    });
-  }
-  /// Takes the newest update of rank r back.
-  ///
-  /// needs: the version and the state before it are kept
-  void take_back(int r) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      weight_version& v = versions_[&c - d_.chunk];
-      v.newest = v.before;
-      std::memcpy(memory_[r] + c.state, memory_[r] + c.state + c.to_kept_state,
-                  std::size_t(c.state_bytes));
-    });
-  }
-  /// Exchanges versions of rank r's weights, so that the newest is in slot 0, the one after which
-  /// it came in the last slot, and so on.
-  void bring_newest_forward(int r) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      auto const reverse = [&](int begin, int end) {
-        for (; begin < --end; ++begin)
-          std::swap_ranges(memory_[r] + c.values + c.shift_of(begin),
-                           memory_[r] + c.values + c.shift_of(begin) + c.version_bytes,
-                           memory_[r] + c.values + c.shift_of(end));
-      };
-      weight_version& v = versions_[&c - d_.chunk];
-      int newest = 0;
-      while (c.shift_of(newest) != v.newest) ++newest;
-      if (newest > 0) reverse(0, newest), reverse(newest, c.version_slots), reverse(0, c.version_slots);
-      v = {};
-    });
-  }
-  /// Copies the newest version of rank r's weights to all slots.
-  void spread(int r) {
-    for_chunks_of(r, [&](chunk_description const& c) {
-      char* const memory = memory_[r] + c.values;
-      weight_version& v = versions_[&c - d_.chunk];
-      for (int slot = 0; slot < c.version_slots; ++slot)
-        if (long const to = c.shift_of(slot); to != v.newest)
-          std::memcpy(memory + to, memory + v.newest, std::size_t(c.version_bytes));
-      v = {};
-    });
-  }
   /// The squared norms of a chunk's gradients, see measure().
   double const* squares_of(int chunk) const { return squares(d_.chunk[chunk]); }
-  /// From slot 0 of a chunk's weights to the newest version, in bytes.
-  long newest(int chunk) const { return versions_[chunk].newest; }
+  weight_versions<T>& versions() { return versions_; }
 
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
   static constexpr long line = host::columns_step<T>;
   /// Columns of squares(): before and after clipping by value.
   enum which : int { unclamped, clamped };
-
-  /// Versions of a chunk's weights, in bytes from slot 0: the newest, and the one before it, which
-  /// an update reads.
-  struct weight_version {
-    long before = 0, newest = 0;
-  };
-  /// The address of a byte of the newest version of a chunk's weights less its offset.
-  char* newest_memory(chunk_description const& c) const {
-    return memory_[c.rank] + versions_[&c - d_.chunk].newest;
-  }
 
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   /// Of a rank with the last chunk: sums of the loss's terms by micro-batch, see loss_place; the
@@ -378,47 +315,27 @@ class parameter_work {
       // Round-robin over the threads: one thread updates all of a whole parameter.
       if (u.of.whole && turn++ % parts != part) continue;
       update_request<T> request{
-          u.of, u.values, u.gradients, u.state, workspace, j.step, j.learning_rate, scale,
+          u.of,
+          u.values,
+          u.gradients,
+          u.state,
+          workspace,
+          j.step,
+          j.learning_rate,
+          scale,
           u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)};
       if (c.version_slots == 1)
         calls_.update(calls_.optimizer, request);
       else
-        update_apart(c, request);
+        versions_.update(c, calls_, request);
     }
   }
-  /// An update that leaves the version before it, and the state, where they are kept. They are
-  /// copied block by block, which the update then finds in the cache.
-  void update_apart(chunk_description const& c, update_request<T> r) {
-    constexpr long block = 8192;
-    weight_version const& v = versions_[&c - d_.chunk];
-    T* const before = r.values + v.before / long(sizeof(T));
-    r.values += v.newest / long(sizeof(T));
-    T* const kept =
-        c.to_kept_state > 0 ? r.state + c.to_kept_state / long(sizeof(T)) : nullptr;
-    long const n = r.range.shape.elements();
-    auto const copy = [](T* to, T const* from, long count) {
-      std::memcpy(to, from, sizeof(T) * std::size_t(count));
-    };
-    host::share const own = r.range.whole ? host::share{0, n} : r.own;
-    for (long begin = own.begin, end = 0; begin < own.end; begin = end) {
-      end = r.range.whole || own.end - begin < block ? own.end : begin + block;
-      if (before != r.values) copy(r.values + begin, before + begin, end - begin);
-      if (kept != nullptr && r.range.whole)
-        copy(kept, r.state, r.range.state_size);
-      else if (kept != nullptr)
-        for (int s = 0; s < calls_.states; ++s)
-          copy(kept + s * n + begin, r.state + s * n + begin, end - begin);
-      if (!r.range.whole) r.own = {begin, end};
-      calls_.update(calls_.optimizer, r);
-    }
-  }
-
   /// average += (1 - decay) (parameter - average); in the first step average = parameter.
   ///
   /// needs: the update of these parameters is done
   void renew_averages(chunk_description const& c, job const& j, host::share own) {
     T* const average = at(c, c.average, own.begin);
-    T const* const values = reinterpret_cast<T*>(newest_memory(c) + c.values) + own.begin;
+    T const* const values = reinterpret_cast<T*>(versions_.memory(c) + c.values) + own.begin;
     if (j.step == 1)
       std::memcpy(average, values, sizeof(T) * std::size_t(own.size()));
     else
@@ -447,7 +364,7 @@ class parameter_work {
   /// Start of the arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
   heap_array<rank_shards_of<T, Transport>> shards_;
-  heap_array<weight_version> versions_;  // by chunk
+  weight_versions<T> versions_;
 };
 
 }  // namespace pp::detail

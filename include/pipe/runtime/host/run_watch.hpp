@@ -97,10 +97,10 @@ class run_watch {
     if (slice_ < shortest) slice_ = shortest;
   }
 
-  /// Waits until a counter has reached `goal`, as ranks `first` to `first + count` finish. Returns earlier, and why, if none
-  /// has made progress for the deadline, or if a callback throws. If all only wait for others,
-  /// these have more time, to say by themselves what keeps them. now(): nanoseconds from the start
-  /// of the run.
+  /// Waits until a counter has reached `goal`, as ranks `first` to `first + count` finish. Returns
+  /// earlier, and why, if none has made progress for the deadline, or if a callback throws. If all
+  /// only wait for others, these have more time, to say by themselves what keeps them. now():
+  /// nanoseconds from the start of the run.
   template <class Ranks, class Now>
   std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks, int first, int count,
                           job const& j, Now const& now) {

@@ -15,37 +15,21 @@
 // Free steps are not taken back: a stage looks at its own numbers only.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
-#include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
-
-/// A step of a flow: its mini-batch, copied and padded to whole micro-batches, and what its ranks
-/// find out.
-struct flow_step {
-  job of;
-  int first = 0;                          ///< number of its first micro-batch: see run_place
-  heap_array<std::byte> data[max_inputs + 1];  ///< by input, then labels
-  heap_array<double> squares;             ///< [parameters, 2] of all chunks: see norms_of
-  double loss = 0, norm = 0;
-  std::atomic<long> waited{0};            ///< of all ranks, in nanoseconds
-  long end = 0;                           ///< when it was judged
-};
 
 /// Runs steps of an executor whose description keeps versions of the weights.
 ///
@@ -62,20 +46,16 @@ class step_flow {
   explicit step_flow(machine& of)
       : m_(of), d_(of.description()), is_free_(d_.rank[0].flow != nullptr), ready_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks) {
-    for (int r = 0; r < d_.ranks; ++r) most_ = std::max(most_, 3 + steps_ahead(r));
+    for (int r = 0; r < d_.ranks; ++r)
+      if (int const n = 3 + steps_ahead(r); n > most_) most_ = n;
     steps_ = heap_array<flow_step>(most_ + 1);
-    long squares = 0;
-    for (int c = 0; c < d_.chunks; ++c) squares += 2 * d_.chunk[c].parameter_count;
-    for (flow_step& s : steps_) {
-      s.squares = heap_array<double>(squares);
-      for (int i = 0; i <= d_.inputs; ++i)
-        s.data[i] = heap_array<std::byte>(d_.micro_batches * d_.bytes_of(i));
-    }
+    for (flow_step& s : steps_) s.assemble(d_);
   }
 
-  /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which prepares the job of the next step, or returns
-  /// false after the last; its arrays are copied. done(result) is called for each step in turn, and
-  /// returns whether to go on; both on the calling thread. Returns the number of steps.
+  /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
+  /// prepares the job of the next step, or returns false after the last; its arrays are copied.
+  /// done(result) is called for each step in turn, and returns whether to go on; both on the
+  /// calling thread. Returns the number of steps.
   ///
   /// throws: what next and done throw, after the steps that had begun; as executor::run
   template <class Next, class Done>
@@ -85,13 +65,13 @@ class step_flow {
     if (m_.stale_ || m_.updated_) {
       m_.each_rank([&](int r) {
         m_.renew(r);
-        m_.parameters_.spread(r);
+        for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
       });
     }
     m_.stale_ = m_.updated_ = false;
     newest_at_first_ = first;
     std::exception_ptr failure;
-    while (!rejected_ && !failure && (begin_ < given_ || takes_more_)) {
+    while (rejected_ < 0 && !failure && (begin_ < given_ || takes_more_)) {
       begin_segment();
       try {
         m_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
@@ -109,7 +89,7 @@ class step_flow {
     }
     m_.each_rank([&](int r) {
       if (seen_ > first) average(r, seen_ - 1);
-      m_.parameters_.bring_newest_forward(r);
+      for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
     });
     if (d_.tie_count > 0) m_.updated_ = true;
     if (failure) std::rethrow_exception(failure);
@@ -117,13 +97,13 @@ class step_flow {
     return seen_ - first;
   }
   /// The job of the step that was not sound, if one was: it changed nothing.
-  job const* rejected() const { return rejected_ ? &at(*rejected_).of : nullptr; }
+  job const* rejected() const { return rejected_ < 0 ? nullptr : &at(rejected_).of; }
 
  private:
   /// What only the rank's own thread uses, and the caller between segments.
   struct alignas(64) rank_state {
     long updated = 0, averaged = 0;  // steps
-    bool is_careful = false;  // waits for the verdict before it updates
+    bool is_careful = false;         // waits for the verdict before it updates
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
@@ -138,7 +118,8 @@ class step_flow {
   }
   int steps_ahead(int r) const {
     int most = 0;
-    for (action const& a : actions_of(r)) most = std::max(most, a.micro_batch / d_.micro_batches);
+    for (action const& a : actions_of(r))
+      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
     return most;
   }
   /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
@@ -150,6 +131,13 @@ class step_flow {
   /// A step's number as counters have it, which count from the segment's begin.
   int count(long n) const { return int(n - begin_); }
   long judged() const { return begin_ + judged_.now(); }
+  weight_versions<T>& versions() { return m_.parameters_.versions(); }
+  /// use(number) for the chunks of rank r.
+  template <class Use>
+  void for_chunks_of(int r, Use use) const {
+    for (int c = 0; c < d_.chunks; ++c)
+      if (d_.chunk[c].rank == r) use(c);
+  }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   waited await(progress& p, int n) { return p.wait(n, m_.patience_of_waits(), m_.failure_.flag()); }
 
@@ -187,26 +175,16 @@ class step_flow {
   /// Takes the next mini-batch, if there is one.
   template <class Next>
   bool take(Next const& next) {
-    flow_step& s = at(given_);
+    job j;
     try {
-      s.of = {};
-      takes_more_ = next(s.of);
+      takes_more_ = next(j);
     } catch (...) {
       user_failure_ = std::current_exception();
       takes_more_ = false;
     }
     if (!takes_more_) return false;
-    for (int i = 0; i <= d_.inputs; ++i) {
-      void const*& from = i < d_.inputs ? s.of.input[i] : s.of.label;
-      if (from == nullptr) continue;
-      long const bytes = d_.bytes_of(i) / d_.samples * s.of.samples;
-      std::byte* const to = s.data[i].begin();
-      std::memcpy(to, from, std::size_t(bytes));
-      std::memset(to + bytes, 0, std::size_t(s.data[i].end() - (to + bytes)));
-      from = to;
-    }
-    s.of.data = data_place::loaded;
-    s.waited.store(0, std::memory_order_relaxed);
+    flow_step& s = at(given_);
+    s.take(d_, j);
     number(s);
     ++given_;
     return true;
@@ -236,7 +214,7 @@ class step_flow {
     for (long n = judged(); n < given_; ++n) {
       for (progress const& p : updated_)
         if (p.now() < count(n + 1)) return;
-      confirm(n, outcome(at(n)));
+      confirm(n, at(n).outcome());
     }
   }
   /// Judges the last step of all, which no backward follows.
@@ -244,8 +222,8 @@ class step_flow {
   /// throws: step_rejected
   void judge_last() {
     if (is_free_) return judge_updated();
-    gradient_outcome const o = outcome(at(given_ - 1));
-    if (!is_as_updated(at(given_ - 1), o)) throw step_rejected{};
+    gradient_outcome const o = at(given_ - 1).outcome();
+    if (!at(given_ - 1).is_as_updated(o)) throw step_rejected{};
     confirm(given_ - 1, o);
   }
   /// Takes a step back that was not updated as it should be, and updates it again if its numbers
@@ -255,8 +233,8 @@ class step_flow {
     long const n = judged();
     if (is_free_) return break_at(n);
     m_.each_rank([&](int r) { take_back(r, n); });
-    gradient_outcome const o = outcome(at(n));
-    if (!is_sound(at(n), o)) return void(rejected_ = n);
+    gradient_outcome const o = at(n).outcome();
+    if (!at(n).is_sound(o)) return void(rejected_ = n);
     m_.each_rank([&](int r) {
       update(r, n, o.factor);
       average(r, n);
@@ -279,10 +257,11 @@ class step_flow {
       return break_at(judged());
     }
     long least = given_;
-    for (rank_state const& r : ranks_) least = std::min(least, r.updated);
+    for (rank_state const& r : ranks_)
+      if (r.updated < least) least = r.updated;
     if (least > judged()) {
-      gradient_outcome const o = outcome(at(least - 1));
-      if (is_as_updated(at(least - 1), o))
+      gradient_outcome const o = at(least - 1).outcome();
+      if (at(least - 1).is_as_updated(o))
         confirm(least - 1, o);
       else
         --least;
@@ -292,28 +271,12 @@ class step_flow {
   }
   void take_back(int r, long to) {
     if (ranks_[r].updated <= to) return;
-    m_.parameters_.take_back(r);
+    for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
     ranks_[r].updated = to;
   }
 
   // ---- verdicts ----
 
-  /// Norm and clipping factor of a step that all ranks have measured.
-  ///
-  /// law: sums are in parameter order, as parameter_work::judge has them
-  gradient_outcome outcome(flow_step const& s) const {
-    double sums[2]{};
-    for (long i = 0; i < s.squares.size(); ++i) sums[i % 2] += s.squares[i];
-    bool const clamps = s.of.clip_value > 0;
-    return outcome_of(sums[0], sums[clamps], s.of.gradient_scale, s.of.clip_norm);
-  }
-  static bool is_sound(flow_step const& s, gradient_outcome const& o) {
-    return libm::isfinite(o.norm) && libm::isfinite(s.loss);
-  }
-  /// Whether an update without clipping was right.
-  static bool is_as_updated(flow_step const& s, gradient_outcome const& o) {
-    return is_sound(s, o) && o.factor == s.of.gradient_scale;
-  }
   void confirm(long n, gradient_outcome const& o) {
     at(n).norm = o.norm;
     at(n).end = m_.runner_.now();
@@ -365,8 +328,8 @@ class step_flow {
   /// Judges a step that all ranks have updated, on the last stage's rank.
   void judge(long n) {
     if (judged() > n) return;
-    gradient_outcome const o = outcome(at(n));
-    if (!is_as_updated(at(n), o)) throw step_rejected{};
+    gradient_outcome const o = at(n).outcome();
+    if (!at(n).is_as_updated(o)) throw step_rejected{};
     confirm(n, o);
   }
   /// The end of rank r's actions of a step: what runtime/step_end.hpp has for steps with a barrier.
@@ -378,10 +341,10 @@ class step_flow {
       if (x.to_rank == r) m_.require(r, await(ready_[x.from_rank], count(n + 1)));
     });
     m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
-    double* to = s.squares.begin();
-    for (int c = 0; c < d_.chunks; to += 2 * d_.chunk[c++].parameter_count)
-      if (d_.chunk[c].rank == r)
-        std::copy_n(m_.parameters_.squares_of(c), 2 * d_.chunk[c].parameter_count, to);
+    for_chunks_of(r, [&](int c) {
+      for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
+        s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
+    });
     if (r == last_rank()) {
       m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
       s.loss = m_.parameters_.loss(r, s.of);
@@ -392,8 +355,8 @@ class step_flow {
     double factor = s.of.gradient_scale;
     if (ranks_[r].is_careful) {
       for (progress& p : measured_) m_.require(r, await(p, count(n + 1)));
-      gradient_outcome const o = outcome(s);
-      if (!is_sound(s, o)) throw step_rejected{};
+      gradient_outcome const o = s.outcome();
+      if (!s.is_sound(o)) throw step_rejected{};
       ranks_[r].is_careful = o.factor != factor;
       factor = o.factor;
       if (r == last_rank()) confirm(n, o);
@@ -405,7 +368,7 @@ class step_flow {
     flow_step const& s = at(n);
     team& all = m_.ranks_[r].threads;
     m_.updating([&] {
-      m_.parameters_.begin_version(r, [&](int c) { return slot_of(c, n + 1); });
+      for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
       m_.parameters_.update(r, all, s.of, factor);
       if (d_.has_buffers) m_.parameters_.commit(r, s.of);
       m_.parameters_.transpose(r, all);
@@ -417,12 +380,12 @@ class step_flow {
     news_.add();
   }
   /// Whether the numbers of rank r in a step are finite.
-  bool is_finite_on(int r, flow_step const& s) const {
+  bool is_finite_on(int r, flow_step& s) const {
     bool finite = r != last_rank() || libm::isfinite(s.loss);
-    long first = 0;
-    for (int c = 0; c < d_.chunks; first += 2 * d_.chunk[c++].parameter_count)
-      for (int i = 0; i < d_.chunk[c].parameter_count && d_.chunk[c].rank == r; ++i)
-        finite = finite && libm::isfinite(s.squares[first + 2 * i]);
+    for_chunks_of(r, [&](int c) {
+      for (int i = 0; i < d_.chunk[c].parameter_count; ++i)
+        finite = finite && libm::isfinite(s.squares_of(d_, c)[2 * i]);
+    });
     return finite;
   }
   /// Updates the averages of parameters after a step that is confirmed, unless that is done.
@@ -455,7 +418,7 @@ class step_flow {
   int next_number_ = 0;
   long judged_at_ = 0;
   bool takes_more_ = true;
-  std::optional<long> rejected_;
+  long rejected_ = -1;  // a step
   std::exception_ptr user_failure_;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a pipeline needs for steps that overlap without a flush: the order of each rank's period,
-// the versions of its weights, and the slots and records of a run that is long enough to show all
-// that is there at once.
+// The schedule of steps that overlap without a flush: the order of each rank's period and, of a run
+// long enough to show all that is there at once, versions, slots and micro-batches in flight.
 #pragma once
 
 #include <pipe/base/once.hpp>

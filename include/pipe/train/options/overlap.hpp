@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What goes together with steps that overlap: see step_overlap.
+// Checks of options and models with steps that overlap: see step_overlap.
 #pragma once
 
 #include <type_traits>
@@ -29,7 +29,8 @@ namespace detail {
 template <class Options, class Backend>
 constexpr auto diagnose_overlap() {
   using steps = typename Options::template get<option_family::schedule>;
-  using by = replicated_by<typename Options::template get<option_family::stages>, flushed_of<steps>>;
+  using by =
+      replicated_by<typename Options::template get<option_family::stages>, flushed_of<steps>>;
   using leaves = typename Options::template get<option_family::sum>;
   using between = typename Options::template get<option_family::transport>;
   if constexpr (overlap_of<steps>() == step_overlap::none)

@@ -58,7 +58,7 @@ constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
 }
 
-/// Whether a family whose steps overlap refuses a mini-batch of so many micro-batches.
+/// Whether a family whose steps overlap refuses a mini-batch of that many micro-batches.
 template <class S>
 constexpr bool refuses_mini_batch(int ranks, int micro_batches) {
   if constexpr (requires { S::refuses_mini_batch(ranks, micro_batches); })
@@ -110,7 +110,7 @@ struct schedule : detail::any_family {
     if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
     else if constexpr (detail::is_unflushed<option>() &&
-                       detail::overlap_of<option>() == step_overlap::none)
+                       detail::overlap_of<option>() == detail::step_overlap::none)
       return detail::diagnosis_of<wrong::pipeline_keeps_one_version_of_each_weight, option>();
     else if constexpr (!detail::can_place(option::where, chunks))
       return detail::diagnosis_of<wrong::schedule_is_not_valid, option,

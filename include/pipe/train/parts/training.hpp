@@ -93,13 +93,15 @@ struct training_of {
     using model = typename Trainer::model;
     using element = typename Trainer::element;
     if constexpr (compiled::work::is_free)
-      throw_error<not_finite>({"step ", bad.step, " rejected: its loss or a gradient is not finite; "
+      throw_error<not_finite>({"step ", bad.step,
+                               " rejected: its loss or a gradient is not finite; "
                                "stages that had updated before are not taken back, so this trainer "
                                "is broken"});
     job again = bad;
     again.updates = false;
     again.data = data_place::host;
-    reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.template here<model, element>(again),
+    reject_step<model, element>({bad.step, ""}, again,
+                                trainer.leaves_.template here<model, element>(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });
   }
