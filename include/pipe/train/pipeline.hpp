@@ -372,35 +372,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
-    set_rate(j, learning_rate);
+    j.learning_rate = learning_rate;
+    j.clip_value = settings_.clip_value;
+    j.clip_norm = settings_.clip_norm;
     step_result const r = add_up(j);
     accumulated_ = detail::accumulation{};
     if (!r.skipped) ++steps_;
     return r;
-  }
-
-  void set_rate(detail::job& j, double learning_rate) const {
-    j.learning_rate = learning_rate;
-    j.clip_value = settings_.clip_value;
-    j.clip_norm = settings_.clip_norm;
-  }
-  /// A job for a step that other steps overlap.
-  ///
-  /// throws: error while accumulated gradients are pending; data_error for a batch out of range
-  template <class Batch>
-  detail::job prepare_step(Batch const& b, long step) {
-    detail::job j = prepare_gradients(b);
-    j.updates = true;
-    j.step = step;
-    j.all_samples = j.samples;
-    set_rate(j, detail::learning_rate_of(settings_, step));
-    return j;
-  }
-  /// Throws not_finite for a step whose numbers are not.
-  [[noreturn]] void reject(detail::job j) {
-    detail::reject_step<M, element>({steps_ + 1, ""}, j, leaves_.here<M, element>(j),
-                                    labels_per_sample, compiled::ranks, parameter_places(),
-                                    [&] { run(j); });
   }
 
   /// See accumulate, gradients, watch and evaluate. Access: to the engine, until they return.
@@ -416,7 +394,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <class Access, class Batch>
   step_result gradients_on(Access const&, Batch const& b) {
-    return run(prepare_gradients(b));
+    return run(prepare_gradients("gradients", b));
   }
   template <class Access, class Batch>
   double evaluate_on(Access const&, Batch const& b) {
@@ -424,7 +402,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {
-    detail::job j = prepare_gradients(b);
+    detail::job j = prepare_gradients("gradients", b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
     return run(j);
@@ -434,9 +412,9 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   ///
   /// throws: error while accumulated gradients are pending; data_error for a batch out of range
   template <class Batch>
-  detail::job prepare_gradients(Batch const& b) {
+  detail::job prepare_gradients(char const* call, Batch const& b) {
     if (accumulated_.count() > 0)
-      detail::throw_error<error>({"gradients(): ", accumulated_.count(),
+      detail::throw_error<error>({call, "(): ", accumulated_.count(),
                                   " accumulated mini-batches are pending; call step() first"});
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;

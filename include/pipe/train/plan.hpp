@@ -39,6 +39,8 @@ struct stage_plan {
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
+  long version_bytes = 0;    ///< where steps overlap: see memory_use::weight_versions
+  int versions = 1;          ///< of its weights
   long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary`, and
   long copied_bytes = 0;     ///< copies of all but the state, if ranks do not share memory; or 0
   long host_bytes = 0;       ///< not in them: optimizer state in the host's memory (OffloadState)
@@ -89,6 +91,7 @@ enum class memory_use : unsigned char {
   saved_activations,
   boundary_slots,
   buffers,
+  weight_versions,  ///< all but one, and the optimizer's state before an update: see Steady
   gradient_sums,  ///< partial sums over the leaves of a mini-batch: see SumIn
   input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
   bookkeeping,    ///< losses, gradient norms, records of executed actions
@@ -97,7 +100,7 @@ enum class memory_use : unsigned char {
 
 namespace detail {
 
-inline constexpr int memory_uses = 11;
+inline constexpr int memory_uses = 12;
 /// One use of a rank's memory and its size.
 struct memory_share {
   memory_use what = memory_use::parameters;
@@ -198,7 +201,7 @@ struct plan_of {
       long const of_stage[] = {
           has * s.parameter_bytes,  has * s.gradient_bytes, owns * s.optimizer_bytes,
           has * s.transposed_bytes, s.saved_bytes,          s.boundary_bytes,
-          has * s.buffer_bytes};
+          has * s.buffer_bytes,     owns * s.version_bytes};
       for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

@@ -21,6 +21,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
@@ -80,7 +81,7 @@ class step_flow {
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
     begin_ = given_ = seen_ = first;
-    for (rank_state& r : ranks_) r.updated = first;
+    for (rank_state& r : ranks_) r.updated = r.averaged = first;
     if (m_.stale_ || m_.updated_) {
       m_.each_rank([&](int r) {
         m_.renew(r);
@@ -107,7 +108,10 @@ class step_flow {
         see_judged(done);
       }
     }
-    m_.each_rank([&](int r) { m_.parameters_.bring_newest_forward(r); });
+    m_.each_rank([&](int r) {
+      if (seen_ > first) average(r, seen_ - 1);
+      m_.parameters_.bring_newest_forward(r);
+    });
     if (d_.tie_count > 0) m_.updated_ = true;
     if (failure) std::rethrow_exception(failure);
     if (user_failure_) std::rethrow_exception(user_failure_);
@@ -119,7 +123,7 @@ class step_flow {
  private:
   /// What only the rank's own thread uses, and the caller between segments.
   struct alignas(64) rank_state {
-    long updated = 0;         // steps
+    long updated = 0, averaged = 0;  // steps
     bool is_careful = false;  // waits for the verdict before it updates
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
@@ -218,7 +222,6 @@ class step_flow {
       r.seconds = double(s.end - judged_at_) * 1e-9;
       r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;
       judged_at_ = s.end;
-      if (user_failure_) continue;
       try {
         if (!done(r)) takes_more_ = false;
       } catch (...) {
@@ -244,7 +247,6 @@ class step_flow {
     gradient_outcome const o = outcome(at(given_ - 1));
     if (!is_as_updated(at(given_ - 1), o)) throw step_rejected{};
     confirm(given_ - 1, o);
-    m_.each_rank([&](int r) { average(r, given_ - 1); });
   }
   /// Takes a step back that was not updated as it should be, and updates it again if its numbers
   /// are finite.
@@ -423,9 +425,10 @@ class step_flow {
         finite = finite && libm::isfinite(s.squares[first + 2 * i]);
     return finite;
   }
-  /// Updates the averages of parameters after a step that is confirmed.
+  /// Updates the averages of parameters after a step that is confirmed, unless that is done.
   void average(int r, long n) {
-    if (d_.averages) m_.parameters_.average(r, m_.ranks_[r].threads, at(n).of);
+    if (!d_.averages || std::exchange(ranks_[r].averaged, n + 1) > n) return;
+    m_.parameters_.average(r, m_.ranks_[r].threads, at(n).of);
   }
   /// Takes shared parameters from their first places, before step n.
   void take_ties(int r, long n) {

@@ -25,16 +25,25 @@ struct run_of_flow : Flow {
   }
 };
 
+/// Mini-batches of a run in which the pipeline is full: those that it takes to fill it, one, and
+/// those that it takes to drain.
+constexpr int periods_of_flow(int ranks, int mini_batch) {
+  return 1 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
+}
+
+/// The larger numbers of slots.
+constexpr slot_count most_of(slot_count a, slot_count b) {
+  return {a.activation > b.activation ? a.activation : b.activation,
+          a.gradient > b.gradient ? a.gradient : b.gradient};
+}
+
 /// The schedule of Work's flow, whose updates are free: see step_overlap.
 template <class Work>
 struct flow_schedule {
   static constexpr int mini_batch = Work::micro_batches, ranks = Work::ranks;
   using family = run_of_flow<typename Work::flow, mini_batch>;
 
-  /// Mini-batches of a run in which the pipeline is full: those that it takes to fill it, one, and
-  /// those that it takes to drain.
-  static constexpr int periods = 1 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
-  static constexpr int micro_batches = periods * mini_batch;
+  static constexpr int micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
   static constexpr bool by_compiler = fits_a_constant<family>(ranks, micro_batches);
 
   static constexpr auto problem = [](auto...) {

@@ -50,7 +50,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
-  p.schedule = P::schedule::name;
+  p.schedule = P::work::flow::name;
   p.optimizer = P::optimizer::name;
   p.precision = P::precision::name;
   p.kernels = P::group_count();
@@ -113,6 +113,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
+    q.versions = c.version_slots;
+    q.version_bytes = c.version_slots > 1 ? c.weight_bytes - (c.versions - c.values) : 0;
     q.bytes = c.bytes() + apart;
     q.copied_bytes = c.copy_size;
     p.buffers += q.buffers;

@@ -247,11 +247,8 @@ struct pipeline_schedule {
     static constexpr detail::slot_count make() {
       slot_count all = detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
                                            micro_batches);
-      if constexpr (is_free) {
-        slot_count const more = flow_schedule<pipeline_schedule>::template slots<Boundary>();
-        if (more.activation > all.activation) all.activation = more.activation;
-        if (more.gradient > all.gradient) all.gradient = more.gradient;
-      }
+      if constexpr (is_free)
+        all = most_of(all, flow_schedule<pipeline_schedule>::template slots<Boundary>());
       return all;
     }
   };

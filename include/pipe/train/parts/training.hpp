@@ -7,8 +7,12 @@
 #include <type_traits>
 #include <utility>
 
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/train/parts/find_nonfinite.hpp>
 
 namespace pp::detail {
 
@@ -50,6 +54,11 @@ struct training_of {
   static long run_overlapping(Trainer& trainer, Batches& all, See& see) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
+    auto const& settings = trainer.settings_;
+    if (compiled::work::is_free && settings.clip_norm > 0)
+      throw_error<data_error>({"clip_norm: expected 0 with ", compiled::schedule::name,
+                               ", whose stages update before the norm of all is known, got ",
+                               settings.clip_norm, ": use clip_value"});
     long const before = trainer.steps_;
     long given = 0;
     auto at = std::begin(all);
@@ -57,18 +66,42 @@ struct training_of {
     auto const next = [&](job& j) {
       if (given > 0) ++at;
       if (at == end) return false;
-      j = trainer.prepare_step(*at, before + given + 1);
-      ++given;
+      j = trainer.prepare_gradients("train", *at);
+      j.updates = true;
+      j.step = before + ++given;
+      j.all_samples = j.samples;
+      j.learning_rate = learning_rate_of(settings, j.step);
+      j.clip_value = settings.clip_value;
+      j.clip_norm = settings.clip_norm;
       return true;
     };
+    bool has_thrown = false;
     auto const done = [&](step_result const& r) {
       ++trainer.steps_;
-      return go_on_after(see, r);
+      if (std::exchange(has_thrown, true)) return false;
+      bool const goes_on = go_on_after(see, r);
+      has_thrown = false;
+      return goes_on;
     };
     auto flow = trainer.engine_->flow();
     flow.run(before, next, done);
-    if (job const* const bad = flow.rejected()) trainer.reject(*bad);
+    if (job const* const bad = flow.rejected()) reject(trainer, *bad);
     return trainer.steps_ - before;
+  }
+  /// Throws not_finite for a step whose numbers are not.
+  [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
+    using model = typename Trainer::model;
+    using element = typename Trainer::element;
+    if constexpr (compiled::work::is_free)
+      throw_error<not_finite>({"step ", bad.step, " rejected: its loss or a gradient is not finite; "
+                               "stages that had updated before are not taken back, so this trainer "
+                               "is broken"});
+    job again = bad;
+    again.updates = false;
+    again.data = data_place::host;
+    reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.template here<model, element>(again),
+                                Trainer::labels_per_sample, compiled::ranks,
+                                trainer.parameter_places(), [&] { trainer.run(again); });
   }
 };
 
