@@ -341,6 +341,29 @@ constexpr step_period period_of(Problem const& problem, int mini_batch,
       .run();
 }
 
+namespace detail {
+
+/// The period of Policy's steps, which overlap: of those of a table, or without a flush.
+///
+/// throws: as period_of
+template <schedule_policy Policy, pipeline_problem Problem, action_table Table>
+  requires(overlap_of<Policy>() != step_overlap::none)
+constexpr step_period period_of_steps(Problem const& problem, Table const& table) {
+  if constexpr (overlap_of<Policy>() == step_overlap::free)
+    return period_of<Policy>(problem, problem.micro_batches);
+  else
+    return period_of(problem, table);
+}
+
+/// Whether every compiler can find the period of the policy's table at compile time within its
+/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart.
+template <schedule_policy Policy>
+constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
+  return ranks * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 64;
+}
+
+}  // namespace detail
+
 /// Calls use(rank, position) for the actions on a slowest cycle: only speeding up one of them makes
 /// steps faster. A cycle may pass an action several times, in different steps. Returns the period.
 ///
