@@ -174,7 +174,8 @@ struct chunk_description {
   constexpr long shift_of(int slot) const {
     return slot == 0 ? 0 : versions + (slot - 1) * version_bytes - values;
   }
-  long state_before = 0;  ///< of the optimizer's state before the newest update, if it is kept
+  /// From the optimizer's state to that before the newest update; 0: it is not kept.
+  long to_kept_state = 0;
   /// Copies of the parameters in the type of values (16-bit precisions), if any.
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`

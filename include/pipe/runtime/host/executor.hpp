@@ -360,7 +360,6 @@ class executor {
     void const* of = nullptr;
     void (*call)(void const* of, int rank) = nullptr;
   } work_;
-  long oldest_version_ = 0;  // of the weights, where steps overlap: older ones are as it is
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
 };
 

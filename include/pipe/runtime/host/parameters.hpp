@@ -268,7 +268,8 @@ class parameter_work {
     for_chunks_of(r, [&](chunk_description const& c) {
       weight_version& v = versions_[&c - d_.chunk];
       v.newest = v.before;
-      std::memcpy(memory_[r] + c.state, memory_[r] + c.state_before, std::size_t(c.state_bytes));
+      std::memcpy(memory_[r] + c.state, memory_[r] + c.state + c.to_kept_state,
+                  std::size_t(c.state_bytes));
     });
   }
   /// Exchanges versions of rank r's weights, so that the newest is in slot 0, the one after which
@@ -392,8 +393,8 @@ class parameter_work {
     weight_version const& v = versions_[&c - d_.chunk];
     T* const before = r.values + v.before / long(sizeof(T));
     r.values += v.newest / long(sizeof(T));
-    T* const kept = c.state_before > 0 ? r.state + (c.state_before - c.state) / long(sizeof(T))
-                                       : nullptr;
+    T* const kept =
+        c.to_kept_state > 0 ? r.state + c.to_kept_state / long(sizeof(T)) : nullptr;
     long const n = r.range.shape.elements();
     auto const copy = [](T* to, T const* from, long count) {
       std::memcpy(to, from, sizeof(T) * std::size_t(count));

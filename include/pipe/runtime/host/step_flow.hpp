@@ -87,7 +87,6 @@ class step_flow {
         m_.renew(r);
         m_.parameters_.spread(r);
       });
-      m_.oldest_version_ = first;
     }
     m_.stale_ = m_.updated_ = false;
     newest_at_first_ = first;
@@ -142,7 +141,8 @@ class step_flow {
     for (action const& a : actions_of(r)) most = std::max(most, a.micro_batch / d_.micro_batches);
     return most;
   }
-  /// Where a version of a chunk's weights is: at first, the newest is in slot 0.
+  /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
+  /// all updates are where the first one was copied to.
   int slot_of(int chunk, long version) const {
     long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
     return int(n < 0 ? n + slots : n);
@@ -341,8 +341,8 @@ class step_flow {
         if (step < begin_ || !is_given(r, step)) continue;
         flow_step& s = at(step);
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
-        long const version = std::max(n + a.version, m_.oldest_version_);
-        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_of(a.chunk, version))};
+        int const slot = slot_of(a.chunk, n + a.version);
+        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot)};
         if (!is_confirmed && makes_input_gradient(a.kind)) {
           if (r == last_rank()) judge(n - 1);
           // Elsewhere this gradient comes from ranks that have gone on.

@@ -85,7 +85,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.version_slots = f.version_slots;
   c.version_bytes = f.version_slots > 1 ? c.gradients - c.values : 0;
   c.versions = take((f.version_slots - 1) * c.version_bytes);
-  c.state_before = take(f.keeps_state ? f.state_bytes : 0);
+  if (f.keeps_state) c.to_kept_state = take(f.state_bytes) - c.state;
   end = &c.value_bytes;
   c.holders = f.holders;
   long pending = 0;

@@ -25,10 +25,10 @@ struct run_of_flow : Flow {
   }
 };
 
-/// Mini-batches of a run in which the pipeline is full: those that it takes to fill it, one, and
-/// those that it takes to drain.
+/// Mini-batches of a run in which the pipeline is full: those that it takes to fill it, those that
+/// it takes to drain, and three, of which the last reads no version that was there at the start.
 constexpr int periods_of_flow(int ranks, int mini_batch) {
-  return 1 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
+  return 3 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
 }
 
 /// The larger numbers of slots.
