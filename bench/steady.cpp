@@ -38,7 +38,8 @@ run_time_problem question(int micro_batches, int chunks_per_rank, chunk_cost con
   return problem;
 }
 run_time_problem large(int micro_batches, double limit) {
-  return question(micro_batches, 1, {29935, 29621, 19388, {added, by_w - added, -by_w}}, 535, limit);
+  return question(micro_batches, 1, {29935, 29621, 19388, {added, by_w - added, -by_w}}, 535,
+                  limit);
 }
 run_time_problem vee(int micro_batches) { return question(micro_batches, 2, {1, 1, 1}, 0, 1); }
 
@@ -57,13 +58,11 @@ double line(char const* name, run_time_problem const& problem, dynamic_table con
   step_period const period = period_of(problem, table);
   auto const one = simulate(problem, table);
   long peak = 0, critical = 0, passed[ranks]{};
-  for (int rank = 0; rank < ranks; ++rank)
-    peak = std::max(peak, peak_memory(problem, table, rank));
+  for (int rank = 0; rank < ranks; ++rank) peak = std::max(peak, peak_memory(problem, table, rank));
   for_each_critical_of_period(problem, table, [&](int rank, int) { ++critical, ++passed[rank]; });
   std::printf("  %.5f  %9ld/%ld  %9ld  %5.3f  %6.1f  ", period.idle_share(one.total_busy(), ranks),
               period.time, period.steps, one.stage_local_span(),
-              double(peak) / double(problem.chunks * problem.costs[0].memory.forward),
-              took);
+              double(peak) / double(problem.chunks * problem.costs[0].memory.forward), took);
   for (int rank = 0; rank < ranks; ++rank)
     if (passed[rank] > 0) std::printf(" %d: %ld%%", rank, 100 * passed[rank] / critical);
   std::printf("\n");
@@ -82,8 +81,8 @@ double searched(char const* name, run_time_problem const& problem) {
 }
 
 void head(char const* what) {
-  std::printf("\n%s\n%-16s %4s  %7s  %7s  %7s  %7s  %11s  %9s  %5s  %6s   %s\n", what, "schedule", "m",
-              "1 step", "10", "100", "steady", "period", "span", "peak", "made s",
+  std::printf("\n%s\n%-16s %4s  %7s  %7s  %7s  %7s  %11s  %9s  %5s  %6s   %s\n", what, "schedule",
+              "m", "1 step", "10", "100", "steady", "period", "span", "peak", "made s",
               "ranks on a slowest cycle");
 }
 

@@ -68,8 +68,9 @@ TEST_CASE("the period is told where steps overlap") {
   CHECK(plan.period.value() < double(Overlapping::compiled::timeline().makespan));
   CHECK(plan.bubble_steady < plan.bubble);
   CHECK(has(told(std::type_identity<Steady<ZeroBubbleH2>>{}),
-            words + readable_percent(plan.period.value() /
-                                     double(Overlapping::compiled::timeline().makespan)) +
+            words +
+                readable_percent(plan.period.value() /
+                                 double(Overlapping::compiled::timeline().makespan)) +
                 " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) +
                 "\n"));
   CHECK(has(told(std::type_identity<PACI<>>{}), words));

@@ -44,8 +44,8 @@ void require_pace(run_time_problem const& problem, Table const& table, Slots con
   REQUIRE(ends[119] - ends[59] == 60 / period.steps * period.time);
 }
 
-run_time_problem problem_for(family const& f, int ranks, int micro_batches,
-                             chunk_cost const& stage, long hop) {
+run_time_problem problem_for(family const& f, int ranks, int micro_batches, chunk_cost const& stage,
+                             long hop) {
   int const held = f.chunks_per_rank > 0 ? f.chunks_per_rank : 2,
             chunks = chunks_for(f.where, ranks, held);
   run_time_problem problem{ranks, chunks, micro_batches, hop, {}};
@@ -167,7 +167,8 @@ TEST_CASE("repeated steps are proved, in the memory of one", "[period]") {
 }
 
 TEST_CASE("no rank waits for the news that an update was right", "[period]") {
-  // A rank is told by the first gradient of the next step, which has been in all stages: see Steady.
+  // A rank is told by the first gradient of the next step, which has been in all stages: see
+  // Steady.
   for (family const& f : catalog)
     for (int const p : {2, 5, 8})
       for (int const m : {2, 12})

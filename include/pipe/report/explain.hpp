@@ -240,8 +240,7 @@ std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
-         readable_percent(plan.bubble_stage_local) + " stage-local\n" +
-         explain_period<Trainer>() +
+         readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_period<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

@@ -33,8 +33,8 @@ class execution {
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
       : problem_(required(problem, table, slots)), table_(table),
         rule_{problem, table.where, slots, table.trains, problem.micro_batches},
-        end_(rule_.results()), waiting_(rule_.results()),
-        also_waiting_(problem.ranks), position_(problem.ranks), clock_(problem.ranks, 1) {
+        end_(rule_.results()), waiting_(rule_.results()), also_waiting_(problem.ranks),
+        position_(problem.ranks), clock_(problem.ranks, 1) {
     end_.item[nothing_needed] = 1;
   }
 
@@ -64,7 +64,8 @@ class execution {
                    end = start + time;
         clock_.item[rank] = end;
         done(rank, start - 1, end - 1);
-        if (a.kind == action_kind::forward) record(rule_.result_of(a.chunk, a.micro_batch, rule::output), end);
+        if (a.kind == action_kind::forward)
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), end);
         if (makes_input_gradient(a.kind))
           record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), end);
         if (makes_weight_gradient(a.kind))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What an action waits for: results of other actions, by number. The only place with the rules of
+// The needs of an action: results of other actions, by number. The only place with the rules of
 // data between actions; the simulated execution asks it for a table, the period for a step in the
 // middle of a run.
 #pragma once

@@ -39,8 +39,9 @@ class repeated_step {
   constexpr repeated_step(Problem const& problem, Where const& where, Slots const& slots,
                           bool trains, int micro_batches, Each each)
       : problem_(problem), micro_batches_(micro_batches), count_(counted(each)), rank_(count_),
-        position_(count_), duration_(count_), edges_(long(most_edges) * count_), sorted_(count_), chosen_(count_), mark_(count_),
-        time_(count_), steps_(count_, 1), value_(count_), path_(count_) {
+        position_(count_), duration_(count_), edges_(long(most_edges) * count_), sorted_(count_),
+        chosen_(count_), mark_(count_), time_(count_), steps_(count_, 1), value_(count_),
+        path_(count_) {
     connect(where, slots, trains, each);
     sort();
   }
@@ -53,8 +54,7 @@ class repeated_step {
     while (improve());
     for (int x = 1; x < count_; ++x)
       if (is_slower(x, critical_)) critical_ = x;
-    return count_ == 0 ? step_period{}
-                       : step_period{time_.item[critical_], steps_.item[critical_]};
+    return count_ == 0 ? step_period{} : step_period{time_.item[critical_], steps_.item[critical_]};
   }
 
   /// Calls use(rank, position) for the actions of a slowest cycle, each as often as it passes them,
@@ -75,7 +75,13 @@ class repeated_step {
  private:
   using rule = needs_rule<Problem, Where, Slots>;
   static constexpr bool bounded = !std::is_same_v<Slots, unbounded_slots>;
-  enum : int { order, handed_over, slot, before = slot + bounded, most_edges = before + rule::ordered };
+  enum : int {
+    order,
+    handed_over,
+    slot,
+    before = slot + bounded,
+    most_edges = before + rule::ordered
+  };
 
   /// An action begins no earlier than `time` after the beginning of action `from`, `steps` steps
   /// before.
@@ -159,8 +165,8 @@ class repeated_step {
         long const local = one.result_of(chunk, within(mb), kind);
         int const maker = made_by.item[local] - 1;
         if (maker < 0) return;
-        edge_at(x, which) = edge{maker, late - (step_of(mb) - made_for.item[local]),
-                                 duration_.item[maker] + more};
+        edge_at(x, which) =
+            edge{maker, late - (step_of(mb) - made_for.item[local]), duration_.item[maker] + more};
       };
       wait(handed_over, need.handed_over, need.hop);
       if constexpr (bounded) wait(slot, need.slot, 0);
@@ -275,7 +281,9 @@ class repeated_step {
   }
 
   constexpr edge& edge_at(int x, int which) { return edges_.item[most_edges * x + which]; }
-  constexpr edge const& edge_at(int x, int which) const { return edges_.item[most_edges * x + which]; }
+  constexpr edge const& edge_at(int x, int which) const {
+    return edges_.item[most_edges * x + which];
+  }
   constexpr edge const& edge_of(int x) const { return edge_at(x, chosen_.item[x]); }
 
   Problem const& problem_;

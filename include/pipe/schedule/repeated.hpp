@@ -23,7 +23,8 @@ constexpr Problem repeated(Problem problem, int steps) {
 /// throughout, and if the table trains, each step ends with the updates of the rank's chunks.
 ///
 /// law:    if validate(problem, table), then validate(repeated(problem, steps), this)
-/// throws: pp::error if `steps` < 1, the table is of several mini-batches, holders of a chunk would change from
+/// throws: pp::error if `steps` < 1, the table is of several mini-batches, holders of a chunk would
+/// change from
 ///         step to step, or it would have more than most_actions
 template <pipeline_problem Problem, detail::action_table Table>
 auto repeated(Problem const& problem, Table const& table, int steps) {

@@ -220,7 +220,7 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
                          : by_forward < 0 ? a.version >= 0 && a.version <= now
                                           : a.version >= by_forward && a.version <= now &&
-                               a.version <= by_forward + table.drift;
+                                                a.version <= by_forward + table.drift;
       if (is_update)
         now += in_table;
       else if (by_forward < 0)
