@@ -224,13 +224,23 @@ std::string explain_links() {
   return text.empty() ? text : text + "\n";
 }
 
+/// The period, if steps overlap: a line.
+template <class Trainer>
+std::string explain_period() {
+  auto const& plan = Trainer::compiled::plan();
+  if (Trainer::compiled::work::overlap == step_overlap::none) return {};
+  double const makespan = double(Trainer::compiled::timeline().makespan);
+  return "without a barrier, a step takes " + readable_percent(plan.period.value() / makespan) +
+         " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) + "\n";
+}
+
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
-         readable_percent(plan.bubble_stage_local) + " stage-local\n" +
+         readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_period<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

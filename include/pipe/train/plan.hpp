@@ -10,6 +10,7 @@
 #include <pipe/base/shape.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/schedule/step_period.hpp>
 #include <pipe/train/model_states.hpp>
 
 namespace pp {
@@ -140,6 +141,10 @@ struct plan_of {
   double imbalance = 0;           ///< time of the slowest stage per rank over the mean
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
+  /// Where steps overlap (Steady, and families without a flush): the long-run time of a step in
+  /// units of the plan's times, and the idle fraction of it. Else 0.
+  step_period period;
+  double bubble_steady = 0;
   int peak_in_flight = 0;
   long bytes = 0;  ///< sum over all ranks
 

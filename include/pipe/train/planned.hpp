@@ -20,6 +20,7 @@
 #include <pipe/passes/compile.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
@@ -90,6 +91,8 @@ struct planned_pipeline {
   static table_type const& table() { return all().table; }
   static int in_flight(int stage) { return all().in_flight[stage]; }
   static auto const& timeline() { return all().simulated; }
+  /// Where steps overlap.
+  static step_period period() { return period_of_steps<flow>(times(), table()); }
   static auto const& memory() { return all().map; }
   static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   static plan_of<stages, ranks> const& plan() {

@@ -9,6 +9,7 @@
 #include <pipe/passes/costs.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/policy.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp::detail {
@@ -56,6 +57,10 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  if constexpr (P::work::overlap != step_overlap::none) {
+    p.period = P::work::period();
+    p.bubble_steady = p.period.idle_share(P::timeline().total_busy(), ranks);
+  }
   p.links = P::links();
   long total = 0;
   double slowest = 0;

@@ -18,6 +18,7 @@
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chain_table.hpp>
@@ -145,6 +146,8 @@ struct pipeline_schedule {
   static constexpr bool by_compiler = [](auto...) {
     if constexpr (is_free)
       if (!flow_schedule<pipeline_schedule>::by_compiler) return false;
+    if constexpr (overlap != step_overlap::none)
+      if (!period_fits_a_constant<schedule>(ranks, micro_batches)) return false;
     return fits_a_constant<schedule>(ranks, micro_batches);
   }();
 
@@ -240,6 +243,12 @@ struct pipeline_schedule {
     static constexpr auto make() { return simulate(problem, table()); }
   };
   static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
+
+  /// Maker of the period, if steps overlap. throws: as table()
+  struct make_period {
+    static constexpr step_period make() { return period_of_steps<flow>(problem, table()); }
+  };
+  static constexpr step_period const& period() { return once<by_compiler, make_period>::get(); }
 
   /// Slots of the boundary between stage `Boundary` and the next.
   template <int Boundary>
