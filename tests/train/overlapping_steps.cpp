@@ -40,8 +40,8 @@ TEST_CASE("a program trains with steps that overlap", "[train]") {
   auto const &inputs = data.inputs, &targets = data.targets;
   std::vector<double> losses;
   // [steady]
-  using Trainer = Pipeline<Net, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW,
-                           Steady<OneFOneB>>;  // or Steady<ZeroBubbleV>, Steady<GPipe> ...
+  using Trainer =
+      Pipeline<Net, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW, Steady<ZeroBubbleH2>>;
   Trainer trainer({.clip_norm = 1});
   for (int epoch = 0; epoch < 3; ++epoch)
     trainer.train(batches<Trainer>({inputs, targets}, {.shuffle = true, .epoch = epoch}),
