@@ -16,6 +16,7 @@
 #include <pipe/report/trace.hpp>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/repeated.hpp>
 #include <pipe/schedule/torch_csv.hpp>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ struct entry {
   bool is_from_a_file = false;
   int chunks_per_rank = 1;
   int parts = 1;  // chunks of a rank, replicas counted once: memory is in units of one part
+  int steps = 1;
   int scale = 1;  // the problem's times are this many times those asked for
   pp::run_time_problem problem;
   pp::dynamic_table table{0};
@@ -44,6 +46,7 @@ struct entry {
 /// Gives e its problem: a rank's times and memory in equal parts, one for each of its chunks. Times
 /// that do not divide are counted in parts of their unit.
 inline void pose(entry& e, request const& r, pp::placement where) {
+  e.steps = r.steps;
   int const parts = e.parts = e.chunks_per_rank / pp::replicas(where);
   for (auto const* times : {&r.forward, &r.backward, &r.weight})
     for (long t : *times)
@@ -71,6 +74,13 @@ inline std::string sentence_of(pp::verdict const& v) {
   return std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
          " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " +
          std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " + v.text();
+}
+
+/// Makes e's table one of several steps.
+inline void repeat(entry& e, int steps) {
+  if (steps == 1) return;
+  e.table = pp::repeated(e.problem, e.table, steps);
+  e.problem = pp::repeated(e.problem, steps);
 }
 
 inline void judge(entry& e) {
@@ -116,6 +126,12 @@ inline entry entry_of(request const& r, pp::family const& of_catalog) {
     return e;
   }
   e.table = pp::make_dynamic_table(f, e.problem);
+  if (e.table.mini_batch == 0) {
+    repeat(e, r.steps);
+  } else {  // as many micro-batches, in mini-batches of its own
+    e.problem = pp::repeated(e.problem, r.steps);
+    e.table = pp::make_dynamic_table(f, e.problem);
+  }
   judge(e);
   return e;
 }
@@ -151,6 +167,10 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
     pose(e, r, file->table.where);
     e.table = std::move(file->table);
     judge(e);
+    if (e.exists() && r.steps > 1) {
+      repeat(e, r.steps);
+      judge(e);
+    }
     entries.push_back(std::move(e));
   }
   std::vector<std::string> names = r.names;
@@ -186,7 +206,8 @@ inline constexpr char const* columns[] = {
     "floor_makespan", "bubble_span", "floor_span",    "peak",   "limit",    "verdict"};
 
 inline std::vector<std::string> row_of(request const& r, entry const& e) {
-  std::vector<std::string> row{e.name, std::to_string(r.ranks), std::to_string(r.micro_batches),
+  std::vector<std::string> row{e.name, std::to_string(r.ranks),
+                               std::to_string(r.micro_batches * r.steps),
                                std::to_string(e.chunks_per_rank)};
   std::string const limit = r.limit ? decimals(*r.limit * r.ranks, 2) : "";
   if (!e.exists()) {
@@ -218,7 +239,8 @@ inline std::string csv_word(std::string const& word) {
 /// Its title says how large it is and what its numbers count.
 inline pp::drawing drawing_of(entry const& e) {
   std::string title = e.name + ": P = " + std::to_string(e.problem.ranks) +
-                      ", M = " + std::to_string(e.problem.micro_batches);
+                      ", M = " + std::to_string(e.problem.micro_batches / e.steps);
+  if (e.steps > 1) title += ", " + std::to_string(e.steps) + " steps";
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
   return pp::drawing_of(e.problem, e.table, e.when, {.title = title});

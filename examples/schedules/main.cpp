@@ -65,6 +65,9 @@ int run(int argc, char** argv) {
   app.add_option("--chunks", r.chunks, "chunks per rank, for families that have several")
       ->capture_default_str()
       ->check(why_no_number<int>);
+  app.add_option("--steps", r.steps, "steps, one after the other without a barrier between them")
+      ->capture_default_str()
+      ->check(why_no_number<int>);
   numbers("--memory", r.memory, "what F, B and W add to a rank's memory")->expected(3);
   app.add_option("--limit", r.limit,
                  "most memory of a rank, in multiples of ranks times what F adds");

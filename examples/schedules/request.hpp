@@ -19,6 +19,7 @@ struct request {
   std::optional<int> asked_ranks, asked_micro_batches;
   int ranks = 4, micro_batches = 8;  // unless they are asked for, or a file is read
   int chunks = 2;
+  int steps = 1;  // one after the other, without a barrier
   std::vector<long> forward{1}, backward{1}, weight{1}, memory{1, 0, -1};
   long hop = 0;
   std::optional<double> limit;     // of ranks times what F adds
@@ -66,6 +67,8 @@ inline void check(request const& r, int chunks) {
   if (r.micro_batches < 1)
     refuse("--micro-batches must be at least 1, not " + std::to_string(r.micro_batches));
   if (r.chunks < 1) refuse("--chunks must be at least 1, not " + std::to_string(r.chunks));
+  if (r.steps < 1) refuse("--steps must be at least 1, not " + std::to_string(r.steps));
+  if (r.steps > 1 && r.format == "torch") refuse("--format torch is of one step");
   if (r.hop < 0) refuse("--hop must be at least 0, not " + std::to_string(r.hop));
   auto const times = [&](char const* option, std::vector<long> const& t) {
     if (t.size() != 1 && t.size() != std::size_t(r.ranks))
@@ -81,7 +84,7 @@ inline void check(request const& r, int chunks) {
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--minimise", r.minimised, {"span", "makespan"});
 
-  double const p = r.ranks, m = r.micro_batches;
+  double const p = r.ranks, m = double(r.micro_batches) * r.steps;
   if (4 * p * m * chunks > most_actions)
     refuse("too many actions for these ranks, chunks and micro-batches: at most 200 million");
   if (r.ranks > most_ranks)

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 PROGRAM = sys.argv.pop(1)
 HEADER = "schedule,ranks,micro_batches,chunks,makespan,bubble_makespan,floor_makespan,bubble_span,floor_span,peak,limit,verdict"
 NAMES = """gpipe 1f1b eager-1f1b interleaved grouped-interleaved looped-bfs zb-h1 zb-h2 zb-1p zb-2p searched zb-v v-half
-           v-min hanayo chimera dualpipe dualpipe-v forward-only pipedream pipedream-2bw""".split()
+           v-min hanayo chimera dualpipe dualpipe-v forward-only pipedream pipedream-2bw paci""".split()
 
 
 def run(*arguments):
@@ -45,6 +46,17 @@ class Formats(unittest.TestCase):
                 self.assertRegex(row[column], r"^[01]\.\d{4}$")
             self.assertEqual(row["limit"], "2.00")
             self.assertEqual(row["verdict"], "ok" if float(row["peak"]) <= 2 else "needs more memory than the limit")
+
+    def test_steps_without_a_barrier_follow_each_other(self):
+        one, many = rows(), rows("--steps", 5)
+        self.assertEqual(many["zb-h2"]["micro_batches"], "40")
+        for name in NAMES:
+            self.assertLessEqual(int(many[name]["makespan"]), 5 * int(one[name]["makespan"]), name)
+            self.assertEqual((many[name]["verdict"], many[name]["peak"]), ("ok", one[name]["peak"]), name)
+        self.assertLess(int(many["zb-v"]["makespan"]), 5 * int(one["zb-v"]["makespan"]))
+        boxes = re.findall(r"<title>U of ", answer("--schedule", "zb-v", "--steps", 3, "--format", "svg"))
+        self.assertEqual(len(boxes), 3 * 8)  # an update of each chunk ends a step
+        self.assertIn("zb-v: P = 4, M = 8, 3 steps, 2 chunks per rank", answer("--schedule", "zb-v", "--steps", 3, "--format", "html"))
 
     def test_a_schedule_that_does_not_exist_says_why(self):
         odd = rows("--ranks", 3)["chimera"]
@@ -134,6 +146,7 @@ class ClosedForms(unittest.TestCase):
         "forward-only": lambda p, v: p - 1,
         "pipedream": lambda p, v: 3 * (p - 1),
         "pipedream-2bw": lambda p, v: 3 * (p - 1),
+        "paci": lambda p, v: 3 * (p - 1),
     }
     PEAK = {
         "gpipe": lambda p, m, v: m,
@@ -152,6 +165,7 @@ class ClosedForms(unittest.TestCase):
         "forward-only": lambda p, m, v: 1,
         "pipedream": lambda p, m, v: p,
         "pipedream-2bw": lambda p, m, v: p,
+        "paci": lambda p, m, v: p,
     }
 
     def test_at_equal_times(self):
@@ -209,6 +223,8 @@ class BadInput(unittest.TestCase):
         self.refused("--ranks: 4294967300 is too large", "--ranks", 4294967300)
         self.refused("--hop: '1e3' is no whole number", "--hop", "1e3")
         self.refused("--placement must be straight or vee, not 'loop'", "--placement", "loop")
+        self.refused("--steps must be at least 1, not 0", "--steps", 0)
+        self.refused("--format torch is of one step", "--schedule", "1f1b", "--steps", 2, "--format", "torch")
         self.refused("--minimise must be span or makespan, not 'peak'", "--minimise", "peak")
         self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())

@@ -125,6 +125,26 @@ TEST_CASE("a deadlock is drawn up to where it is") {
   CHECK(pp::draw_text(d, {.width = 4}).find("rank 0  0000\nrank 1  ....\n") != std::string::npos);
 }
 
+TEST_CASE("several steps are drawn one after the other, each with its updates") {
+  auto const problem = pp::equal_times(4, 8, {}, 0, 2);
+  auto const table = pp::make_dynamic_table<pp::ZeroBubbleV>(problem);
+  pp::drawing const d = pp::drawing_of_steps(problem, table, 3, {"three steps"});
+  CHECK(d.words.title == "three steps");
+  CHECK(d.complete);
+  CHECK(d.makespan < 3 * pp::simulate(problem, table).makespan);
+  for (pp::detail::drawn_rank const& r : d.ranks) {
+    int step = 0, updates = 0;
+    for (pp::detail::drawn_action const& a : r.actions) {
+      // Actions of a step, then an update for each of the rank's two chunks.
+      CHECK(a.what.micro_batch / problem.micro_batches == step);
+      updates += a.what.kind == pp::action_kind::update;
+      if (updates == 2) ++step, updates = 0;
+    }
+    CHECK(step == 3);
+  }
+  CHECK_THROWS_AS(pp::drawing_of_steps(problem, table, 0), pp::error);
+}
+
 TEST_CASE("two replicas have two shades") {
   auto const question = pp::problem<>{2, 2, 2, 0, {}};
   auto table = pp::dynamic_table(2, pp::placement::bidirectional, false);

@@ -56,6 +56,26 @@ TEST_CASE("a model of one layer in one stage reads well, too") {
   CHECK(has(explain<ThreeThreads>(), "1 stage on 1 rank of 3 threads, schedule 1f1b, "));
 }
 
+TEST_CASE("the period is told where steps overlap") {
+  struct Even : Model<Input<8>, Repeat<4, Seq<Linear<8>, ReLU>>, MSE> {};
+  auto const told = []<class Schedule>(std::type_identity<Schedule>) {
+    return explain<Pipeline<Even, Stages<2>, MicroBatches<4>, Schedule, SGD>>();
+  };
+  std::string const words = "without a barrier, a step takes ";
+  CHECK_FALSE(has(told(std::type_identity<ZeroBubbleH2>{}), words));
+  using Overlapping = Pipeline<Even, Stages<2>, MicroBatches<4>, Steady<ZeroBubbleH2>, SGD>;
+  constexpr auto const& plan = Overlapping::plan;
+  CHECK(plan.period.value() < double(Overlapping::compiled::timeline().makespan));
+  CHECK(plan.bubble_steady < plan.bubble);
+  CHECK(has(told(std::type_identity<Steady<ZeroBubbleH2>>{}),
+            words +
+                readable_percent(plan.period.value() /
+                                 double(Overlapping::compiled::timeline().makespan)) +
+                " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) +
+                "\n"));
+  CHECK(has(told(std::type_identity<PACI<>>{}), words));
+}
+
 TEST_CASE("memory of buffers has a column where there are any") {
   struct Rotated : Model<Input<6, 8>, Attention<2, RoPE<>>, Linear<2>, MSE> {};
   using trainer = Pipeline<Rotated, SGD>;

@@ -5,6 +5,7 @@
 
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule.hpp>
+#include <pipe/schedule/repeated.hpp>
 
 namespace {
 
@@ -31,6 +32,18 @@ TEST_CASE("1F1B on two ranks, drawn twice as wide") {
   CHECK(drawing<pp::OneFOneB, 2, 2>(18) ==
         "rank 0  0011....aaaa..bbbb\n"
         "rank 1  ..00aaaa11bbbb....\n");
+}
+
+TEST_CASE("an update is shown at the end of a step, although it takes no time") {
+  auto const problem = pp::equal_times(2, 2);
+  auto const table = pp::repeated(problem, pp::make_table<pp::OneFOneB, 2, 2>(), 2);
+  CHECK(pp::draw(table, pp::simulate(pp::repeated(problem, 2), table), 36) ==
+        "rank 0  0011....aaaa..bbb*2233....cccc..ddd*\n"
+        "rank 1  ..00aaaa11bbb*......22cccc33ddd*....\n");
+  for (int const width : {0, 1, 7}) {
+    std::string const text = pp::draw(table, pp::simulate(pp::repeated(problem, 2), table), width);
+    CHECK(text.size() == std::size_t(2 * (width + 9)));
+  }
 }
 
 TEST_CASE("a line has the width that was asked for, however long the step") {

@@ -224,6 +224,21 @@ TEST_CASE("without a flush the pipeline stays full, and old weights are kept", "
       REQUIRE(dream.when.idle(rank) == 3L * (p - 1));  // once, not in every mini-batch
     }
     auto const problem = equal_times(p, m);
+    auto const one_copy = make_dynamic_table<PACI<1>>(problem);
+    REQUIRE(validate(problem, one_copy).ok());
+    int drift = 0;
+    for (int rank = 0; rank < p; ++rank) {
+      std::vector<int> read(std::size_t(m));
+      for (action const& a : one_copy.row(rank)) {
+        if (a.kind == action_kind::forward) read[std::size_t(a.micro_batch)] = a.version;
+        if (a.kind == action_kind::backward)
+          drift = std::max(drift, a.version - read[std::size_t(a.micro_batch)]);
+      }
+    }
+    REQUIRE(drift == p - 1);  // attained
+    auto unbounded = one_copy;
+    unbounded.drift = p - 2;
+    if (p > 1) REQUIRE(validate(problem, unbounded).what == fault::wrong_version);
     auto const synchronised = make_dynamic_table<PipeDream<true>>(problem);
     REQUIRE(validate(problem, synchronised).ok());
     for (int rank = 0; rank < p; ++rank) {
@@ -281,6 +296,6 @@ static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() 
 static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() &&
               is_proved<Chimera>());
 static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<PipeDream<>>() &&
-              is_proved<PipeDream2BW<>>());
+              is_proved<PipeDream2BW<>>() && is_proved<PACI<>>());
 
 }  // namespace

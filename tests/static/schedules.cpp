@@ -142,6 +142,23 @@ using Trainer = Pipeline<Mlp, Stages<8>, MicroBatches<8>, DualPipeV>;  // 4 rank
 static_assert(Trainer::plan.rank_count == 4 && Trainer::plan.bubble < gpipe::Trainer::plan.bubble);
 }  // namespace dualpipe_v
 
+namespace steady {
+// [steady]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, Steady<ZeroBubbleH2>>;
+static_assert(Trainer::plan.bubble_steady < Trainer::plan.bubble);
+static_assert(Trainer::plan.period.value() < double(Trainer::compiled::timeline().makespan));
+// [/steady]
+static_assert(zb_h2::Trainer::plan.period == step_period{});
+}  // namespace steady
+
+// [period]
+constexpr auto even = equal_times(4, 8);  // F, B and W take one unit each
+constexpr step_period flushed = period_of(even, make_table<ZeroBubbleH2, 4, 8>());
+static_assert(flushed == step_period{24, 1});  // in units and steps: no rank is ever idle
+// Without a flush, with an update after each 8 micro-batches:
+static_assert(period_of<PACI<>>(even, 8) == flushed);
+// [/period]
+
 // [forward-only]
 constexpr auto forward = make_table<ForwardOnly, 4, 8>();  // ranks and micro-batches
 static_assert(simulate(equal_times(4, 8), forward).makespan == 8 + 4 - 1);
@@ -176,3 +193,9 @@ constexpr auto buffered_table =
 static_assert(validate(equal_times(4, 16), buffered_table).ok());
 static_assert(peak_versions(buffered_table, 0) == 2);
 // [/pipedream-2bw]
+
+// [paci]
+constexpr auto one_copy_table = make_table<PACI<2>, 4, 16>();  // an update every 2 micro-batches
+static_assert(validate(equal_times(4, 16), one_copy_table).ok());
+static_assert(one_copy_table.drift == 2);  // updates between a forward and its backward
+// [/paci]

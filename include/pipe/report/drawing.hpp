@@ -16,6 +16,7 @@
 #include <pipe/report/row_name.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
 
 namespace pp {
@@ -239,6 +240,18 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
   detail::for_each_critical(problem, table, when, mark,
                             [&](action const& a) { return made.of(a); });
   return d;
+}
+
+/// The drawing of several steps of a table, simulated, without a barrier between them. An update
+/// ends a step of a rank.
+///
+/// throws: pp::error as repeated() does
+template <pipeline_problem Problem, detail::action_table Table>
+drawing drawing_of_steps(Problem const& problem, Table const& table, int steps,
+                         detail::drawing_words words = {}) {
+  auto const run = repeated(problem, table, steps);
+  Problem const all = repeated(problem, steps);
+  return drawing_of(all, run, simulate(all, run), std::move(words));
 }
 
 }  // namespace pp

@@ -106,16 +106,21 @@ std::string explain_work() {
   return table.str();
 }
 
-/// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any.
+/// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any;
+/// and where steps overlap, one for how many versions of the weights there are, and what they take
+/// beside the first, with the state before an update.
 template <class Trainer>
 std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();
   std::vector<std::string> names{"stage",      "parameters", "gradients", "optimizer",
                                  "transposed", "saved",      "boundary"};
-  bool has_buffers = false;
-  for (int s = 0; s < plan.stage_count; ++s)
+  bool has_buffers = false, has_versions = false;
+  for (int s = 0; s < plan.stage_count; ++s) {
     has_buffers = has_buffers || plan.stages[s].buffer_bytes > 0;
+    has_versions = has_versions || plan.stages[s].version_bytes > 0;
+  }
   if (has_buffers) names.emplace_back("buffers");
+  if (has_versions) names.emplace_back("versions");
   names.emplace_back("sum");
   text_table table(names);
   stage_plan all;
@@ -128,6 +133,9 @@ std::string explain_memory() {
                                    readable_bytes(p.saved_bytes),
                                    readable_bytes(p.boundary_bytes)};
     if (has_buffers) cells.push_back(readable_bytes(p.buffer_bytes));
+    if (has_versions)
+      cells.push_back((&p == &all ? "" : std::to_string(p.versions) + ": ") +
+                      readable_bytes(p.version_bytes));
     cells.push_back(readable_bytes(p.bytes));
     table.add(cells);
   };
@@ -137,7 +145,7 @@ std::string explain_memory() {
     for (auto const amount :
          {&stage_plan::parameter_bytes, &stage_plan::gradient_bytes, &stage_plan::optimizer_bytes,
           &stage_plan::transposed_bytes, &stage_plan::saved_bytes, &stage_plan::boundary_bytes,
-          &stage_plan::buffer_bytes, &stage_plan::bytes})
+          &stage_plan::buffer_bytes, &stage_plan::version_bytes, &stage_plan::bytes})
       all.*amount += p.*amount;
   }
   row("all", all);
@@ -216,13 +224,23 @@ std::string explain_links() {
   return text.empty() ? text : text + "\n";
 }
 
+/// The period, if steps overlap: a line.
+template <class Trainer>
+std::string explain_period() {
+  auto const& plan = Trainer::compiled::plan();
+  if (Trainer::compiled::work::overlap == step_overlap::none) return {};
+  double const makespan = double(Trainer::compiled::timeline().makespan);
+  return "without a barrier, a step takes " + readable_percent(plan.period.value() / makespan) +
+         " of the makespan in the long run, bubble " + readable_percent(plan.bubble_steady) + "\n";
+}
+
 /// Imbalance, bubbles and a drawing of the schedule with the plan's times.
 template <class Trainer>
 std::string explain_schedule() {
   auto const& plan = Trainer::compiled::plan();
   return "imbalance " + readable_real(plan.imbalance, 3) + " (slowest stage over mean), bubble " +
          readable_percent(plan.bubble) + " of the makespan, " +
-         readable_percent(plan.bubble_stage_local) + " stage-local\n" +
+         readable_percent(plan.bubble_stage_local) + " stage-local\n" + explain_period<Trainer>() +
          draw(Trainer::compiled::table(), Trainer::compiled::timeline(), explain_width - 12) +
          drawing_legend(Trainer::compiled::schedule::splits_backward) + "\n";
 }

@@ -66,12 +66,14 @@ class timeline_drawing {
   }
 
   /// Draws an action. `shade`: see fill_of. Throws pp::error for a rank out of range.
-  /// An action that contains the middle of no column is not shown; columns beyond the last are cut
-  /// off.
+  /// An action that contains the middle of no column is not shown, except an update: it takes the
+  /// column before, which ends a step. Columns beyond the last are cut off.
   void add(int rank, action const& a, long start, long end, int shade = 0) {
     checked_index<error>("rank", rank, int(lines_.size()));
-    long const first = first_column(start), after = first_column(end),
+    long const begin = first_column(start), after = first_column(end),
                last = after < width_ ? after : width_;
+    bool const is_mark = a.kind == action_kind::update && begin == after && begin > 0;
+    long const first = is_mark ? begin - 1 : begin;
     for (long column = first; column < last; ++column) {
       bool const weights = a.kind == action_kind::backward &&
                            2 * column >= first + last;  // BW: B to the left, then W

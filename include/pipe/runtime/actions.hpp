@@ -44,30 +44,33 @@ struct region_bases {
 
 /// The bases of all regions in ranks' arenas, for chunk c and its rank for a micro-batch.
 /// memory(rank): start of an arena; received(transfer): address at which a neighbour's values are
-/// read. The executor sets the rest: inputs, labels and random streams.
+/// read. shift: added to a micro-batch's number for rings. older: bytes from parameters, buffers
+/// and transposed copies to those that are read. The executor sets the rest: inputs, labels and
+/// random streams.
 template <class Memory, class Received>
 region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory const& memory,
-                         Received const& received) {
+                         Received const& received, int shift = 0, long older = 0) {
   chunk_description const& chunk = d.chunk[c];
-  chunk_holder const& holder = d.holder[d.holder_of(c, mb)];
+  int const n = mb + shift;  // in rings
+  chunk_holder const& holder = d.holder[d.holder_of(c, n)];
   char *const mine = memory(holder.rank), *const values = mine + holder.values,
               *const weights =
                   d.is_copy(holder) ? mine + d.weights_shift(holder) : memory(chunk.rank);
   region_bases b{};
-  b.set(region::parameters, weights + chunk.values);
+  b.set(region::parameters, weights + chunk.values + older);
   b.set(region::parameter_gradients, weights + chunk.gradients);
-  b.set(region::buffers, weights + chunk.buffers);
+  b.set(region::buffers, weights + chunk.buffers + older);
   b.set(region::buffer_sums, weights + chunk.sums);
   b.set(region::copies, weights + chunk.copies);
-  b.set(region::transposed, weights + chunk.transposed);
-  b.set(region::record, values + chunk.set_for(mb).records.at(mb));
-  b.set(region::pending, values + chunk.pending.at(mb));
+  b.set(region::transposed, weights + chunk.transposed + older);
+  b.set(region::record, values + chunk.set_for(mb).records.at(n));
+  b.set(region::pending, values + chunk.pending.at(n));
   // Shared by the chunks of the rank, which executes one action at a time.
   b.set(region::scratch, mine + d.rank[holder.rank].scratch);
-  b.set(region::boundary_out, values + chunk.boundary.at(mb));
-  b.set(region::gradient_out, values + chunk.gradient.at(mb));
-  if (c > 0) b.set(region::boundary_in, received(values_into(d, c, mb)));
-  if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, mb)));
+  b.set(region::boundary_out, values + chunk.boundary.at(n));
+  b.set(region::gradient_out, values + chunk.gradient.at(n));
+  if (c > 0) b.set(region::boundary_in, received(values_into(d, c, n)));
+  if (c + 1 < d.chunks) b.set(region::gradient_in, received(gradients_into(d, c, n)));
   return b;
 }
 

@@ -166,6 +166,16 @@ struct chunk_description {
     return (p.is_buffer ? buffers : values) + p.offset;
   }
   long average = 0;  ///< offset of the averages of trained parameters, if any
+  /// Versions of the weights where steps overlap: slot 0 is the parameters, buffers and transposed
+  /// copies, one after the other, and at `versions` as many bytes follow for each further slot.
+  int version_slots = 1;
+  long versions = 0, version_bytes = 0;
+  /// From the bytes of slot 0 to those of another one.
+  constexpr long shift_of(int slot) const {
+    return slot == 0 ? 0 : versions + (slot - 1) * version_bytes - values;
+  }
+  /// From the optimizer's state to that before the newest update; 0: it is not kept.
+  long to_kept_state = 0;
   /// Copies of the parameters in the type of values (16-bit precisions), if any.
   long copies = 0, copy_bytes = 0;
   long parameter_bytes = 0, trained_bytes = 0;  ///< sizes of `values` and of `gradients`
@@ -202,9 +212,14 @@ struct rank_description {
   int training_count = 0;
   action const* evaluation = nullptr;
   int evaluation_count = 0;
-  /// The most actions of a run.
+  /// If steps overlap freely: the actions of a period, which may be of later mini-batches, and the
+  /// versions that they read, of which 0 is the newest: see unflushed.
+  action const* flow = nullptr;
+  int flow_count = 0;
+  /// The most actions of a run, or of a period.
   constexpr int most_actions() const {
-    return training_count > evaluation_count ? training_count : evaluation_count;
+    int const most = training_count > evaluation_count ? training_count : evaluation_count;
+    return flow_count > most ? flow_count : most;
   }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;

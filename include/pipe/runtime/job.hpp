@@ -62,7 +62,8 @@ struct launch_seen {
 namespace detail {
 
 /// The place of a job's mini-batch: the program's arrays in the memory of the host or of the
-/// device; or, in that of the engine, as it was prefetched, or as the run before has read it.
+/// device; or, in that of the engine, as it was prefetched (on the host: copied, and padded to
+/// whole micro-batches), or as the run before has read it.
 enum class data_place : unsigned char { host, device, loaded, staged };
 
 /// A run over a mini-batch: what to compute, on which data, with which scale factors. Fields marked

@@ -73,6 +73,7 @@ inline constexpr family catalog[] = {
     family_of<ForwardOnly>(),
     family_of<PipeDream<>>(),
     family_of<PipeDream2BW<>>(),
+    family_of<PACI<>>(),
 };
 
 /// The family with that name, or null.

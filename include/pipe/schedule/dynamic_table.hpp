@@ -58,6 +58,7 @@ struct dynamic_table_on : dynamic_rows<action> {
   Where where{};
   bool trains = true;
   int mini_batch = 0;
+  int drift = 0;
   detail::unplaced_action unplaced{};
 
   explicit dynamic_table_on(int count, Where const& placed = {}, bool is_training = true)

@@ -8,9 +8,9 @@
 // statements), which is why this file uses few and long statements.
 #pragma once
 
-#include <cstddef>
 #include <type_traits>
 
+#include <pipe/schedule/needs.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
@@ -26,13 +26,16 @@ namespace pp::detail {
 /// throws: pp::error as require_actions does
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
 class execution {
+  using rule = needs_rule<Problem, std::remove_cvref_t<decltype(Table::where)>, Slots>;
+  static constexpr bool ordered = rule::ordered;
+
  public:
   constexpr execution(Problem const& problem, Table const& table, Slots const& slots)
-      : problem_(required(problem, table, slots)), table_(table), slots_(slots),
-        end_(1 + results * long(problem.chunks) * problem.micro_batches),
-        waiting_(1 + results * long(problem.chunks) * problem.micro_batches),
-        also_waiting_(problem.ranks), position_(problem.ranks), clock_(problem.ranks, 1) {
-    end_.item[nothing] = 1;
+      : problem_(required(problem, table, slots)), table_(table),
+        rule_{problem, table.where, slots, table.trains, problem.micro_batches},
+        end_(rule_.results()), waiting_(rule_.results()), also_waiting_(problem.ranks),
+        position_(problem.ranks), clock_(problem.ranks, 1) {
+    end_.item[nothing_needed] = 1;
   }
 
   /// Runs until no rank can proceed. Calls `done(rank, start, end)` for each action, in an order in
@@ -51,23 +54,24 @@ class execution {
     while (count > 0) {
       int const rank = awake.item[--count];
       int& position = position_.item[rank];
-      long missing = nothing;
+      long missing = nothing_needed;
       for (int const size = table_.size(rank); position < size; ++position) {
         action const a = table_.at(rank, position);
-        needs const need = needs_of(a, rank);
+        result_needs const need = rule_.of(a, rank);
         missing = first_missing(need);
-        if (missing != nothing) break;
+        if (missing != nothing_needed) break;
         long const time = problem_.time(a), start = latest(need, clock_.item[rank], time),
                    end = start + time;
         clock_.item[rank] = end;
         done(rank, start - 1, end - 1);
-        if (a.kind == action_kind::forward) record(result_of(a.chunk, a.micro_batch, output), end);
+        if (a.kind == action_kind::forward)
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), end);
         if (makes_input_gradient(a.kind))
-          record(result_of(a.chunk, a.micro_batch, input_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), end);
         if (makes_weight_gradient(a.kind))
-          record(result_of(a.chunk, a.micro_batch, weight_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), end);
       }
-      if (missing == nothing) {
+      if (missing == nothing_needed) {
         --unfinished;
       } else {
         also_waiting_.item[rank] = waiting_.item[missing];
@@ -83,7 +87,7 @@ class execution {
 
   /// Whether a stuck rank misses a result that only a later action of its own list makes.
   constexpr bool waits_for_itself(int rank) const {
-    needs const need = needs_of(table_.at(rank, position(rank)), rank);
+    result_needs const need = rule_.of(table_.at(rank, position(rank)), rank);
     long const missing = first_missing(need);
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
@@ -95,77 +99,15 @@ class execution {
     return problem;
   }
 
-  /// The three results of a chunk for a micro-batch; `nothing` stands for a result that is always
-  /// ready.
-  enum : int { output, input_gradient, weight_gradient, results };
-  static constexpr int nothing = 0;
-
-  constexpr long result_of(int chunk, int micro_batch, int which) const {
-    return 1 + which + results * (long(chunk) * problem_.micro_batches + micro_batch);
-  }
-
-  /// Whether weight gradients of a chunk are added in one place by several ranks, and in forward
-  /// the sums of buffers. They do so kernel by kernel, one behind the other, so that an action ends
-  /// no earlier than that of the micro-batch before. With equal times of a chunk's actions it then
-  /// begins no earlier, either.
-  static constexpr bool ordered = adds_in_order<std::remove_cvref_t<decltype(Table::where)>>;
-
-  /// The results that an action waits for, and the hop of the second.
-  struct needs {
-    long own;  ///< of its own chunk: B and R wait for F, W for B, U for W
-    /// Of the neighbouring chunk: F reads the output before it, B the gradient after it.
-    long handed_over;
-    long slot;  ///< of the last reader of the old value in the slot to be written
-    int source_rank;
-    long hop;
-    long before;  ///< of the micro-batch before, whose sums are added to before this one's
-  };
-
-  constexpr needs needs_of(action const& a, int rank) const {
-    using enum action_kind;
-    int const chunk = a.chunk, mb = a.micro_batch;
-    bool const is_forward = a.kind == forward,
-               hands_on = is_forward || a.kind == backward_input || a.kind == backward;
-    int const source = is_forward ? chunk - 1 : chunk + 1,
-              reader = is_forward ? chunk + 1 : chunk - 1;
-    bool const reads = hands_on && source >= 0 && source < problem_.chunks;
-    bool const writes = hands_on && reader >= 0 && reader < problem_.chunks;
-    int const source_rank = reads ? rank_of(table_.where, problem_.ranks, source, mb) : rank;
-
-    int const own_result = a.kind == backward_weight ? input_gradient
-                           : a.kind == update        ? weight_gradient
-                                                     : output;
-    long const own = is_forward ? nothing : result_of(chunk, mb, own_result);
-    long const handed_over =
-        reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing;
-    long slot = nothing;
-    if constexpr (!std::is_same_v<Slots, unbounded_slots>)
-      if (writes) {
-        slot_count const ring = slots_[static_cast<std::size_t>(is_forward ? chunk : reader)];
-        long const length = is_forward ? ring.activation : ring.gradient;
-        long const before = mb - (length > 0 ? length : 0) * replicas(table_.where, chunk);
-        if (before >= 0)
-          slot = result_of(reader, int(before), table_.trains ? weight_gradient : output);
-      }
-    return needs{own,
-                 handed_over,
-                 slot,
-                 source_rank,
-                 problem_.hop_time(source_rank, rank, is_forward ? source : chunk),
-                 ordered && mb > 0 && (is_forward || makes_weight_gradient(a.kind))
-                     ? result_of(chunk, mb - 1, is_forward ? output : weight_gradient)
-                     : nothing};
-  }
-
-  constexpr long first_missing(needs const& need) const {
+  constexpr long first_missing(result_needs const& need) const {
     return end_.item[need.own] == 0                 ? need.own
            : end_.item[need.handed_over] == 0       ? need.handed_over
            : end_.item[need.slot] == 0              ? need.slot
            : ordered && end_.item[need.before] == 0 ? need.before
-                                                    : nothing;
+                                                    : nothing_needed;
   }
 
-  constexpr long latest(needs const& need, long free, [[maybe_unused]] long time) const {
+  constexpr long latest(result_needs const& need, long free, [[maybe_unused]] long time) const {
     long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
     long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over,
                behind = ordered ? end_.item[need.before] - time : free,
@@ -176,7 +118,7 @@ class execution {
 
   Problem const& problem_;
   Table const& table_;
-  Slots const& slots_;
+  rule rule_;
   scratch<long> end_;          // by result: 1 + the time when it was ready; 0: not yet
   scratch<int> waiting_;       // by result: 1 + the last rank that began to wait for it
   scratch<int> also_waiting_;  // by rank: 1 + the next one that waits for the same result

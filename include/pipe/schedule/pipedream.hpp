@@ -1,64 +1,37 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules without a flush: the pipeline stays full from one update to the next, and a micro-batch
-// in flight during an update goes on with the weights with which it began. The micro-batches of a
-// problem are those of a whole run of several mini-batches.
+// PipeDream and its relatives: a micro-batch in flight during an update goes on with weights of
+// before, or with newer ones. As tables, the micro-batches of a problem are those of a whole run of
+// several mini-batches, and MiniBatch says how many make an update. In a Pipeline that is
+// MicroBatches, and the run goes on as long as there are mini-batches: see Pipeline::train.
 #pragma once
 
-#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/unflushed.hpp>
 
 namespace pp {
 
-namespace detail {
-
-/// 1F1B with an update after each mini-batch. version(rank, micro_batch) is the version of the
-/// weights that F and backward of a micro-batch read.
-template <pipeline_problem Problem, action_table Table, class Version>
-constexpr void fill_unflushed(Problem const& problem, Table& table, int mini_batch,
-                              Version version) {
-  using enum action_kind;
-  int const p = problem.ranks, m = problem.micro_batches;
-  table.mini_batch = mini_batch;
-  for (int rank = 0; rank < p; ++rank) {
-    int next = 0, updates = 0;
-    auto const run_forward = [&] {
-      table.push(rank, {forward, rank, next, version(rank, next)});
-      ++next;
-    };
-    while (next < m && next < p - 1 - rank) run_forward();
-    for (int mb = 0; mb < m; ++mb) {
-      if (next < m) run_forward();
-      table.push(rank, {backward, rank, mb, version(rank, mb)});
-      if ((mb + 1) % mini_batch == 0) table.push(rank, {update, rank, mb, ++updates});
-    }
-  }
-}
-
-}  // namespace detail
-
-/// PipeDream: every micro-batch is a mini-batch. F reads the newest weights, and its backward reads
-/// the same ones, which are kept until then. With VerticalSync all ranks read the version that rank
-/// 0 read.
+/// PipeDream: F reads the newest weights, and its backward reads the same ones, which are kept
+/// until then (weight stashing). With VerticalSync all ranks read the version that rank 0 read.
 ///
-/// law:    rank i keeps P-i versions of its weights (with vertical sync, P) and the activations of
-///         P-i micro-batches
+/// MiniBatch: of tables; micro-batches from one update to the next.
+///
+/// law:    rank i keeps 1 + ceil((P-1-i) / MiniBatch) versions of its weights (with vertical sync,
+///         1 + ceil((P-1) / MiniBatch)), and the activations of P-i micro-batches
 /// source: Narayanan et al., PipeDream, 2019, section 3.3
-template <bool VerticalSync = false>
-struct PipeDream {
+template <bool VerticalSync = false, int MiniBatch = 1>
+struct PipeDream : detail::unflushed<PipeDream<VerticalSync, MiniBatch>> {
   static constexpr char const* name = "pipedream";
-  static constexpr placement where = placement::straight;
-  static constexpr int chunks_per_rank = 1;
-  static constexpr bool splits_backward = false;
-  static constexpr bool trains = true;
-  static constexpr bool updates = true;
+
+  static constexpr int version(detail::version_question const& q) {
+    int const behind = VerticalSync ? q.ranks - 1 : q.ahead;
+    return detail::floor_divided(q.micro_batch - behind, q.mini_batch);
+  }
+  static constexpr int drift(int, int) { return 0; }
 
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    int const p = problem.ranks;
-    detail::fill_unflushed(problem, table, 1, [=](int rank, int mb) {
-      int const behind = p - 1 - (VerticalSync ? 0 : rank);
-      return mb < behind ? 0 : mb - behind;
-    });
+    PipeDream::fill_run(problem, table, MiniBatch);
   }
 };
 
@@ -66,33 +39,59 @@ struct PipeDream {
 /// versions of the weights, each mini-batch reads the version before the newest:
 /// W(t+1) = W(t) - rate * gradient(W(t-1)).
 ///
-/// MiniBatch: micro-batches from one update to the next; 0 for P.
+/// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
 ///
 /// law:    every rank keeps two versions of its weights; rank i keeps the activations of P-i
 ///         micro-batches
-/// needs:  MiniBatch is at least P-1, or 0
+/// needs:  a mini-batch of at least P-1 micro-batches
 /// source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), 2021
 template <int MiniBatch = 0>
-struct PipeDream2BW {
+struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
   static constexpr char const* name = "pipedream-2bw";
-  static constexpr placement where = placement::straight;
-  static constexpr int chunks_per_rank = 1;
-  static constexpr bool splits_backward = false;
-  static constexpr bool trains = true;
-  static constexpr bool updates = true;
 
-  static constexpr char const* refuses(int ranks, int) {
-    return MiniBatch > 0 && MiniBatch < ranks - 1
+  static constexpr int version(detail::version_question const& q) {
+    return detail::floor_divided(q.micro_batch, q.mini_batch) - 1;
+  }
+  static constexpr int drift(int, int) { return 0; }
+
+  static constexpr char const* refuses_mini_batch(int ranks, int mini_batch) {
+    return mini_batch < ranks - 1
                ? "needs a mini-batch of about as many micro-batches as there are ranks"
                : nullptr;
   }
+  static constexpr char const* refuses(int ranks, int) {
+    return MiniBatch > 0 ? refuses_mini_batch(ranks, MiniBatch) : nullptr;
+  }
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    int const mini_batch = MiniBatch > 0 ? MiniBatch : problem.ranks;
-    detail::fill_unflushed(problem, table, mini_batch, [=](int, int mb) {
-      int const number = mb / mini_batch;
-      return number < 1 ? 0 : number - 1;
-    });
+    PipeDream2BW::fill_run(problem, table, MiniBatch > 0 ? MiniBatch : problem.ranks);
+  }
+};
+
+/// PACI: one copy of the weights. F and backward read the newest, so backward may read a newer
+/// version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. Its gradient is
+/// that of the saved activations with the weights of now.
+///
+/// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
+///
+/// law:    one version of the weights; rank i keeps the activations of P-i micro-batches
+/// source: PACI, arXiv 2606.07881
+template <int MiniBatch = 0>
+struct PACI : detail::unflushed<PACI<MiniBatch>> {
+  static constexpr char const* name = "paci";
+
+  static constexpr int version(detail::version_question const& q) {
+    int const behind = q.kind == action_kind::forward ? q.ahead : 0;
+    return detail::floor_divided(q.micro_batch - behind, q.mini_batch);
+  }
+  /// The most updates between a forward and its backward.
+  static constexpr int drift(int ranks, int mini_batch) {
+    return (ranks - 1 + mini_batch - 1) / mini_batch;
+  }
+
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    PACI::fill_run(problem, table, MiniBatch > 0 ? MiniBatch : problem.ranks);
   }
 };
 

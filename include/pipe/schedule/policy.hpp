@@ -94,6 +94,11 @@ constexpr char const* why_refused(Problem const& problem) {
 
 namespace detail {
 
+/// How steps follow each other. none: with a barrier of all ranks. confirmed: each rank updates its
+/// weights when its own gradients are complete, and the first backward of the next step confirms
+/// the update or takes it back. free: no update is taken back.
+enum class step_overlap : unsigned char { none, confirmed, free };
+
 /// Whether the family updates weights inside its table, without a flush.
 template <schedule_policy Policy>
 constexpr bool is_unflushed() {
@@ -101,6 +106,28 @@ constexpr bool is_unflushed() {
     return Policy::updates;
   else
     return false;
+}
+
+/// The family of one step alone: the family itself, unless it is about steps that overlap.
+template <class Policy>
+struct flushed_family {
+  using type = Policy;
+};
+template <class Policy>
+  requires requires { typename Policy::flushed; }
+struct flushed_family<Policy> {
+  using type = typename Policy::flushed;
+};
+template <class Policy>
+using flushed_of = typename flushed_family<Policy>::type;
+
+/// How the steps of a family follow each other in a run of several.
+template <class Policy>
+constexpr step_overlap overlap_of() {
+  if constexpr (requires { Policy::overlap; })
+    return Policy::overlap;
+  else
+    return step_overlap::none;
 }
 
 /// Whether the family's `fill` reads the placement of its table, which may be stage_ranks.

@@ -40,6 +40,7 @@ class search_order {
   placement where;
   bool trains = true;
   int mini_batch = 0;
+  int drift = 0;
 
   template <pipeline_problem Problem>
   constexpr search_order(Problem const& problem, placement place, long limit, objective want)

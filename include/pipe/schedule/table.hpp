@@ -59,6 +59,8 @@ struct static_table : detail::static_rows<action, Ranks, Capacity> {
   bool trains = true;  ///< false: forward only, for inference and evaluation
   /// Micro-batches from one update to the next; 0: one update after the table, not part of it.
   int mini_batch = 0;
+  /// The most updates by which a backward may read newer weights than its forward.
+  int drift = 0;
   detail::unplaced_action unplaced{};
 
   /// Appends an action to a rank's list. One without a place makes the table invalid:
@@ -86,6 +88,7 @@ concept action_table = requires(T& table, T const& fixed, int i, action a) {
   requires chunk_placement<std::remove_cvref_t<decltype(fixed.where)>>;
   { fixed.trains } -> std::convertible_to<bool>;
   { fixed.mini_batch } -> std::convertible_to<int>;
+  { fixed.drift } -> std::convertible_to<int>;
   table.push(i, a);
   fixed.template like<int>();
 };

@@ -90,12 +90,12 @@ constexpr verdict check_shape(Problem const& problem, Table const& table) {
                                               : verdict{fault::too_large, -1, -1, action{}};
 }
 
-/// Whether an update may follow the last gradient of a micro-batch: it ends a mini-batch, or the
-/// step.
+/// Whether an update may follow the last gradient of a micro-batch: it is the last of its holder in
+/// a mini-batch, or in the step.
 template <action_table Table>
-constexpr bool may_update(Table const& table, action const& a, int micro_batches) {
-  return table.mini_batch > 0 ? (a.micro_batch + 1) % table.mini_batch == 0
-                              : a.micro_batch + replicas(table.where, a.chunk) >= micro_batches;
+constexpr bool may_update(Table const& table, int chunk, int micro_batch, int micro_batches) {
+  int const of = table.mini_batch > 0 ? table.mini_batch : micro_batches;
+  return micro_batch % of + replicas(table.where, chunk) >= of;
 }
 
 /// Whether every F, and BW or both B and W, of every chunk and micro-batch runs exactly once, on
@@ -140,7 +140,7 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
       if (a.kind == recompute && (cell & any_input_gradient))
         return wrong(fault::recompute_too_late);
-      if (a.kind == update && !may_update(table, a, micro_batches))
+      if (a.kind == update && !may_update(table, a.chunk, a.micro_batch, micro_batches))
         return wrong(fault::update_too_early);
       cell |= bit(a.kind);
     }
@@ -155,8 +155,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bool const has_forward = cell & bit(forward);
       bool const has_input_gradient = !table.trains || (cell & any_input_gradient);
       bool const has_weight_gradient = !table.trains || (cell & any_weight_gradient);
-      bool const has_update =
-          table.mini_batch == 0 || (mb + 1) % table.mini_batch != 0 || (cell & bit(update));
+      bool const has_update = table.mini_batch <= 0 ||
+                              !may_update(table, chunk, mb, micro_batches) || (cell & bit(update));
       if (has_forward && has_input_gradient && has_weight_gradient && has_update) continue;
       action_kind const missing = !has_forward                                  ? forward
                                   : !has_input_gradient && !has_weight_gradient ? backward
@@ -200,7 +200,8 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 }
 
 /// Whether every action reads a version of the weights that its chunk has by then, F and backward
-/// of a micro-batch the same one; whether each update makes the next version; and whether the
+/// of a micro-batch the same one, or backward one that is newer by the table's drift at most;
+/// whether each update makes the next version; and whether the
 /// memory of every rank stays within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
@@ -218,10 +219,11 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
                          : by_forward < 0 ? a.version >= 0 && a.version <= now
-                                          : a.version == by_forward;
+                                          : a.version >= by_forward && a.version <= now &&
+                                                a.version <= by_forward + table.drift;
       if (is_update)
         now += in_table;
-      else
+      else if (by_forward < 0)
         by_forward = a.version;
       if (!right) found = verdict{fault::wrong_version, rank, i, a};
       if (problem.limit > 0 && live > problem.limit) found = verdict{fault::over_limit, rank, i, a};

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,6 +33,7 @@
 #include <pipe/train/parts/settings_elsewhere.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/parts/trainer_settings.hpp>
+#include <pipe/train/parts/training.hpp>
 
 namespace pp {
 
@@ -55,7 +55,8 @@ namespace pp {
 /// destructor waits for another thread's run to end. Views of parameters survive a move.
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
-                 public detail::with_checkpoints<Pipeline<Given, Options...>> {
+                 public detail::with_checkpoints<Pipeline<Given, Options...>>,
+                 public detail::with_training<Pipeline<Given, Options...>> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
@@ -245,7 +246,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return detail::view_parameters<M, element>(parameter_places(),
                                                &detail::chunk_description::values);
   }
-  /// What this process and the others have, while the object lives: for weights, decoders, reports.
+  /// What all processes have, while the object lives: for weights, decoders, reports.
   auto processes() const {
     using access = typename detail::exclusive<engine>::access;
     return detail::trainer_processes<access, engine>{engine_.enter(), parameter_places()};
@@ -283,7 +284,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_.require();
     return detail::learning_rate_of(settings_, steps_ + 1);
   }
-  /// Number of completed training steps.
+  /// Completed training steps.
   long steps() const { return engine_.require(), steps_; }
   /// Bytes allocated here for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
@@ -308,6 +309,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
  private:
   friend detail::checkpoint_of<Pipeline>;
   friend detail::optimizer_states<Pipeline>;
+  friend detail::training_of<Pipeline>;
   step_result run(detail::job const& j) { return leaves_.run(*engine_.operator->(), j); }
 
   /// The chunks with their memory in the engine.
@@ -321,7 +323,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
     return engine_.enter();
   }
-
   auto enter_with_prefetched() {
     static_assert(detail::accepted<decltype(detail::diagnose_prefetching<made>())>::value);
     return engine_.enter();
@@ -349,7 +350,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.step = steps_ + 1;
     return j;
   }
-  /// See forward.
   template <class Batch, class Outputs>
   void infer(Batch const& b, Outputs const& outputs) {
     constexpr bool to_device = detail::device_list<Outputs>;
@@ -394,7 +394,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <class Access, class Batch>
   step_result gradients_on(Access const&, Batch const& b) {
-    return run(prepare_gradients(b));
+    return run(prepare_gradients("gradients", b));
   }
   template <class Access, class Batch>
   double evaluate_on(Access const&, Batch const& b) {
@@ -402,19 +402,19 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   template <class Batch, class See>
   step_result watch_on(Batch const& b, See& see) {
-    detail::job j = prepare_gradients(b);
+    detail::job j = prepare_gradients("gradients", b);
     j.watch = [](void* self, launch_seen const& seen) { (*static_cast<See*>(self))(seen); };
     j.watcher = &see;
     return run(j);
   }
 
-  /// A training job without an update.
+  /// A training job without an update, for a call of that name.
   ///
   /// throws: error while accumulated gradients are pending; data_error for a batch out of range
   template <class Batch>
-  detail::job prepare_gradients(Batch const& b) {
+  detail::job prepare_gradients(char const* call, Batch const& b) {
     if (accumulated_.count() > 0)
-      detail::throw_error<error>({"gradients(): ", accumulated_.count(),
+      detail::throw_error<error>({call, "(): ", accumulated_.count(),
                                   " accumulated mini-batches are pending; call step() first"});
     detail::job j = prepare(b, detail::job::kind::train);
     j.updates = false;

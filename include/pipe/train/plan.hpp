@@ -10,6 +10,7 @@
 #include <pipe/base/shape.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/schedule/step_period.hpp>
 #include <pipe/train/model_states.hpp>
 
 namespace pp {
@@ -39,6 +40,8 @@ struct stage_plan {
   long saved_bytes = 0;      ///< values saved for backward, for all micro-batches in flight
   long boundary_bytes = 0;   ///< slots for values sent to and received from neighbours
   long buffer_bytes = 0;     ///< buffers, and their sums over a mini-batch
+  long version_bytes = 0;    ///< where steps overlap: see memory_use::weight_versions
+  int versions = 1;          ///< of its weights
   long bytes = 0;            ///< on its first rank; the others have `saved` and `boundary`, and
   long copied_bytes = 0;     ///< copies of all but the state, if ranks do not share memory; or 0
   long host_bytes = 0;       ///< not in them: optimizer state in the host's memory (OffloadState)
@@ -89,15 +92,16 @@ enum class memory_use : unsigned char {
   saved_activations,
   boundary_slots,
   buffers,
-  gradient_sums,  ///< partial sums over the leaves of a mini-batch: see SumIn
-  input_staging,  ///< on the host the partly filled micro-batch, on a device the mini-batch
-  bookkeeping,    ///< losses, gradient norms, records of executed actions
-  scratch         ///< values of a running program, and workspaces of kernels
+  weight_versions,  ///< all but one, and the optimizer's state before an update: see Steady
+  gradient_sums,    ///< partial sums over the leaves of a mini-batch: see SumIn
+  input_staging,    ///< on the host the partly filled micro-batch, on a device the mini-batch
+  bookkeeping,      ///< losses, gradient norms, records of executed actions
+  scratch           ///< values of a running program, and workspaces of kernels
 };
 
 namespace detail {
 
-inline constexpr int memory_uses = 11;
+inline constexpr int memory_uses = 12;
 /// One use of a rank's memory and its size.
 struct memory_share {
   memory_use what = memory_use::parameters;
@@ -137,6 +141,10 @@ struct plan_of {
   double imbalance = 0;           ///< time of the slowest stage per rank over the mean
   double bubble = 0;              ///< idle fraction of the makespan, simulated
   double bubble_stage_local = 0;  ///< idle fraction of the stage-local span, simulated
+  /// Where steps overlap (Steady, and families without a flush): the long-run time of a step in
+  /// units of the plan's times, and the idle fraction of it. Else 0.
+  step_period period;
+  double bubble_steady = 0;
   int peak_in_flight = 0;
   long bytes = 0;  ///< sum over all ranks
 
@@ -201,7 +209,7 @@ struct plan_of {
       long const of_stage[] = {
           has * s.parameter_bytes,  has * s.gradient_bytes, owns * s.optimizer_bytes,
           has * s.transposed_bytes, s.saved_bytes,          s.boundary_bytes,
-          has * s.buffer_bytes};
+          has * s.buffer_bytes,     owns * s.version_bytes};
       for (int k = 0; k < int(memory_use::gradient_sums); ++k) {
         shares[k].bytes += of_stage[k];
         scratch -= of_stage[k];

@@ -20,10 +20,12 @@
 #include <pipe/passes/compile.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/find_links.hpp>
+#include <pipe/train/compiled/flow_schedule.hpp>
 #include <pipe/train/compiled/make_plan.hpp>
 #include <pipe/train/compiled/memory_map.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
@@ -48,7 +50,10 @@ struct planned_pipeline {
   using element = typename precision::element;
   using value = typename precision::value;
   using optimizer = option<option_family::optimizer>;
-  using schedule = option<option_family::schedule>;
+  using flow = option<option_family::schedule>;
+  using schedule = flushed_of<flow>;
+  static constexpr step_overlap overlap = overlap_of<flow>();
+  static constexpr bool is_free = overlap == step_overlap::free;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
   using prefetching = option<option_family::prefetching>;
@@ -84,7 +89,10 @@ struct planned_pipeline {
   static int group_count() { return all().compilation.model().numbers.count; }
   static run_time_problem const& times() { return all().problem; }
   static table_type const& table() { return all().table; }
+  static int in_flight(int stage) { return all().in_flight[stage]; }
   static auto const& timeline() { return all().simulated; }
+  /// Where steps overlap.
+  static step_period period() { return period_of_steps<flow>(times(), table()); }
   static auto const& memory() { return all().map; }
   static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   static plan_of<stages, ranks> const& plan() {
@@ -115,6 +123,7 @@ struct planned_pipeline {
     table_type table;
     decltype(simulate(problem, table)) simulated;
     memory_map<stages, ranks, holder_count> map;
+    list<int, stages> in_flight;
     heap_array<link_plan> links;
     int link_count = 0;
 
@@ -212,6 +221,25 @@ struct planned_pipeline {
       slots.push_back(
           detail::spare_slots(boundary_slots(e.problem, e.table, e.simulated, s), micro_batches));
     slots.push_back(detail::slot_count{});
+    list<int, stages> versions;
+    for (int s = 0; s < stages; ++s) {
+      e.in_flight[s] = peak_in_chunk(e.table, s);
+      versions[s] = overlap == step_overlap::none ? 1 : 2;
+    }
+    if constexpr (is_free) {  // see flow_schedule
+      run_time_problem whole = e.problem;
+      whole.micro_batches *= periods_of_flow(ranks, micro_batches);
+      auto const run = make_dynamic_table<run_of_flow<flow, micro_batches>>(whole, where);
+      auto const when = simulate(whole, run);
+      for (int s = 0; s < stages; ++s) {
+        if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
+        versions[s] = peak_versions(run, rank_of(where, ranks, s));
+        if (s + 1 < stages)
+          slots[std::size_t(s) + 1] = most_of(
+              slots[std::size_t(s) + 1],
+              detail::spare_slots(boundary_slots(whole, run, when, s), whole.micro_batches));
+      }
+    }
     auto const rank = [](int s) { return rank_of(where, ranks, s); };
     list<long, stages> scratch;
     long of_updates = 0;
@@ -235,7 +263,11 @@ struct planned_pipeline {
       f.copies_weights = f.holders > 1 && transport::copies;
       if (s > 0) f.holders_before = replicas(where, s - 1);
       if (s + 1 < stages) f.holders_after = replicas(where, s + 1);
-      f.in_flight = peak_in_chunk(e.table, s);
+      f.in_flight = e.in_flight[s];
+      if (is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
+      if (is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
+      f.version_slots = versions[s];
+      f.keeps_state = overlap == step_overlap::confirmed;
       f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
@@ -274,6 +306,7 @@ struct planned_pipeline {
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
+      of.flow_count = is_free ? 2 * micro_batches : 0;
       for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),

@@ -46,6 +46,7 @@ struct backend_calls {
   /// First argument of `update`.
   void const* optimizer = nullptr;
   std::uint64_t optimizer_settings = 0;  ///< a hash of them
+  int states = 0;                        ///< numbers of state of an element
   /// x[i] clipped to [-bound, bound], for clipping by value.
   void (*clamp)(std::ptrdiff_t, T*, T) = nullptr;
   /// x[i] += rate (y[i] - x[i]), for averages of parameters.

@@ -33,7 +33,8 @@ struct batch_of_rank {
   /// was given.
   char* at(int input, int mb) const {
     if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
-    if (samples_in(d, run, mb) < d.samples) return arena + rank.staging[input];
+    if (samples_in(d, run, mb) < d.samples && run.data == detail::data_place::host)
+      return arena + rank.staging[input];
     // Not const, because region_bases has one type of pointer for regions read and written.
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
   }

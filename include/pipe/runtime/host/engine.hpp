@@ -11,6 +11,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/step_flow.hpp>
 #include <pipe/runtime/host/value_mirror.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 
@@ -37,6 +38,8 @@ class host_engine {
     }
     return executor_.run(j);
   }
+  /// Steps that overlap: see step_flow.
+  auto flow() { return step_flow<element, typename P::transport>(executor_); }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 
@@ -123,7 +126,14 @@ class host_engine {
   backend_calls<element> calls() const {
     return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
             kernels_.transpose,    &host_engine::update,    this,
-            hash_of(optimizer_),   kernels_.clamp,          kernels_.approach};
+            hash_of(optimizer_),   states_of_element(),     kernels_.clamp,
+            kernels_.approach};
+  }
+  static constexpr int states_of_element() {
+    if constexpr (element_optimizer<optimizer>)
+      return optimizer::states;
+    else
+      return 0;
   }
   /// The optimizer's settings as a number, by which processes compare them: those that it checks.
   [[gnu::cold]] static std::uint64_t hash_of(optimizer const& o) {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -18,12 +17,11 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/action_runner.hpp>
 #include <pipe/runtime/host/activity.hpp>
 #include <pipe/runtime/host/arena.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/batch_of_rank.hpp>
 #include <pipe/runtime/host/first_failure.hpp>
-#include <pipe/runtime/host/launches.hpp>
 #include <pipe/runtime/host/leaf_work.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/parameters.hpp>
@@ -49,7 +47,8 @@ class executor {
         watch_(settings),
         transport_(d.ranks, streams ? count_rank_streams(d) : d.holders(),
                    {settings_.waiting.spin, streams ? settings_.waiting.deadline : no_deadline}),
-        parameters_(d_, calls_, transport_), ranks_(d.ranks) {
+        parameters_(d_, calls_, transport_), ranks_(d.ranks),
+        runner_(d_, calls_, transport_, parameters_, ranks_, failure_.flag()) {
     try {
       for (int r = place_.first_rank; r < place_.first_rank + place_.ranks; ++r) start(r);
       finished_.wait(place_.ranks, {{}, no_deadline});
@@ -77,22 +76,54 @@ class executor {
     return false;
   }
 
+  /// On the calling thread of each_rank(): waits until a counter has reached n, and fails all
+  /// ranks if none makes progress.
+  void watch(progress& counter, int n, job const& j) {
+    auto const time = [this] { return now(); };
+    if (auto why = watch_.wait(counter, n, ranks_, place_.first_rank, place_.ranks, j, time))
+      std::rethrow_exception(why);
+  }
+  patience const patience_of_waits() const { return settings_.waiting; }
+
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
   /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
   step_result run(job const& j) {
     [[maybe_unused]] auto const saying = during_run();
     begin_run(j, calls_.optimizer_settings, transport_);
     job_ = j;
-    begin_ = clock::now();
+    runner_.begin();
     start_.advance();
     auto const time = [this] { return now(); };
-    if (auto why = watch_.wait(finished_, ranks_, place_.first_rank, place_.ranks, j, time))
+    if (auto why =
+            watch_.wait(finished_, place_.ranks, ranks_, place_.first_rank, place_.ranks, j, time))
       give_up(why);
     rethrow_failure();
     if constexpr (streams) end_run(d_, j, transport_);
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
     return collect_result();
+  }
+  /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
+  /// exception of any when all have stopped.
+  template <class Work, class Meanwhile>
+  void each_rank(Work const& work, Meanwhile const& meanwhile) {
+    transport_.reset();
+    job_ = job{.what = job::kind::train};
+    work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
+    runner_.begin();
+    start_.advance();
+    try {
+      meanwhile();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+    finished_.wait(place_.ranks, {{}, no_deadline});
+    work_ = {};
+    rethrow_failure();
+  }
+  template <class Work>
+  void each_rank(Work const& work) {
+    each_rank(work, [] {});
   }
 
   /// Parameters were written from outside: transposed copies are renewed before the next run.
@@ -107,31 +138,17 @@ class executor {
   auto& windows(int chunk) { return ranks_[d_.chunk[chunk].rank].leaves.windows(); }
 
   /// The actions that rank r executed in the last run, in order.
-  executed_action const* executed(int rank) const {
-    return planned<executed_action>(rank, d_.rank[rank].executed);
-  }
+  executed_action const* executed(int rank) const { return runner_.executed(rank); }
   int executed_count(int rank) const { return ranks_[rank].count; }
   /// The start of that run.
-  std::chrono::steady_clock::time_point began() const { return begin_; }
+  std::chrono::steady_clock::time_point began() const { return runner_.began(); }
 
  private:
-  using clock = std::chrono::steady_clock;
+  template <class, class>
+  friend class step_flow;
+  using worker = rank_worker<T, Transport>;
   static constexpr bool streams = stream_transport<Transport>;
-  struct alignas(64) worker {
-    thread own;
-    team threads;  // `own` and its helpers
-    activity doing;
-    arena memory;
-    leaf_work<T, Transport> leaves;
-    int count = 0;  // actions executed in this run
-    long waited = 0;
-  };
 
-  /// The items at an offset of a rank's arena.
-  template <class Item>
-  Item* planned(int rank, long offset) const {
-    return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
-  }
   /// Lets other processes know what the ranks here do.
   auto during_run() {
     auto const tell = [](void const* self) {
@@ -170,7 +187,7 @@ class executor {
 
   [[gnu::cold]] step_result collect_result() {
     step_result o;
-    o.seconds = std::chrono::duration<double>(clock::now() - begin_).count();
+    o.seconds = double(now()) * 1e-9;
     watch_.note(job_, o.seconds);
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
@@ -188,7 +205,7 @@ class executor {
       seen = detail::progress::after(seen);
       start_.wait(seen, {settings_.waiting.spin, no_deadline});
       if (job_.what == job::kind::stop) return;
-      attempt(r, &executor::run_batch);
+      attempt(r, work_.call != nullptr ? &executor::run_work : &executor::run_batch);
     }
   }
   void attempt(int r, void (executor::*what)(int, worker&)) {
@@ -225,23 +242,27 @@ class executor {
       if (is_first) transport_.announce(what_of(e));
   }
 
+  void run_work(int r, worker&) { work_.call(work_.of, r); }
   void run_batch(int r, worker& me) {
     me.count = 0, me.waited = 0;
-    if (stale_ || updated_) renew_copies(r, me);
+    renew(r);
     require(r, link(r).share_weights());
-    batch_of(r).stage_partial();
+    runner_.batch_of(r, job_).stage_partial();
     execute_actions(r, me);
     if (job_.what != job::kind::infer) finish(r, me);
   }
   /// Renews copies of parameters that changed before this run. Its start served as the barrier.
+  void renew(int r) {
+    if (stale_ || updated_) renew_copies(r, ranks_[r]);
+  }
   void renew_copies(int r, worker& me) {
     unsigned const facts = facts_of(d_, job_) | (stale_ ? run_fact::was_written : 0u);
     run_lines(copies_follow, facts, [&](step_op op, unsigned known) {
-      if (op == step_op::copy_ties) parameters_.copy_ties(r, me.threads, sharing(r));
+      if (op == step_op::copy_ties) parameters_.copy_ties(r, me.threads, runner_.sharing(r, job_));
       if (op == step_op::transpose) parameters_.transpose(r, me.threads);
       return known;
     });
-    parameters_.share_weights(r, me.threads, sharing(r));
+    parameters_.share_weights(r, me.threads, runner_.sharing(r, job_));
   }
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
@@ -255,9 +276,9 @@ class executor {
       for (int i = 0; i < count; ++i) {
         bool const runs = samples_in(d_, job_, steps[i].of.micro_batch) > 0;
         if (steps[i].kind == detail::step_kind::compute)
-          runs ? execute(r, me, steps[i].of) : require(r, me.leaves.skip(steps[i].of));
+          runs ? runner_.execute(r, {job_}, steps[i].of) : require(r, me.leaves.skip(steps[i].of));
         else if (runs)
-          run_transfer(r, me, steps[i]);
+          runner_.run_transfer(r, job_, steps[i]);
       }
       require(r, link(r).end());
     } else {
@@ -265,7 +286,8 @@ class executor {
       action const* const actions = trains ? plan.training : plan.evaluation;
       int const count = trains ? plan.training_count : plan.evaluation_count;
       for (int i = 0; i < count; ++i)
-        if (samples_in(d_, job_, actions[i].micro_batch) > 0) execute(r, me, actions[i]);
+        if (samples_in(d_, job_, actions[i].micro_batch) > 0)
+          runner_.execute(r, {job_}, actions[i]);
     }
   }
   void finish(int r, worker& me) {
@@ -280,14 +302,16 @@ class executor {
           require(r, me.leaves.finish());
           require(r, parameters_.add_up_losses(r, job_, me.leaves));
           break;
-        case step_op::barrier: pass_barrier(r, me, ++barriers); break;
-        case step_op::sum_ties: parameters_.sum_ties(r, me.threads, sharing(r)); break;
+        case step_op::barrier: runner_.pass_barrier(r, ++barriers); break;
+        case step_op::sum_ties:
+          parameters_.sum_ties(r, me.threads, runner_.sharing(r, job_));
+          break;
         case step_op::measure:
           require(r, parameters_.measure(r, me.threads, job_, me.leaves));
           break;
         case step_op::gather:
-          parameters_.gather(job_, sharing(r));
-          if (facts & run_fact::trains) pass_barrier(r, me, ++barriers);
+          parameters_.gather(job_, runner_.sharing(r, job_));
+          if (facts & run_fact::trains) runner_.pass_barrier(r, ++barriers);
           break;
         case step_op::judge:
           if (!(facts & run_fact::updates)) break;  // collect_result() reports the rest
@@ -317,113 +341,9 @@ class executor {
       throw;
     }
   }
-  rank_link<Transport> link(int r) { return {d_, job_, transport_, r, failure_.flag()}; }
-  /// Rank r's side of transfers.
-  auto sharing(int r) {
-    return [this, r](transfer const& x) {
-      ranks_[r].doing.share(x, r, now());
-      require(r, link(r).share(x));
-    };
-  }
-
-  long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
-  void execute(int r, worker& me, action const& a) {
-    long const arrived = now();
-    me.doing.begin(a);
-    require(r, link(r).await(
-                   a, [&](int chunk) { me.doing.change(activity::kind::waits, chunk, arrived); }));
-    long const start = now();
-    me.doing.change(activity::kind::runs, 0, start);
-    run_action(r, me, a);
-    me.leaves.after(a);
-    long const end = now();
-    me.waited += start - arrived;
-    planned<executed_action>(r, d_.rank[r].executed)[me.count++] =
-        executed_action{a, start, end, start - arrived};
-  }
-
-  /// Sends or receives the result of an action.
-  void run_transfer(int r, worker& me, detail::rank_step const& s) {
-    long const arrived = now();
-    me.doing.begin(s.of);
-    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
-                    s.peer, arrived);
-    require(r, link(r).run(s));
-    me.waited += now() - arrived;
-  }
-  void require(int r, waited outcome) {
-    if (outcome != waited::done) stopped(r);
-  }
-  [[noreturn, gnu::cold]] void stopped(int r) {
-    if constexpr (streams)
-      if (std::string const why = transport_.announced(); !why.empty()) throw rank_error(why);
-    throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
-  }
-
-  void run_action(int r, worker& me, action const& a) {
-    int const c = a.chunk, mb = a.micro_batch;
-    region_bases const at = bases_for(r, c, mb);
-    pp::detail::run_action(
-        d_, job_, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me); },
-        [&](copied const* what, int count) {
-          for (int i = 0; i < count; ++i)
-            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
-        },
-        [&](address const& output) {
-          std::memcpy(static_cast<char*>(job_.output) + mb * d_.output_bytes, at.at(output),
-                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, job_, mb)));
-        },
-        [&](milestone m) { link(r).publish(c, m, mb); });
-  }
-
-  region_bases bases_for(int r, int c, int mb) const {
-    region_bases b = arena_bases(
-        d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
-        [this](transfer const& x) { return transport_.at(x); });
-    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
-    batch_of(r).set(b, mb);
-    return b;
-  }
-
-  host::batch_of_rank batch_of(int rank) const {
-    return {d_, job_, d_.rank[rank], ranks_[rank].memory.data()};
-  }
-
-  void run_program(action const& of, program_set const& set, program p, region_bases const& at,
-                   int r, worker& me) {
-    int const c = of.chunk, mb = of.micro_batch;
-    program_view const& view = set.programs[int(p)];
-    auto a = host::arguments_of<T>(d_, job_, mb, me.memory.data() + d_.rank[r].workspace);
-    if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
-    auto const order = link(r).order_of(of, set, p);
-    // The loss is the last launch; inference leaves it out.
-    bool const has_loss = c == d_.chunks - 1 && job_.what != job::kind::infer;
-    int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
-    require(r, order.begin());
-    for (int i = 0; i < count; ++i) {
-      launch const& l = view.launches[i];
-      require(r, me.leaves.place(c, set, p, i, at, a.slot));
-      require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
-      me.doing.run_layer(l.layer);
-      if (job_.watch == nullptr)
-        host::run_launch(d_, calls_, l, a, me.threads);
-      else
-        host::run_watched(
-            d_, calls_, job_, a, me.threads,
-            {r, c, job_.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
-      order.publish(i);
-      me.leaves.after_launch(c, set, view, i);
-    }
-    order.end();
-    if (p == program::forward && has_loss) parameters_.set_loss(mb, a.loss);
-  }
-
-  void pass_barrier(int r, worker& me, int number) {
-    long const start = now();
-    me.doing.change(activity::kind::meets, 0, start);
-    require(r, transport_.arrive_and_wait(r, number, failure_.flag()));
-    me.waited += now() - start;
-  }
+  rank_link<Transport> link(int r) { return runner_.link(r, job_); }
+  void require(int r, waited outcome) { runner_.require(r, outcome); }
+  long now() const { return runner_.now(); }
 
   pipeline_description d_;
   backend_calls<T> calls_;
@@ -433,12 +353,17 @@ class executor {
   Transport transport_;
   parameter_work<T, Transport> parameters_;
   heap_array<worker> ranks_;
-  detail::progress start_, finished_;
   first_failure failure_;
+  action_runner<T, Transport> runner_;
+  detail::progress start_, finished_;
   std::atomic<long> failed_update_{0};  // the step whose update failed half-way; 0: none
   job job_;
+  /// What ranks do instead of the job, if it is set.
+  struct {
+    void const* of = nullptr;
+    void (*call)(void const* of, int rank) = nullptr;
+  } work_;
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
-  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace pp::detail

@@ -17,6 +17,7 @@
 #include <pipe/runtime/host/replica_parts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/weight_versions.hpp>
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -32,12 +33,14 @@ class parameter_work {
  public:
   [[gnu::cold]] parameter_work(pipeline_description const& d, backend_calls<T> const& calls,
                                Transport& transport)
-      : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks) {}
+      : d_(d), calls_(calls), transport_(transport), memory_(d.ranks), shards_(d.ranks),
+        versions_(d) {}
 
   /// Registers a rank's arena, lists the blocks of its gradients in it, and what it updates.
   [[gnu::cold]] void set_memory(int rank, char* memory, [[maybe_unused]] process_place const& place,
                                 [[maybe_unused]] arena_end const& end) {
     memory_[rank] = memory;
+    versions_.set_memory(rank, memory);
     transport_.set_memory(rank, memory);
     // As many as rank_description::block_count, which counts the same blocks.
     gradient_block* to = blocks_of_rank(rank);
@@ -169,7 +172,7 @@ class parameter_work {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
         if (!p.is_committed()) continue;
-        T* const to = at(c, c.buffers, p);
+        T* const to = reinterpret_cast<T*>(versions_.memory(c) + c.buffers + p.offset);
         T const* const sum = at(c, c.sums, p);
         for (long k = 0; k < p.elements(); ++k) to[k] = committed(p.commit, to[k], sum[k], samples);
       }
@@ -211,19 +214,19 @@ class parameter_work {
   void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
-      chunk_description const& place = d_.chunk[t.chunk];
+      chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       transfer const x = values_of<T>(d_, t);
       share(x);
       if (place.rank != r) continue;
-      T* const to = at(place, place.values, t.place);
-      T const* const from = reinterpret_cast<T const*>(transport_.at(x));
+      T* const to = reinterpret_cast<T*>(versions_.memory(place) + place.values + t.place.offset);
+      T const* const from = reinterpret_cast<T const*>(transport_.at(x) + versions_.newest(owner));
       all.run([&](int part) {
         host::share const own = calls_.rows_of(t.place, part, all.size());
         // Over a transport that copies, share() has received the values at their place already.
         if (from != to)
           std::memcpy(to + own.begin * t.place.columns, from + own.begin * t.place.columns,
                       sizeof(T) * std::size_t(own.size() * t.place.columns));
-        transpose_rows(memory_[r], place, t.place, own);
+        transpose_rows(versions_.memory(place), place, t.place, own);
       });
     }
   }
@@ -239,10 +242,15 @@ class parameter_work {
   }
   /// Renews the transposed copies of rank r's parameters.
   void transpose(int r, team& all) {
-    for_chunks_of(r, [&](chunk_description const& c) { transpose_chunk(memory_[r], c, all); });
+    for_chunks_of(
+        r, [&](chunk_description const& c) { transpose_chunk(versions_.memory(c), c, all); });
   }
 
   rank_shards_of<T, Transport> const& shards(int r) const { return shards_[r]; }
+
+  /// The squared norms of a chunk's gradients, see measure().
+  double const* squares_of(int chunk) const { return squares(d_.chunk[chunk]); }
+  weight_versions<T>& versions() { return versions_; }
 
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
@@ -306,20 +314,28 @@ class parameter_work {
     for (owned_update<T> const& u : shards_[r].updates_of(int(&c - d_.chunk))) {
       // Round-robin over the threads: one thread updates all of a whole parameter.
       if (u.of.whole && turn++ % parts != part) continue;
-      calls_.update(
-          calls_.optimizer,
-          update_request<T>{
-              u.of, u.values, u.gradients, u.state, workspace, j.step, j.learning_rate, scale,
-              u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)});
+      update_request<T> request{
+          u.of,
+          u.values,
+          u.gradients,
+          u.state,
+          workspace,
+          j.step,
+          j.learning_rate,
+          scale,
+          u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)};
+      if (c.version_slots == 1)
+        calls_.update(calls_.optimizer, request);
+      else
+        versions_.update(c, calls_, request);
     }
   }
-
   /// average += (1 - decay) (parameter - average); in the first step average = parameter.
   ///
   /// needs: the update of these parameters is done
   void renew_averages(chunk_description const& c, job const& j, host::share own) {
     T* const average = at(c, c.average, own.begin);
-    T const* const values = at(c, c.values, own.begin);
+    T const* const values = reinterpret_cast<T*>(versions_.memory(c) + c.values) + own.begin;
     if (j.step == 1)
       std::memcpy(average, values, sizeof(T) * std::size_t(own.size()));
     else
@@ -348,6 +364,7 @@ class parameter_work {
   /// Start of the arena; null for a rank of another process.
   heap_array<char*> memory_;  // by rank
   heap_array<rank_shards_of<T, Transport>> shards_;
+  weight_versions<T> versions_;
 };
 
 }  // namespace pp::detail

@@ -97,20 +97,20 @@ class run_watch {
     if (slice_ < shortest) slice_ = shortest;
   }
 
-  /// Waits until ranks `first` to `first + count` have finished. Returns earlier, and why, if none
-  /// has made progress for the deadline, or if a callback throws. If all only wait for others,
-  /// these have more time, to say by themselves what keeps them. now(): nanoseconds from the start
-  /// of the run.
+  /// Waits until a counter has reached `goal`, as ranks `first` to `first + count` finish. Returns
+  /// earlier, and why, if none has made progress for the deadline, or if a callback throws. If all
+  /// only wait for others, these have more time, to say by themselves what keeps them. now():
+  /// nanoseconds from the start of the run.
   template <class Ranks, class Now>
-  std::exception_ptr wait(progress& finished, Ranks const& ranks, int first, int count,
+  std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks, int first, int count,
                           job const& j, Now const& now) {
     bool const has_deadline = deadline_.count() > 0;
     bool is_slow_told = !reports_slow_runs();
-    if (!has_deadline && is_slow_told) return finished.wait(count, {{}, no_deadline}), nullptr;
+    if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
     milliseconds running{}, still{};
     for (long seen = -1;;) {
       milliseconds const slice = still.count() > 0 && slice_ > short_slice ? short_slice : slice_;
-      if (finished.wait(count, {{}, slice}) == waited::done) return nullptr;
+      if (finished.wait(goal, {{}, slice}) == waited::done) return nullptr;
       running += slice;
       long changes = 0;
       bool runs = false;

@@ -43,6 +43,8 @@ struct chunk_facts {
   int zero = 0;                 ///< what replicas divide, and is not in the chunk: see ZeRO
   bool offloads_state = false;  ///< the state is in the host's memory: see OffloadState
   bool averages = false;        ///< averages of trained parameters are kept
+  int version_slots = 1;        ///< versions of the weights
+  bool keeps_state = false;     ///< also the state before the newest update
 };
 
 /// Sets a chunk's offsets, those of rings from the start of a holder's values, and its sizes.
@@ -80,6 +82,10 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.average = take(f.averages ? b.trained : 0);
   c.copy_bytes = f.widths.has_copies() ? b.parameters / f.widths.element * f.widths.value : 0;
   c.copies = take(c.copy_bytes);
+  c.version_slots = f.version_slots;
+  c.version_bytes = f.version_slots > 1 ? c.gradients - c.values : 0;
+  c.versions = take((f.version_slots - 1) * c.version_bytes);
+  if (f.keeps_state) c.to_kept_state = take(f.state_bytes) - c.state;
   end = &c.value_bytes;
   c.holders = f.holders;
   long pending = 0;

@@ -150,6 +150,11 @@ struct compiled_pipeline {
         rank_description& rank = m.rank[r];
         rank.training = std::data(table().row(r));
         rank.training_count = table().size(r);
+        if constexpr (work::is_free) {
+          using flow = flow_schedule<work>;
+          rank.flow = std::data(flow::period().row(r));
+          rank.flow_count = flow::period().size(r);
+        }
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);

@@ -123,7 +123,10 @@ struct compiled_stage {
     if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
     f.keeping_micro_batches = Work::micro_batches - Work::first_kept;
     f.dropping_micro_batches = Work::first_kept;
-    f.in_flight = peak_in_chunk(Work::table(), S);
+    f.in_flight = Work::in_flight(S);
+    // Of several mini-batches at once, any number of each kind may be in flight.
+    if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
+    if (Work::is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
     f.holders = replicas(Work::where, S);
     f.copies_weights = f.holders > 1 && Work::transport::copies;
     f.pending_slots = Work::pending_slots(S);
@@ -132,6 +135,8 @@ struct compiled_stage {
     f.zero = Work::zero::level;
     f.offloads_state = Work::offload::is_on;
     f.averages = Work::averaging::averages;
+    f.version_slots = Work::version_slots(S);
+    f.keeps_state = Work::overlap == step_overlap::confirmed;
     if constexpr (S > 0) {
       f.has_entered = true;
       f.entered = Work::template slots<S - 1>();

@@ -9,6 +9,7 @@
 #include <pipe/passes/costs.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/policy.hpp>
 #include <pipe/train/plan.hpp>
 
 namespace pp::detail {
@@ -51,12 +52,16 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
   p.threads = P::threads;
-  p.schedule = P::schedule::name;
+  p.schedule = P::work::flow::name;
   p.optimizer = P::optimizer::name;
   p.precision = P::precision::name;
   p.kernels = P::group_count();
   p.bubble = P::timeline().bubble_by_makespan();
   p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  if constexpr (P::work::overlap != step_overlap::none) {
+    p.period = P::work::period();
+    p.bubble_steady = p.period.idle_share(P::timeline().total_busy(), ranks);
+  }
   p.links = P::links();
   long total = 0;
   double slowest = 0;
@@ -96,7 +101,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
     q.ranks = c.holders;
     if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
-    q.in_flight = peak_in_chunk(P::table(), s);
+    q.in_flight = P::work::in_flight(s);
     program_set const& set = P::some_drop ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
@@ -114,6 +119,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     q.boundary_bytes =
         c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
     q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
+    q.versions = c.version_slots;
+    q.version_bytes = c.version_slots > 1 ? c.weight_bytes - (c.versions - c.values) : 0;
     q.bytes = c.bytes() + apart;
     q.copied_bytes = c.copy_size;
     p.buffers += q.buffers;

@@ -33,7 +33,7 @@ struct memory_map {
 /// Rebases a chunk's offsets from the start of the chunk to the start of its rank's arena.
 constexpr void shift(chunk_description& c, long bytes) {
   for (long* offset : {&c.values, &c.gradients, &c.state, &c.average, &c.copies, &c.transposed,
-                       &c.buffers, &c.sums})
+                       &c.buffers, &c.sums, &c.versions})
     *offset += bytes;
 }
 

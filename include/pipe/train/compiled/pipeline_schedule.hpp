@@ -18,9 +18,11 @@
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/train/compiled/chain_table.hpp>
+#include <pipe/train/compiled/flow_schedule.hpp>
 #include <pipe/train/compiled/stage_times.hpp>
 #include <pipe/train/options.hpp>
 
@@ -41,7 +43,11 @@ struct pipeline_schedule {
   using option = typename Options::template get<Family>;
   using element = typename option<option_family::precision>::element;
   using value = typename option<option_family::precision>::value;
-  using schedule = option<option_family::schedule>;
+  /// The order of steps that overlap, if they do; and of one step alone.
+  using flow = option<option_family::schedule>;
+  using schedule = flushed_of<flow>;
+  static constexpr step_overlap overlap = overlap_of<flow>();
+  static constexpr bool is_free = overlap == step_overlap::free;
   using optimizer = option<option_family::optimizer>;
   using backend = option<option_family::backend>;
   using averaging = option<option_family::averaging>;
@@ -137,7 +143,13 @@ struct pipeline_schedule {
   static constexpr auto const& times() { return problem; }
 
   /// Whether the schedule is made and proved at compile time, or at run time on first use.
-  static constexpr bool by_compiler = fits_a_constant<schedule>(ranks, micro_batches);
+  static constexpr bool by_compiler = [](auto...) {
+    if constexpr (is_free)
+      if (!flow_schedule<pipeline_schedule>::by_compiler) return false;
+    if constexpr (overlap != step_overlap::none)
+      if (!period_fits_a_constant<schedule>(ranks, micro_batches)) return false;
+    return fits_a_constant<schedule>(ranks, micro_batches);
+  }();
 
   /// Maker of the unproved table, of compile-time capacity if by_compiler.
   struct make_schedule {
@@ -174,7 +186,11 @@ struct pipeline_schedule {
     }
   };
   /// The result of all checks of the table. cost: at run time, that of the checks at the first call
-  static constexpr verdict const& judgement() { return once<by_compiler, judge>::get(); }
+  static constexpr verdict const& judgement() {
+    if constexpr (is_free)
+      if (verdict const& v = flow_schedule<pipeline_schedule>::judgement(); !v.ok()) return v;
+    return once<by_compiler, judge>::get();
+  }
 
   /// The proved table, on which everything below depends.
   ///
@@ -211,7 +227,7 @@ struct pipeline_schedule {
     } else if constexpr (!fills_in_a_constant()) {
       return diagnosis_of<wrong::function_must_be_constexpr, schedule,
                           wrong::Function<member::fill>>();
-    } else if constexpr (constexpr verdict v = proof::found; v.ok()) {
+    } else if constexpr (constexpr verdict v = judgement(); v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {
       return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>,
@@ -228,12 +244,21 @@ struct pipeline_schedule {
   };
   static constexpr auto const& timeline() { return once<by_compiler, make_timeline>::get(); }
 
+  /// Maker of the period, if steps overlap. throws: as table()
+  struct make_period {
+    static constexpr step_period make() { return period_of_steps<flow>(problem, table()); }
+  };
+  static constexpr step_period const& period() { return once<by_compiler, make_period>::get(); }
+
   /// Slots of the boundary between stage `Boundary` and the next.
   template <int Boundary>
   struct make_slots {
     static constexpr detail::slot_count make() {
-      return detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
-                                 micro_batches);
+      slot_count all = detail::spare_slots(boundary_slots(problem, table(), timeline(), Boundary),
+                                           micro_batches);
+      if constexpr (is_free)
+        all = most_of(all, flow_schedule<pipeline_schedule>::template slots<Boundary>());
+      return all;
     }
   };
   template <int Boundary>
@@ -272,6 +297,21 @@ struct pipeline_schedule {
     }
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
+
+  /// Versions of a stage's weights.
+  static constexpr int version_slots([[maybe_unused]] int chunk) {
+    if constexpr (is_free)
+      return flow_schedule<pipeline_schedule>::version_slots(chunk);
+    else
+      return overlap == step_overlap::none ? 1 : 2;
+  }
+  /// Most micro-batches in flight in a stage at once.
+  static constexpr int in_flight(int chunk) {
+    int most = peak_in_chunk(table(), chunk);
+    if constexpr (is_free)
+      if (int const n = flow_schedule<pipeline_schedule>::in_flight(chunk); n > most) most = n;
+    return most;
+  }
 
   /// Most micro-batches between B and W at once; 0 without split backward.
   static constexpr int pending_slots(int chunk) {

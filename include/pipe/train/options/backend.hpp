@@ -10,6 +10,7 @@
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/constant.hpp>
 #include <pipe/train/options/optimizer.hpp>
+#include <pipe/train/options/overlap.hpp>
 #include <pipe/train/options/precision.hpp>
 #include <pipe/train/options/products.hpp>
 #include <pipe/train/options/sum_in.hpp>
@@ -54,8 +55,11 @@ struct backend : detail::any_family {
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
     using found = decltype(option::template diagnose<beside>());
+    using overlap = decltype(detail::diagnose_overlap<Options, option>());
     if constexpr (!detail::is_accepted<typename found::type>)
       return found{};
+    else if constexpr (!detail::is_accepted<typename overlap::type>)
+      return overlap{};
     else if constexpr (!std::is_void_v<by> && option::has_own_memory)
       return detail::diagnosis_of<wrong::replicas_of_a_stage_are_on_the_host, by, option>();
     else if constexpr (!detail::is_constant<detail::workspace_call<
@@ -68,7 +72,11 @@ struct backend : detail::any_family {
 
   template <class M, class Options>
   static constexpr auto diagnose_for() {
-    return Options::template get<backend>::template diagnose_model<M, chosen<Options>>();
+    using overlap = decltype(detail::diagnose_overlap_of_model<M, Options>());
+    if constexpr (!detail::is_accepted<typename overlap::type>)
+      return overlap{};
+    else
+      return Options::template get<backend>::template diagnose_model<M, chosen<Options>>();
   }
 };
 

@@ -58,6 +58,14 @@ constexpr bool can_place(placement where, int chunks_per_rank) {
   return where != placement::straight || chunks_per_rank == 1;
 }
 
+/// Whether a family whose steps overlap refuses a mini-batch of that many micro-batches.
+template <class S>
+constexpr bool refuses_mini_batch(int ranks, int micro_batches) {
+  if constexpr (requires { S::refuses_mini_batch(ranks, micro_batches); })
+    return S::refuses_mini_batch(ranks, micro_batches) != nullptr;
+  else
+    return false;
+}
 /// Questions to a schedule as calls, to test whether they are constant expressions.
 template <class S, int Ranks, int MicroBatches>
 struct refusal_call {
@@ -101,7 +109,8 @@ struct schedule : detail::any_family {
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
-    else if constexpr (detail::is_unflushed<option>())
+    else if constexpr (detail::is_unflushed<option>() &&
+                       detail::overlap_of<option>() == detail::step_overlap::none)
       return detail::diagnosis_of<wrong::pipeline_keeps_one_version_of_each_weight, option>();
     else if constexpr (!detail::can_place(option::where, chunks))
       return detail::diagnosis_of<wrong::schedule_is_not_valid, option,
@@ -119,7 +128,8 @@ struct schedule : detail::any_family {
     else if constexpr (!detail::is_constant<detail::fit_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
                                   wrong::Function<member::fits_a_constant>>();
-    else if constexpr (why_refused<option>(ranks, parts::value) != nullptr)
+    else if constexpr (why_refused<detail::flushed_of<option>>(ranks, parts::value) != nullptr ||
+                       detail::refuses_mini_batch<option>(ranks, parts::value))
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
       return std::type_identity<detail::nothing_wrong>{};

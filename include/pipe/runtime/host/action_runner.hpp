@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The actions of ranks in this process: waiting for what an action needs, its programs on the
+// rank's threads, and the milestones that it publishes. In which order a rank runs its actions, and
+// of which mini-batches, is the caller's.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/activity.hpp>
+#include <pipe/runtime/host/arena.hpp>
+#include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/batch_of_rank.hpp>
+#include <pipe/runtime/host/launches.hpp>
+#include <pipe/runtime/host/leaf_work.hpp>
+#include <pipe/runtime/host/parameters.hpp>
+#include <pipe/runtime/host/rank_link.hpp>
+#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/transport/waiting.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// A rank's thread and what it has.
+template <class T, class Transport>
+struct alignas(64) rank_worker {
+  thread own;
+  team threads;  // `own` and its helpers
+  activity doing;
+  arena memory;
+  leaf_work<T, Transport> leaves;
+  int count = 0;  // actions executed in this run
+  long waited = 0;
+};
+
+/// The mini-batch of an action, and what an action of one mini-batch alone does not need.
+struct run_place {
+  job const& of;
+  /// Added to the number of a micro-batch in its mini-batch: that in rings and milestones.
+  int shift = 0;
+  /// Bytes from the chunk's parameters, buffers and transposed copies to those that are read.
+  long weights = 0;
+};
+
+/// Runs actions of any local rank, each on the rank's thread.
+///
+/// needs: what it is given lives as long
+template <class T, class Transport>
+class action_runner {
+  using worker = rank_worker<T, Transport>;
+  using clock = std::chrono::steady_clock;
+  static constexpr bool streams = stream_transport<Transport>;
+
+ public:
+  action_runner(pipeline_description const& d, backend_calls<T> const& calls, Transport& transport,
+                parameter_work<T, Transport>& parameters, heap_array<worker>& ranks,
+                failure_flag const& failed)
+      : d_(d), calls_(calls), transport_(transport), parameters_(parameters), ranks_(ranks),
+        failed_(failed) {}
+
+  /// Begins a run: times count from here.
+  void begin() { begin_ = clock::now(); }
+  clock::time_point began() const { return begin_; }
+  /// Nanoseconds from the start of the run.
+  long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
+
+  rank_link<Transport> link(int r, job const& j) { return {d_, j, transport_, r, failed_}; }
+  host::batch_of_rank batch_of(int r, job const& j) const {
+    return {d_, j, d_.rank[r], ranks_[r].memory.data()};
+  }
+  /// The actions that rank r executed in the last run, in order.
+  executed_action* executed(int r) const {
+    return planned<executed_action>(r, d_.rank[r].executed);
+  }
+
+  /// Executes an action of rank r.
+  void execute(int r, run_place const& at, action const& a) {
+    worker& me = ranks_[r];
+    long const arrived = now();
+    await(r, at, a);
+    long const start = now();
+    me.doing.change(activity::kind::runs, 0, start);
+    run(r, me, at, a);
+    me.leaves.after(a);
+    long const end = now();
+    executed(r)[me.count++] = executed_action{a, start, end, start - arrived};
+  }
+  /// Waits for what an action of rank r needs.
+  void await(int r, run_place const& at, action const& a) {
+    activity& doing = ranks_[r].doing;
+    long const arrived = now();
+    doing.begin(a);
+    action numbered = a;
+    numbered.micro_batch += at.shift;
+    require(r, link(r, at.of).await(numbered, [&](int chunk) {
+      doing.change(activity::kind::waits, chunk, arrived);
+    }));
+    ranks_[r].waited += now() - arrived;
+  }
+  /// Sends or receives the result of an action.
+  void run_transfer(int r, job const& j, rank_step const& s) {
+    worker& me = ranks_[r];
+    long const arrived = now();
+    me.doing.begin(s.of);
+    me.doing.change(s.kind == step_kind::send ? activity::kind::sends : activity::kind::receives,
+                    s.peer, arrived);
+    require(r, link(r, j).run(s));
+    me.waited += now() - arrived;
+  }
+  void pass_barrier(int r, int number) {
+    worker& me = ranks_[r];
+    long const start = now();
+    me.doing.change(activity::kind::meets, 0, start);
+    require(r, transport_.arrive_and_wait(r, number, failed_));
+    me.waited += now() - start;
+  }
+  /// Rank r's side of transfers.
+  auto sharing(int r, job const& j) {
+    return [this, r, &j](transfer const& x) {
+      ranks_[r].doing.share(x, r, now());
+      require(r, link(r, j).share(x));
+    };
+  }
+  /// Throws unless a wait of rank r is done.
+  void require(int r, waited outcome) {
+    if (outcome != waited::done) stopped(r);
+  }
+
+ private:
+  /// The items at an offset of a rank's arena.
+  template <class Item>
+  Item* planned(int rank, long offset) const {
+    return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
+  }
+  [[noreturn, gnu::cold]] void stopped(int r) {
+    if constexpr (streams)
+      if (std::string const why = transport_.announced(); !why.empty()) throw rank_error(why);
+    throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
+  }
+
+  void run(int r, worker& me, run_place const& place, action const& a) {
+    int const c = a.chunk, mb = a.micro_batch;
+    job const& j = place.of;
+    region_bases const at = bases_for(r, place, c, mb);
+    run_action(
+        d_, j, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, j); },
+        [&](copied const* what, int count) {
+          for (int i = 0; i < count; ++i)
+            std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
+        },
+        [&](address const& output) {
+          std::memcpy(static_cast<char*>(j.output) + mb * d_.output_bytes, at.at(output),
+                      std::size_t(d_.output_bytes / d_.samples * samples_in(d_, j, mb)));
+        },
+        [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
+  }
+  region_bases bases_for(int r, run_place const& place, int c, int mb) const {
+    region_bases b = arena_bases(
+        d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
+        [this](transfer const& x) { return transport_.at(x); }, place.shift, place.weights);
+    b.set(region::random, reinterpret_cast<char*>(const_cast<int*>(d_.streams)));
+    batch_of(r, place.of).set(b, mb);
+    return b;
+  }
+  void run_program(action const& of, program_set const& set, program p, region_bases const& at,
+                   int r, worker& me, job const& j) {
+    int const c = of.chunk, mb = of.micro_batch;
+    program_view const& view = set.programs[int(p)];
+    auto a = host::arguments_of<T>(d_, j, mb, me.memory.data() + d_.rank[r].workspace);
+    if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
+    auto const order = link(r, j).order_of(of, set, p);
+    // The loss is the last launch; inference leaves it out.
+    bool const has_loss = c == d_.chunks - 1 && j.what != job::kind::infer;
+    int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);
+    require(r, order.begin());
+    for (int i = 0; i < count; ++i) {
+      launch const& l = view.launches[i];
+      require(r, me.leaves.place(c, set, p, i, at, a.slot));
+      require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
+      me.doing.run_layer(l.layer);
+      if (j.watch == nullptr)
+        host::run_launch(d_, calls_, l, a, me.threads);
+      else
+        host::run_watched(d_, calls_, j, a, me.threads,
+                          {r, c, j.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
+      order.publish(i);
+      me.leaves.after_launch(c, set, view, i);
+    }
+    order.end();
+    if (p == program::forward && has_loss) parameters_.set_loss(mb, a.loss);
+  }
+
+  pipeline_description const& d_;
+  backend_calls<T> const& calls_;
+  Transport& transport_;
+  parameter_work<T, Transport>& parameters_;
+  heap_array<worker>& ranks_;
+  failure_flag const& failed_;
+  clock::time_point begin_;
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END

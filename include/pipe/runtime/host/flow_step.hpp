@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A step among others that overlap it: its mini-batch, and what the ranks find out about it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/optim/clip.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/job.hpp>
+
+namespace pp::detail {
+
+/// See above. It is used for one step after the other.
+struct flow_step {
+  job of;                      ///< its arrays are copies, padded to whole micro-batches
+  int first = 0;               ///< number of its first micro-batch: see run_place
+  heap_array<double> squares;  ///< [parameters, 2] of all chunks in turn: see norms_of
+  double loss = 0, norm = 0;
+  std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
+  long end = 0;                 ///< when it was judged
+
+  [[gnu::cold]] void assemble(pipeline_description const& d) {
+    long parameters = 0;
+    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
+    squares = heap_array<double>(2 * parameters);
+    for (int i = 0; i <= d.inputs; ++i)
+      data_[i] = heap_array<std::byte>(d.micro_batches * d.bytes_of(i));
+  }
+  /// Copies the mini-batch of a job.
+  void take(pipeline_description const& d, job const& given) {
+    of = given;
+    of.data = data_place::loaded;
+    for (int i = 0; i <= d.inputs; ++i) {
+      void const*& from = i < d.inputs ? of.input[i] : of.label;
+      if (from == nullptr) continue;
+      long const bytes = d.bytes_of(i) / d.samples * of.samples;
+      std::byte* const to = data_[i].begin();
+      std::memcpy(to, from, std::size_t(bytes));
+      std::memset(to + bytes, 0, std::size_t(data_[i].size() - bytes));
+      from = to;
+    }
+    waited.store(0, std::memory_order_relaxed);
+  }
+  /// The squares of a chunk.
+  double* squares_of(pipeline_description const& d, int chunk) {
+    double* at = squares.begin();
+    for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameter_count;
+    return at;
+  }
+
+  /// Norm and clipping factor, when all ranks have measured.
+  ///
+  /// law: sums are in parameter order, as parameter_work::judge has them
+  gradient_outcome outcome() const {
+    double sums[2]{};
+    for (long i = 0; i < squares.size(); ++i) sums[i % 2] += squares[i];
+    bool const clamps = of.clip_value > 0;
+    return outcome_of(sums[0], sums[clamps], of.gradient_scale, of.clip_norm);
+  }
+  bool is_sound(gradient_outcome const& o) const {
+    return libm::isfinite(o.norm) && libm::isfinite(loss);
+  }
+  /// Whether an update without clipping was right.
+  bool is_as_updated(gradient_outcome const& o) const {
+    return is_sound(o) && o.factor == of.gradient_scale;
+  }
+
+ private:
+  heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
+};
+
+}  // namespace pp::detail

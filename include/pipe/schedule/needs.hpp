@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The needs of an action: results of other actions, by number. The only place with the rules of
+// data between actions; the simulated execution asks it for a table, the period for a step in the
+// middle of a run.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/slots.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp::detail {
+
+/// The number of a result that is always ready.
+inline constexpr int nothing_needed = 0;
+
+/// The results that an action waits for, and the hop of the second.
+struct result_needs {
+  long own;  ///< of its own chunk: B and R wait for F, W for B, U for W
+  /// Of the neighbouring chunk: F reads the output before it, B the gradient after it.
+  long handed_over;
+  long slot;  ///< of the last reader of the old value in the slot to be written
+  int source_rank;
+  long hop;
+  long before;  ///< of the micro-batch before, whose sums are added to before this one's
+};
+
+/// The needs of actions of a run of `micro_batches` micro-batches on a placement.
+template <pipeline_problem Problem, chunk_placement Where, class Slots>
+struct needs_rule {
+  Problem const& problem;
+  Where const& where;
+  Slots const& slots;
+  bool trains;
+  int micro_batches;
+
+  /// The three results of a chunk for a micro-batch.
+  enum : int { output, input_gradient, weight_gradient, kinds };
+
+  constexpr long result_of(int chunk, int micro_batch, int which) const {
+    return 1 + which + kinds * (long(chunk) * micro_batches + micro_batch);
+  }
+  /// The number of all results, nothing_needed included.
+  constexpr long results() const { return 1 + kinds * long(problem.chunks) * micro_batches; }
+
+  /// Whether weight gradients of a chunk are added in one place by several ranks, and in forward
+  /// the sums of buffers. They do so kernel by kernel, one behind the other, so that an action ends
+  /// no earlier than that of the micro-batch before. With equal times of a chunk's actions it then
+  /// begins no earlier, either.
+  static constexpr bool ordered = adds_in_order<Where>;
+
+  constexpr result_needs of(action const& a, int rank) const {
+    using enum action_kind;
+    int const chunk = a.chunk, mb = a.micro_batch;
+    bool const is_forward = a.kind == forward,
+               hands_on = is_forward || a.kind == backward_input || a.kind == backward;
+    int const source = is_forward ? chunk - 1 : chunk + 1,
+              reader = is_forward ? chunk + 1 : chunk - 1;
+    bool const reads = hands_on && source >= 0 && source < problem.chunks;
+    bool const writes = hands_on && reader >= 0 && reader < problem.chunks;
+    int const source_rank = reads ? rank_of(where, problem.ranks, source, mb) : rank;
+
+    int const own_result = a.kind == backward_weight ? input_gradient
+                           : a.kind == update        ? weight_gradient
+                                                     : output;
+    long const own = is_forward ? nothing_needed : result_of(chunk, mb, own_result);
+    long const handed_over =
+        reads ? result_of(source, mb, is_forward ? output : input_gradient) : nothing_needed;
+    long slot = nothing_needed;
+    if constexpr (!std::is_same_v<Slots, unbounded_slots>)
+      if (writes) {
+        slot_count const ring = slots[static_cast<std::size_t>(is_forward ? chunk : reader)];
+        long const length = is_forward ? ring.activation : ring.gradient;
+        long const before = mb - (length > 0 ? length : 0) * replicas(where, chunk);
+        if (before >= 0) slot = result_of(reader, int(before), trains ? weight_gradient : output);
+      }
+    return result_needs{own,
+                        handed_over,
+                        slot,
+                        source_rank,
+                        problem.hop_time(source_rank, rank, is_forward ? source : chunk),
+                        ordered && mb > 0 && (is_forward || makes_weight_gradient(a.kind))
+                            ? result_of(chunk, mb - 1, is_forward ? output : weight_gradient)
+                            : nothing_needed};
+  }
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Several steps of a table as one table, to prove, simulate and draw how they overlap.
+#pragma once
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/required.hpp>
+
+namespace pp {
+
+/// The problem of `steps` steps: as many times the micro-batches.
+template <pipeline_problem Problem>
+constexpr Problem repeated(Problem problem, int steps) {
+  problem.micro_batches *= steps;
+  return problem;
+}
+
+/// `steps` steps of a table, one after the other without a barrier: each rank begins the next step
+/// right after its last action of this one. Micro-batches and versions of weights are numbered
+/// throughout, and if the table trains, each step ends with the updates of the rank's chunks.
+///
+/// law:    if validate(problem, table), then validate(repeated(problem, steps), this)
+/// throws: pp::error if `steps` < 1, the table is of several mini-batches, holders of a chunk would
+/// change from
+///         step to step, or it would have more than most_actions
+template <pipeline_problem Problem, detail::action_table Table>
+auto repeated(Problem const& problem, Table const& table, int steps) {
+  using detail::holders, detail::throw_error;
+  detail::require_actions(problem, table, detail::unbounded_slots{});
+  int const ranks = problem.ranks, m = problem.micro_batches;
+  if (steps < 1) throw_error<error>({"repeated steps: expected at least 1, got ", steps});
+  if (table.mini_batch > 0)
+    throw_error<error>({"repeated steps: expected a table of one step, got a run"});
+  for (int c = 0; c < problem.chunks; ++c)
+    if (int const n = replicas(table.where, c); n > 1 && m % n != 0)
+      throw_error<error>({"repeated steps: expected a multiple of ", n, " micro-batches, as chunk ",
+                          c, " is on ", n, " ranks, got ", m});
+  long const actions = detail::count_actions(table) + holders(table.where, problem.chunks);
+  if (actions * steps > most_actions || long(m) * problem.chunks * steps > most_actions)
+    throw_error<error>({"repeated steps: ", steps, " steps of ", actions,
+                        " actions exceed the limit of ", most_actions, " actions"});
+
+  using where = std::remove_cvref_t<decltype(Table::where)>;
+  auto run = detail::dynamic_table_on<where>(ranks, table.where, table.trains);
+  run.mini_batch = table.trains ? m : 0;
+  run.drift = table.drift;
+  for (int step = 0; step < steps; ++step) {
+    for (int rank = 0; rank < ranks; ++rank)
+      for (int i = 0; i < table.size(rank); ++i) {
+        action a = table.at(rank, i);
+        if (a.kind == action_kind::update) continue;
+        a.micro_batch += step * m;
+        a.version = table.trains ? step : 0;
+        run.push(rank, a);
+      }
+    for (int c = 0; c < problem.chunks && table.trains; ++c)
+      for (int n = replicas(table.where, c), mb = (step + 1) * m - n; mb < (step + 1) * m; ++mb)
+        run.push(rank_of(table.where, ranks, c, mb), {action_kind::update, c, mb, step + 1});
+  }
+  return run;
+}
+
+}  // namespace pp

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checks of options and models with steps that overlap: see step_overlap.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/graph/model_tables.hpp>
+#include <pipe/train/options/schedule.hpp>
+#include <pipe/train/options/stages.hpp>
+#include <pipe/train/options/sum_in.hpp>
+#include <pipe/train/options/transport.hpp>
+
+namespace pp {
+
+namespace wrong {
+/// A schedule whose steps overlap, and an option with which they do not.
+template <class... What>
+struct steps_do_not_overlap_with;
+/// A schedule that takes no update back, and a model whose stages do not update independently:
+/// parameters are shared, or buffers follow the data.
+template <class... What>
+struct stages_must_update_independently;
+}  // namespace wrong
+
+namespace detail {
+
+/// The diagnosis of a set of options, with this backend, if its steps overlap.
+template <class Options, class Backend>
+constexpr auto diagnose_overlap() {
+  using steps = typename Options::template get<option_family::schedule>;
+  using by =
+      replicated_by<typename Options::template get<option_family::stages>, flushed_of<steps>>;
+  using leaves = typename Options::template get<option_family::sum>;
+  using between = typename Options::template get<option_family::transport>;
+  if constexpr (overlap_of<steps>() == step_overlap::none)
+    return std::type_identity<nothing_wrong>{};
+  else if constexpr (!std::is_void_v<by>)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, by>();
+  else if constexpr (leaves::leaves > 1)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, leaves>();
+  else if constexpr (Backend::has_own_memory)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, Backend>();
+  else if constexpr (between::transport::copies)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, between>();
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+
+/// The same with model M.
+template <class M, class Options>
+constexpr auto diagnose_overlap_of_model() {
+  using steps = typename Options::template get<option_family::schedule>;
+  constexpr bool depend = [](auto...) {
+    for (parameter const& p : model_tables<M>::parameters)
+      if (p.is_committed() || p.tied_to >= 0) return true;
+    return false;
+  }();
+  if constexpr (overlap_of<steps>() == step_overlap::free && depend)
+    return diagnosis_of<wrong::stages_must_update_independently, steps, M>();
+  else
+    return std::type_identity<nothing_wrong>{};
+}
+
+}  // namespace detail
+
+}  // namespace pp

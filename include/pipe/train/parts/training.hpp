@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A trainer's steps over a range of mini-batches.
+#pragma once
+
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/optim/learning_rate.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/train/parts/find_nonfinite.hpp>
+
+namespace pp::detail {
+
+/// Calls see(result), which returns whether to go on, or nothing.
+template <class See>
+bool go_on_after(See& see, step_result const& r) {
+  if constexpr (std::is_void_v<std::invoke_result_t<See&, step_result const&>>)
+    return see(r), true;
+  else
+    return bool(see(r));
+}
+
+/// Training of Trainer on ranges.
+template <class Trainer>
+struct training_of {
+  using compiled = typename Trainer::compiled;
+
+  /// See with_training::train.
+  template <class Batches, class See>
+  static long run(Trainer& trainer, Batches&& all, See& see) {
+    if constexpr (compiled::work::overlap == step_overlap::none)
+      return run_each(trainer, all, see);
+    else
+      return run_overlapping(trainer, all, see);
+  }
+
+ private:
+  template <class Batches, class See>
+  static long run_each(Trainer& trainer, Batches& all, See& see) {
+    long steps = 0;
+    for (auto const& batch : all) {
+      step_result const r = trainer.step(batch);
+      steps += !r.skipped;
+      if (!go_on_after(see, r)) break;
+    }
+    return steps;
+  }
+  template <class Batches, class See>
+  static long run_overlapping(Trainer& trainer, Batches& all, See& see) {
+    auto const access = trainer.engine_.enter();
+    trainer.averages_.require_out(trainer.steps_ + 1);
+    auto const& settings = trainer.settings_;
+    if (compiled::work::is_free && settings.clip_norm > 0)
+      throw_error<data_error>({"clip_norm: expected 0 with ", compiled::schedule::name,
+                               ", whose stages update before the norm of all is known, got ",
+                               settings.clip_norm, ": use clip_value"});
+    long const before = trainer.steps_;
+    long given = 0;
+    auto at = std::begin(all);
+    auto const end = std::end(all);
+    auto const next = [&](job& j) {
+      if (given > 0) ++at;
+      if (at == end) return false;
+      j = trainer.prepare_gradients("train", *at);
+      j.updates = true;
+      j.step = before + ++given;
+      j.all_samples = j.samples;
+      j.learning_rate = learning_rate_of(settings, j.step);
+      j.clip_value = settings.clip_value;
+      j.clip_norm = settings.clip_norm;
+      return true;
+    };
+    bool has_thrown = false;
+    auto const done = [&](step_result const& r) {
+      ++trainer.steps_;
+      if (std::exchange(has_thrown, true)) return false;
+      bool const goes_on = go_on_after(see, r);
+      has_thrown = false;
+      return goes_on;
+    };
+    auto flow = trainer.engine_->flow();
+    flow.run(before, next, done);
+    if (job const* const bad = flow.rejected()) reject(trainer, *bad);
+    return trainer.steps_ - before;
+  }
+  /// Throws not_finite for a step whose numbers are not.
+  [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
+    using model = typename Trainer::model;
+    using element = typename Trainer::element;
+    if constexpr (compiled::work::is_free)
+      throw_error<not_finite>({"step ", bad.step,
+                               " rejected: its loss or a gradient is not finite; "
+                               "stages that had updated before are not taken back, so this trainer "
+                               "is broken"});
+    job again = bad;
+    again.updates = false;
+    again.data = data_place::host;
+    reject_step<model, element>({bad.step, ""}, again,
+                                trainer.leaves_.template here<model, element>(again),
+                                Trainer::labels_per_sample, compiled::ranks,
+                                trainer.parameter_places(), [&] { trainer.run(again); });
+  }
+};
+
+struct see_nothing {
+  void operator()(step_result const&) const {}
+};
+
+/// A trainer that trains on ranges of mini-batches.
+template <class Trainer>
+struct with_training {
+  /// One training step on each mini-batch of a range, at its learning rate; see(result) after each,
+  /// which may return false to end. Returns the number of steps. With Steady, steps overlap: a few
+  /// mini-batches are taken, and copied, before the results of those before them are seen, and
+  /// train them all the same if `see` ends the training.
+  ///
+  /// law:    the bits of a call of step() for each
+  /// throws: as step(), after the steps before the one that failed; what the range and `see` throw
+  template <class Batches, class See = see_nothing>
+  long train(Batches&& all, See see = {}) {
+    return training_of<Trainer>::run(static_cast<Trainer&>(*this), all, see);
+  }
+};
+
+}  // namespace pp::detail
