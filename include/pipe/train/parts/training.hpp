@@ -100,8 +100,7 @@ struct training_of {
     job again = bad;
     again.updates = false;
     again.data = data_place::host;
-    reject_step<model, element>({bad.step, ""}, again,
-                                trainer.leaves_.template here<model, element>(again),
+    reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.here(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });
   }
