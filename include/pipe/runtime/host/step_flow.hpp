@@ -39,8 +39,10 @@ namespace pp::detail {
 template <class T, class Transport>
 class step_flow {
   using machine = executor<T, Transport>;
-  /// Ends a segment: a step was updated as it should not have been.
-  struct step_rejected {};
+  /// Ends a segment: a step was updated as it should not have been, or its numbers are not finite.
+  struct step_rejected {
+    long step;
+  };
 
  public:
   explicit step_flow(machine& of)
@@ -78,9 +80,9 @@ class step_flow {
         if (judged() < given_) judge_last();
         see_judged(done);
         begin_ = given_;
-      } catch (step_rejected const&) {
+      } catch (step_rejected const& of) {
         see_judged(done);
-        reject(done);
+        reject(of.step, done);
       } catch (...) {
         failure = std::current_exception();
         stop_at_one_step();
@@ -223,14 +225,13 @@ class step_flow {
   void judge_last() {
     if (is_free_) return judge_updated();
     gradient_outcome const o = at(given_ - 1).outcome();
-    if (!at(given_ - 1).is_as_updated(o)) throw step_rejected{};
+    if (!at(given_ - 1).is_as_updated(o)) throw step_rejected{given_ - 1};
     confirm(given_ - 1, o);
   }
   /// Takes a step back that was not updated as it should be, and updates it again if its numbers
   /// are finite.
   template <class Done>
-  void reject(Done const& done) {
-    long const n = judged();
+  void reject(long n, Done const& done) {
     if (is_free_) return break_at(n);
     m_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = at(n).outcome();
@@ -329,7 +330,7 @@ class step_flow {
   void judge(long n) {
     if (judged() > n) return;
     gradient_outcome const o = at(n).outcome();
-    if (!at(n).is_as_updated(o)) throw step_rejected{};
+    if (!at(n).is_as_updated(o)) throw step_rejected{n};
     confirm(n, o);
   }
   /// The end of rank r's actions of a step: what runtime/step_end.hpp has for steps with a barrier.
@@ -350,13 +351,13 @@ class step_flow {
       s.loss = m_.parameters_.loss(r, s.of);
     }
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
-    if (is_free_ && !is_finite_on(r, s)) throw step_rejected{};
+    if (is_free_ && !is_finite_on(r, s)) throw step_rejected{n};
     measured_[r].publish(count(n + 1));
     double factor = s.of.gradient_scale;
     if (ranks_[r].is_careful) {
       for (progress& p : measured_) m_.require(r, await(p, count(n + 1)));
       gradient_outcome const o = s.outcome();
-      if (!s.is_sound(o)) throw step_rejected{};
+      if (!s.is_sound(o)) throw step_rejected{n};
       ranks_[r].is_careful = o.factor != factor;
       factor = o.factor;
       if (r == last_rank()) confirm(n, o);
