@@ -73,8 +73,6 @@ struct found_checkpoint {
 
 /// The newest checkpoint in a folder whose header is sound, for programs that decide what to do
 /// before they make a trainer. Its tensors are not read.
-///
-/// throws: file_error if the folder cannot be read
 inline found_checkpoint newest_checkpoint(std::string const& folder) {
   detail::checkpoint_folder const from(folder);
   for (long const step : from.steps()) try {
