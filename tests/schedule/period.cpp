@@ -44,6 +44,15 @@ void require_pace(run_time_problem const& problem, Table const& table, Slots con
   REQUIRE(ends[119] - ends[59] == 60 / period.steps * period.time);
 }
 
+/// The slots of each boundary that one step needs.
+std::vector<slot_count> slots_of(run_time_problem const& problem, dynamic_table const& table) {
+  auto const when = simulate(problem, table);
+  std::vector<slot_count> slots;
+  for (int c = 0; c + 1 < problem.chunks; ++c)
+    slots.push_back(boundary_slots(problem, table, when, c));
+  return slots;
+}
+
 run_time_problem problem_for(family const& f, int ranks, int micro_batches, chunk_cost const& stage,
                              long hop) {
   int const held = f.chunks_per_rank > 0 ? f.chunks_per_rank : 2,
@@ -53,15 +62,19 @@ run_time_problem problem_for(family const& f, int ranks, int micro_batches, chun
   return problem;
 }
 
-/// Whether a family's table is a whole run, with updates inside.
-bool is_run(family const& f) { return f.name.substr(0, 9) == "pipedream"; }
+/// The table of a family for a problem; without ranks if it refuses the problem, searches, or has a
+/// table of a whole run, with updates inside.
+dynamic_table step_of(family const& f, run_time_problem const& problem) {
+  if (f.searches || f.refuses(problem) != nullptr) return dynamic_table(0);
+  auto table = make_dynamic_table(f, problem);
+  return table.mini_batch == 0 ? table : dynamic_table(0);
+}
 
 TEST_CASE("the period is the pace of many steps", "[period]") {
   int tried = 0;
   for (family const& f : catalog)
     for (int const p : {1, 2, 4, 5, 8})
       for (int const m : {2, 8, 20}) {
-        if (f.searches || is_run(f)) continue;
         for (auto const& [stage, hop] :
              {std::pair{chunk_cost{1, 1, 1}, 0L}, std::pair{chunk_cost{18513, 18086, 9331}, 626L},
               std::pair{chunk_cost{3, 7, 2}, 2L}}) {
@@ -69,10 +82,15 @@ TEST_CASE("the period is the pace of many steps", "[period]") {
           if (hop == 2)  // and unequal stages
             for (std::size_t c = 0; c < problem.costs.size(); ++c)
               problem.costs[c].forward += long(c * 7 % 5);
-          if (f.refuses(problem) != nullptr) continue;
+          auto const table = step_of(f, problem);
+          if (table.ranks() == 0) continue;
           ++tried;
           INFO(f.name << ", p " << p << ", m " << m << ", hop " << hop);
-          require_pace(problem, make_dynamic_table(f, problem));
+          require_pace(problem, table);
+          // The slots of one step alone delay none of many.
+          if (f.trains)
+            REQUIRE(period_of(problem, table, slots_of(problem, table)) ==
+                    period_of(problem, table));
         }
       }
   CHECK(tried > 300);
@@ -88,10 +106,7 @@ TEST_CASE("the period of random tables, without and with slots, is the pace of m
         auto problem = reference::random_problem(roll, where, 5, 6, 0);
         if (where == placement::bidirectional) problem.micro_batches += problem.micro_batches % 2;
         auto const table = reference::random_table(roll, problem, where, how);
-        auto const when = simulate(problem, table);
-        std::vector<slot_count> slots;
-        for (int c = 0; c + 1 < problem.chunks; ++c)
-          slots.push_back(boundary_slots(problem, table, when, c));
+        auto const slots = slots_of(problem, table);
         INFO("placement " << int(where) << ", style " << int(how) << ", number " << i);
         require_pace(problem, table);
         require_pace(problem, table, slots);
@@ -150,8 +165,8 @@ TEST_CASE("repeated steps are proved, in the memory of one", "[period]") {
     for (int const p : {1, 2, 4, 6})
       for (int const m : {4, 12}) {
         auto problem = problem_for(f, p, m, {3, 2, 4, {5, -2, -3}}, 1);
-        if (f.searches || is_run(f) || f.refuses(problem) != nullptr) continue;
-        auto const table = make_dynamic_table(f, problem);
+        auto const table = step_of(f, problem);
+        if (table.ranks() == 0) continue;
         for (int rank = 0; rank < p; ++rank)
           problem.limit = std::max(problem.limit, peak_memory(problem, table, rank));
         for (int const steps : {1, 2, 5}) {
@@ -174,9 +189,10 @@ TEST_CASE("no rank waits for the news that an update was right", "[period]") {
       for (int const m : {2, 12})
         for (long const hop : {0L, 3L}) {
           auto const problem = problem_for(f, p, m, {3, 2, 4}, hop);
-          if (f.searches || is_run(f) || !f.trains || f.refuses(problem) != nullptr) continue;
+          auto const table = step_of(f, problem);
+          if (table.ranks() == 0 || !f.trains) continue;
           constexpr int steps = 4;
-          auto const run = repeated(problem, make_dynamic_table(f, problem), steps);
+          auto const run = repeated(problem, table, steps);
           auto const when = simulate(repeated(problem, steps), run);
           // By step and rank: the end of its updates, and the start of its first backward.
           std::vector<std::vector<long>> updated(steps, std::vector<long>(std::size_t(p), -1)),
