@@ -124,6 +124,8 @@ struct checkpoint_of {
     for (loaded_state& state : read.states) scatter(state, all[state.row].pieces, read.room);
     set_numbers(trainer, read.numbers);
     e.states_changed();
+    if constexpr (compiled::work::is_free)
+      if (read.has_versions) e.versions_changed();
     return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position)};
   }
 
@@ -140,6 +142,7 @@ struct checkpoint_of {
     std::vector<loaded_state> states;
     std::vector<T> room;  // for the largest state that is not consecutive in memory
     data_position position;
+    bool has_versions = false;  // older ones of the weights: see PipeDream
   };
 
   /// Calls use(engine, table, part): the states to be saved, and this process's part of them.
@@ -191,6 +194,9 @@ struct checkpoint_of {
     states all = states_of(trainer);
     if (trainer.accumulated_.count() == 0)
       std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
+    if constexpr (compiled::work::is_free)
+      if (!trainer.engine_->has_versions())
+        std::erase_if(all, [](run_state<T> const& s) { return s.is_older; });
     return all;
   }
   /// The table of a trainer's states.
@@ -358,8 +364,13 @@ struct checkpoint_of {
     match.require();
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
     std::vector<long> tensors;
+    // A trainer without older versions of its weights ignores them; without those of a file all are
+    // the newest.
+    run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
     for (run_state<T> const& s : all)
-      tensors.push_back(s.is_accumulated && !has_accumulated ? -1 : match.find(place_of(s)));
+      tensors.push_back((s.is_accumulated && !has_accumulated) || (s.is_older && !run.has_versions)
+                            ? -1
+                            : match.find(place_of(s)));
     match.require_all();
     std::size_t room = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {

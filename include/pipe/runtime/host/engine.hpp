@@ -65,6 +65,10 @@ class host_engine {
   }
   /// Must be called after any state was written: what memory() or state() has.
   void states_changed() { parameters_changed(); }
+  /// Whether older versions of the weights are there to be saved, and that they were written: see
+  /// chunk_description::version_slots.
+  bool has_versions() const { return executor_.has_versions(); }
+  void versions_changed() { executor_.versions_changed(); }
   /// Size of a rank's arena.
   long bytes(int rank) const { return executor_.bytes(rank); }
 

@@ -101,6 +101,7 @@ class executor {
     if constexpr (streams) end_run(d_, j, transport_);
     stale_ = false;
     updated_ = j.what == job::kind::train && j.updates;
+    if (updated_) versions_ = version_state::unknown;
     return collect_result();
   }
   /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
@@ -127,7 +128,10 @@ class executor {
   }
 
   /// Parameters were written from outside: transposed copies are renewed before the next run.
-  void parameters_changed() { stale_ = true; }
+  void parameters_changed() { stale_ = true, versions_ = version_state::unknown; }
+  /// Where steps overlap: whether older versions of the weights are there; they were written.
+  bool has_versions() const { return versions_ != version_state::unknown; }
+  void versions_changed() { versions_ = version_state::written; }
 
   Transport& transport() { return transport_; }
   rank_shards_of<T, Transport> const& shards(int r) const { return parameters_.shards(r); }
@@ -363,6 +367,10 @@ class executor {
     void const* of = nullptr;
     void (*call)(void const* of, int rank) = nullptr;
   } work_;
+  /// Where steps overlap, of the slots of versions before the newest: not to be read; as they were
+  /// written, but for what no update changes, and transposed copies; or as a flow has left them.
+  enum class version_state : unsigned char { unknown, written, known };
+  version_state versions_ = version_state::unknown;
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
 };
 

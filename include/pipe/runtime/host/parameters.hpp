@@ -251,6 +251,14 @@ class parameter_work {
   /// The squared norms of a chunk's gradients, see measure().
   double const* squares_of(int chunk) const { return squares(d_.chunk[chunk]); }
   weight_versions<T>& versions() { return versions_; }
+  /// Completes older versions of rank r's weights, of which trained parameters were written.
+  void complete_versions(int r, team& all) {
+    for_chunks_of(r, [&](chunk_description const& c) {
+      versions_.copy_untrained(c);
+      for (int slot = 1; slot < c.version_slots; ++slot)
+        transpose_chunk(memory_[r] + c.shift_of(slot), c, all);
+    });
+  }
 
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.

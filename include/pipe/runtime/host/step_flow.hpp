@@ -39,6 +39,7 @@ namespace pp::detail {
 template <class T, class Transport>
 class step_flow {
   using machine = executor<T, Transport>;
+  using version_state = typename machine::version_state;
   /// Ends a segment: a step was updated as it should not have been, or its numbers are not finite.
   struct step_rejected {
     long step;
@@ -64,12 +65,15 @@ class step_flow {
   long run(long first, Next const& next, Done const& done) {
     begin_ = given_ = seen_ = first;
     for (rank_state& r : ranks_) r.updated = r.averaged = first;
-    if (m_.stale_ || m_.updated_) {
+    if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
       m_.each_rank([&](int r) {
         m_.renew(r);
-        for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
+        if (m_.versions_ == version_state::unknown)
+          for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
+        else if (m_.versions_ == version_state::written)
+          m_.parameters_.complete_versions(r, m_.ranks_[r].threads);
       });
-    }
+    m_.versions_ = version_state::known;
     m_.stale_ = m_.updated_ = false;
     newest_at_first_ = first;
     std::exception_ptr failure;

@@ -81,6 +81,15 @@ class weight_versions {
         std::memcpy(slot_0 + to, slot_0 + newest(c), std::size_t(c.version_bytes));
     shifts_[&c - d_.chunk] = {};
   }
+  /// Copies what no update changes from slot 0 to all slots.
+  void copy_untrained(chunk_description const& c) const {
+    for (int slot = 1; slot < c.version_slots; ++slot)
+      for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
+        if (!p->trained || p->is_buffer) {
+          char* const from = memory_[c.rank] + c.values_of(*p);
+          std::memcpy(from + c.shift_of(slot), from, sizeof(T) * std::size_t(p->elements()));
+        }
+  }
   /// Exchanges versions, so that the newest is in slot 0, the one before it in the last slot, and
   /// so on.
   void bring_newest_forward(chunk_description const& c) {

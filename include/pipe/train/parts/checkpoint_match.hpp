@@ -71,6 +71,13 @@ class checkpoint_match {
       return misses("expected " + text_of_type(expected) + ", found " + text_of_type(found));
     return at;
   }
+  /// Whether there are tensors whose names begin like this, which no trainer has to have.
+  bool ignore_all(std::string_view prefix) {
+    bool any = false;
+    for (std::size_t i = 0; i < file_.size(); ++i)
+      if (file_[i].name.starts_with(prefix)) any = true, known_.insert(i);
+    return any;
+  }
   /// Throws data_error if what was looked for does not fit.
   void require() const {
     if (!problems_.empty())

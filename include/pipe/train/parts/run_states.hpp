@@ -10,6 +10,7 @@
 //     average/NAME                  averages of trained parameters
 //     accumulated/NAME              gradients, and sums of buffers; of the n-th later place of a
 //                                   shared parameter accumulated/NAME/n
+//     before-N/NAME                 trained parameters N updates before the newest: see PipeDream
 #pragma once
 
 #include <cstddef>
@@ -45,7 +46,7 @@ struct state_piece {
 template <class T>
 struct run_state {
   named_parameter<T> of;  ///< name, shape and layout; no values
-  bool is_accumulated = false;
+  bool is_accumulated = false, is_older = false;
   std::vector<state_piece<T>> pieces;
 };
 
@@ -116,8 +117,18 @@ class run_state_table {
       table.add("accumulated/", c, p, (p.is_buffer ? c.of.sums : c.of.gradients) + p.offset);
       table.rows_.back().is_accumulated = true;
     });
+    if constexpr (P::work::is_free)
+      table.for_each_place([&](chunk const& c, parameter_place const& p) {
+        for (int n = 1; n < c.of.version_slots && p.trained; ++n) {
+          long const shift = c.of.shift_of(c.of.version_slots - n);
+          table.add((older_kind + std::to_string(n) + "/").c_str(), c, p,
+                    c.of.values_of(p) + shift);
+          table.rows_.back().is_older = true;
+        }
+      });
     return std::move(table.rows_);
   }
+  static constexpr char older_kind[] = "before-";
 
  private:
   static constexpr long width = sizeof(T);
@@ -197,7 +208,7 @@ class run_state_table {
   }
   /// Adds a state at an offset of the chunk's memory.
   void add(char const* kind, chunk const& c, parameter_place const& p, long offset) {
-    rows_.push_back({named(kind, p), false, {{0, p.elements(), c.process, in(c, offset)}}});
+    rows_.push_back({named(kind, p), false, false, {{0, p.elements(), c.process, in(c, offset)}}});
   }
   /// Adds the arrays of a parameter's optimizer state, piece by piece of what is updated at once.
   /// The arrays of a range follow each other: that of an element is as far from its next one as the
@@ -210,7 +221,7 @@ class run_state_table {
     for (placed_state const& a : arrays) {
       named_parameter<T> of = named("optimizer/" + a.name + "/", p);
       if (a.extent != state_extent::elements) of = {of.name, {a.count}, false, 1, int(a.count), {}};
-      rows_.push_back({std::move(of), false, {}});
+      rows_.push_back({std::move(of), false, false, {}});
     }
     long const begin = p.offset / width, end = begin + p.elements();
     for (owned const& u : c.updates) {
