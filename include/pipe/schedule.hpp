@@ -19,7 +19,9 @@
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/list_schedule.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
+#include <pipe/schedule/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>

@@ -24,6 +24,16 @@ namespace pp {
 
 namespace detail {
 
+/// needs: steps > 0
+constexpr step_period in_lowest_terms(long time, long steps) {
+  long common = time, rest = steps;
+  while (rest != 0) {
+    long const next = common % rest;
+    common = rest, rest = next;
+  }
+  return {time / common, steps / common};
+}
+
 /// The actions of one step, of many that follow each other, and what each waits for.
 ///
 /// needs: P times the time of a step, times the square of the steps of a cycle, is below 2^62
@@ -205,7 +215,7 @@ class repeated_step {
   // ---- policy iteration: the policy is one of the edges of each action ----
 
   /// Passes over a step before the first policy, that of the last one: see follow().
-  static constexpr int first_passes = 3;
+  static constexpr int first_passes = 2;
 
   /// Lets a step follow the one before in time, and chooses the edges that delay it.
   constexpr void follow() {
@@ -243,15 +253,10 @@ class repeated_step {
       edge const& e = edge_of(x);
       time += e.time, steps += e.steps, x = e.from;
     } while (x != root);
-    long common = time, rest = steps;
-    while (rest != 0) {
-      long const next = common % rest;
-      common = rest, rest = next;
-    }
-    time /= common, steps /= common;
+    step_period const pace = in_lowest_terms(time, steps);
     // Kept where the cycle is no slower than before, so that values only grow.
-    if (time != time_.item[root] || steps != steps_.item[root]) value_.item[root] = 0;
-    time_.item[root] = time, steps_.item[root] = steps;
+    if (pace != step_period{time_.item[root], steps_.item[root]}) value_.item[root] = 0;
+    time_.item[root] = pace.time, steps_.item[root] = pace.steps;
   }
   /// Chooses better edges. Returns whether there are any.
   constexpr bool improve() {
@@ -331,7 +336,8 @@ constexpr step_period period_of(Problem const& problem, Table const& table,
 }
 
 /// The period of a family without a flush that updates after every `mini_batch` micro-batches, once
-/// its pipeline is full. The problem's number of micro-batches does not matter.
+/// its pipeline is full. The problem's number of micro-batches does not matter. As updates take no
+/// time and the order repeats with every micro-batch, it is that of one, `mini_batch` times.
 ///
 /// throws: pp::error if the problem does not fit the family's placement
 template <schedule_policy Flow, pipeline_problem Problem, class Slots = detail::unbounded_slots>
@@ -341,12 +347,12 @@ constexpr step_period period_of(Problem const& problem, int mini_batch,
   detail::require_placement(problem, Flow::where);
   auto const each = [&](auto use) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      Flow::for_each_in_period(problem.ranks, rank, mini_batch,
-                               [&](action const& a) { use(rank, a); });
+      Flow::for_each_in_period(problem.ranks, rank, 1, [&](action const& a) { use(rank, a); });
   };
-  return detail::repeated_step<Problem, placement, Slots>(problem, Flow::where, slots, true,
-                                                          mini_batch, each)
-      .run();
+  auto const one =
+      detail::repeated_step<Problem, placement, Slots>(problem, Flow::where, slots, true, 1, each)
+          .run();
+  return detail::in_lowest_terms(mini_batch * one.time, one.steps);
 }
 
 namespace detail {

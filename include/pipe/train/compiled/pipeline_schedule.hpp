@@ -146,7 +146,7 @@ struct pipeline_schedule {
   static constexpr bool by_compiler = [](auto...) {
     if constexpr (is_free)
       if (!flow_schedule<pipeline_schedule>::by_compiler) return false;
-    if constexpr (overlap != step_overlap::none)
+    if constexpr (overlap == step_overlap::confirmed)
       if (!period_fits_a_constant<schedule>(ranks, micro_batches)) return false;
     return fits_a_constant<schedule>(ranks, micro_batches);
   }();
