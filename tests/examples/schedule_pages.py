@@ -38,6 +38,7 @@ def differing(program, search, update):
         return f"```text\n$ examples/run.sh {block[1]}{block[2]}\n{answer(asked, block[2])}```" if asked else block[0]
 
     wanted = {PICTURES / f"{name}.svg": answer(program, f"{DRAWN} {name}") for name in names}
+    wanted[PICTURES.parent / "steady.svg"] = answer(program, f"--steps 3 {DRAWN} zb-h2")
     wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}
     for path, text in wanted.items():
         if update:

@@ -3,11 +3,14 @@
 // Several steps of a table as one table, to prove, simulate and draw how they overlap.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
+#include <pipe/schedule/slots.hpp>
 
 namespace pp {
 
