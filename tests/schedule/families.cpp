@@ -228,7 +228,7 @@ TEST_CASE("without a flush the pipeline stays full, and old weights are kept", "
     REQUIRE(validate(problem, one_copy).ok());
     int drift = 0;
     for (int rank = 0; rank < p; ++rank) {
-      std::vector<int> read(std::size_t(m));
+      std::vector<int> read(static_cast<std::size_t>(m));
       for (action const& a : one_copy.row(rank)) {
         if (a.kind == action_kind::forward) read[std::size_t(a.micro_batch)] = a.version;
         if (a.kind == action_kind::backward)

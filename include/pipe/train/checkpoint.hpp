@@ -301,6 +301,7 @@ struct checkpoint_of {
                       int(count),
                       {}},
                      s.is_accumulated,
+                     s.is_older,
                      {{begin, count, p.process, p.here + at}}});
     }
   }
