@@ -11,6 +11,7 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/policy.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/update_ranges.hpp>
 
