@@ -49,7 +49,8 @@ settings=()
 while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
 passed=()
 for name in http_proxy https_proxy no_proxy PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIPE_JOBS; do [[ ! -v $name ]] || passed+=("$name=${!name}"); done
-[[ ! $cache ]] || passed+=(CCACHE_DIR=/cache)
+# What this machine has compiled is found, too, as the clone is in the folder of this one's name.
+[[ ! $cache ]] || passed+=(CCACHE_DIR=/cache "CCACHE_BASEDIR=$root" CCACHE_NOHASHDIR=yes CCACHE_COMPILERCHECK=content)
 certificates=${PIP_CERT:-/etc/ssl/certs/ca-certificates.crt}
 [[ ! -e $certificates ]] || passed+=(PIP_CERT=/etc/certificates.pem)
 
@@ -61,7 +62,7 @@ within() {
     [[ ! -d $0/cache ]] || mount --bind "$CACHE" "$0/cache"
     [[ ! -d $0/usr/local/cuda ]] || mount --bind /usr/local/cuda "$0/usr/local/cuda"
     exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
-  ' "$folder/$1" "${passed[@]}" bash -c 'cd /pipe && exec "$@"' bash "${@:2}" &
+  ' "$folder/$1" "${passed[@]}" bash -c 'cd "$0" && exec "$@"' "$root" "${@:2}" &
   running=$!
   local code=0
   wait "$running" || code=$?
@@ -78,7 +79,7 @@ for machine in "${machines[@]}"; do
     [[ ! -e $file ]] || install -m 644 "$file" "$folder/$machine/etc/"
   done
   [[ ! -e $certificates ]] || install -m 644 "$certificates" "$folder/$machine/etc/certificates.pem"
-  git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/pipe"
+  git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/$root"
   more=()
   [[ $machine == bare ]] || more+=(clang)
   [[ $machine != cuda ]] || mkdir "$folder/$machine/usr/local/cuda"
