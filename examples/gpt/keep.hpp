@@ -106,7 +106,7 @@ class run_checkpoints {
       log_->record(trainer_, r);
     } catch (pp::file_error const& e) {
       if (!std::exchange(has_lost_rows_, true))
-        warn(std::string(e.what()) + " (the training goes on)");
+        warn(std::string(e.what()) + " (the training goes on)", 1);
     }
     files_.after_step(trainer_, position(), loss);
   }
@@ -131,7 +131,7 @@ class run_checkpoints {
         std::filesystem::rename(path, pp::free_name(path));
       log_.emplace(path, trainer_, steps_of_hash);
     } catch (std::exception const& e) {
-      warn(e.what());
+      warn(e.what(), 1);
       log_.emplace("/dev/null", trainer_, steps_of_hash);
     }
   }
