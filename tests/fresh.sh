@@ -61,7 +61,7 @@ within() {
     mount -t proc proc "$0/proc"
     [[ ! -d $0/cache ]] || mount --bind "$CACHE" "$0/cache"
     [[ ! -d $0/usr/local/cuda ]] || mount --bind /usr/local/cuda "$0/usr/local/cuda"
-    exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "${@}"
+    exec chroot "$0" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 "${@}"
   ' "$folder/$1" "${passed[@]}" bash -c 'cd "$0" && exec "$@"' "$root" "${@:2}" &
   running=$!
   local code=0
