@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <string>
 #include <thread>
 
@@ -26,6 +24,7 @@
 #include <pipe/train/tensorboard.hpp>
 
 #include "laws/data.hpp"
+#include "runtime/switches.hpp"
 #include "train/folder.hpp"
 
 using namespace pp;
@@ -44,25 +43,11 @@ long entries(std::string const& folder) {
   for ([[maybe_unused]] auto const& entry : std::filesystem::directory_iterator(folder)) ++count;
   return count;
 }
-/// What a process has of the system.
+/// The resources that this process uses.
 struct amounts {
   long descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
   long heap = long(mallinfo2().uordblks), resident = detail::resident_bytes();
 };
-
-/// How often each thread has given up its core, by itself or not.
-std::map<std::string, long> switches() {
-  std::map<std::string, long> all;
-  for (auto const& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream status(entry.path() / "status");
-    std::string word;
-    long number = 0, sum = 0;
-    while (status >> word)
-      if (word.find("ctxt_switches:") != std::string::npos && status >> number) sum += number;
-    all[entry.path().filename()] = sum;
-  }
-  return all;
-}
 
 template <class Trainer>
 void soak() {

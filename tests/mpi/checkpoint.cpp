@@ -14,32 +14,21 @@
 #include <pipe/train/stop_request.hpp>
 
 #include "laws/everything.hpp"
-#include "mpi/alike.hpp"
-#include "mpi/folder.hpp"
+#include "mpi/resumed.hpp"
 #include "train/folder.hpp"
 
 using namespace pp;
+using processes::own, processes::step_alike;
 
 namespace {
 
-/// One parameter that replicas divide, of 80,000 numbers, and others that they do not.
-struct Net : Model<Input<200>, Linear<400>, Tanh, LayerNorm, Linear<3>, MSE> {};
 template <class Optimizer, class... More>
-using Of =
-    Pipeline<Net, PortableHost, Optimizer, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using Of = processes::Divided<Optimizer, More...>;
 /// Of one replica, with up to eight processes.
 template <class... More>
 using Long = Pipeline<laws::Everything, PortableHost, AdamW, Averaging<9, 10>, MicroBatches<2>,
                       MicroBatchSize<2>, More...>;
 
-std::string own(char const* name) {
-  return processes::in_folder(name) + "-" + std::to_string(Between::process());
-}
-template <class One, class Many>
-void step_alike(One& one, Many& many, std::uint64_t seed) {
-  laws::sample_batch<One> const data(seed);
-  CHECK(laws::same_bits(one.step(data.view()).loss, many.step(data.template view<Many>()).loss));
-}
 /// What one process and all of them save is the same, in one file or in parts. Returns the path of
 /// the latter.
 template <class One, class Many>

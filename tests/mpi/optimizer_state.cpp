@@ -7,29 +7,18 @@
 #include <pipe/train/optimizer_state.hpp>
 
 #include "laws/data.hpp"
-#include "mpi/alike.hpp"
-#include "mpi/folder.hpp"
+#include "mpi/resumed.hpp"
 #include "train/folder.hpp"
 
 using namespace pp;
+using processes::own, processes::step_alike;
 
 namespace {
 
-/// One parameter that replicas divide, of 80,000 numbers, and others that they do not.
-struct Net : Model<Input<200>, Linear<400>, Tanh, LayerNorm, Linear<3>, MSE> {};
 template <class Optimizer, class... More>
-using Of =
-    Pipeline<Net, PortableHost, Optimizer, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;
+using Of = processes::Divided<Optimizer, More...>;
 using states = Of<AdamW, Between, Stages<2>, ZeRO<1>>;
 
-std::string own(char const* name) {
-  return processes::in_folder(name) + "-" + std::to_string(Between::process());
-}
-template <class One, class Many>
-void step_alike(One& one, Many& many, std::uint64_t seed) {
-  laws::sample_batch<One> const data(seed);
-  CHECK(laws::same_bits(one.step(data.view()).loss, many.step(data.template view<Many>()).loss));
-}
 /// Whether one process and all of them save the same.
 template <class One, class Many>
 bool saves_alike(One& one, Many& many) {

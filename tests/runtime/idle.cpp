@@ -4,15 +4,12 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
 #include <thread>
 
 #include <pipe/pipe.hpp>
 
 #include "laws/data.hpp"
+#include "runtime/switches.hpp"
 
 using namespace pp;
 
@@ -21,20 +18,6 @@ namespace {
 struct Net : Model<Input<3>, Linear<8>, Tanh, Linear<8>, Tanh, Linear<8>, Tanh, Linear<1>, MSE> {};
 using Trainer =
     Pipeline<Net, Stages<4>, HostThreads<2>, MicroBatches<4>, MicroBatchSize<2>, PortableHost>;
-
-/// How often each thread of this process has given up its core, by itself or not.
-std::map<std::string, long> switches() {
-  std::map<std::string, long> all;
-  for (auto const& entry : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream status(entry.path() / "status");
-    std::string word;
-    long number = 0, sum = 0;
-    while (status >> word)
-      if (word.find("ctxt_switches:") != std::string::npos && status >> number) sum += number;
-    all[entry.path().filename()] = sum;
-  }
-  return all;
-}
 
 }  // namespace
 
