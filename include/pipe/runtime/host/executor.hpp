@@ -83,7 +83,7 @@ class executor {
     if (auto why = watch_.wait(counter, n, ranks_, place_.first_rank, place_.ranks, j, time))
       std::rethrow_exception(why);
   }
-  patience const patience_of_waits() const { return settings_.waiting; }
+  patience const& waits() const { return settings_.waiting; }
 
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
   /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.

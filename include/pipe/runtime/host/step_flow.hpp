@@ -64,6 +64,7 @@ class step_flow {
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
     begin_ = given_ = seen_ = first;
+    began_ = std::chrono::steady_clock::now();
     for (rank_state& r : ranks_) r.updated = r.averaged = first;
     if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
       m_.each_rank([&](int r) {
@@ -145,7 +146,7 @@ class step_flow {
       if (d_.chunk[c].rank == r) use(c);
   }
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  waited await(progress& p, int n) { return p.wait(n, m_.patience_of_waits(), m_.failure_.flag()); }
+  waited await(progress& p, int n) { return p.wait(n, m_.waits(), m_.failure_.flag()); }
 
   // ---- the calling thread ----
 
@@ -157,7 +158,6 @@ class step_flow {
     next_number_ = 0;
     for (long n = begin_; n < given_; ++n) number(at(n));
     available_.publish(takes_more_ ? count(given_) : ended);
-    judged_at_ = 0;
   }
   /// Numbers a step's micro-batches behind those before it.
   void number(flow_step& s) {
@@ -284,7 +284,7 @@ class step_flow {
 
   void confirm(long n, gradient_outcome const& o) {
     at(n).norm = o.norm;
-    at(n).end = m_.runner_.now();
+    at(n).end = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began_).count();
     judged_.publish(count(n + 1));
     news_.add();
   }
@@ -422,6 +422,7 @@ class step_flow {
   long newest_at_first_ = 0;     // the version that was in slot 0
   int next_number_ = 0;
   long judged_at_ = 0;
+  std::chrono::steady_clock::time_point began_;  // times of verdicts count from it
   bool takes_more_ = true;
   long rejected_ = -1;  // a step
   std::exception_ptr user_failure_;
