@@ -49,7 +49,7 @@ std::vector<T> read(pp::safetensors_file const& file, char const* name, std::siz
   return numbers;
 }
 
-/// What a net computes with FOLDER/NAME.safetensors: outputs of a mini-batch, then the losses of
+/// Results of a net with FOLDER/NAME.safetensors: outputs of a mini-batch, then the losses of
 /// `later` steps, of which that is the first.
 template <class M>
 struct computed {

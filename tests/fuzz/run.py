@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, for some seconds or so many inputs.
+"""Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, until a time or a number of inputs is reached.
 
     run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--inputs 10000000] [--corpus FOLDER]
 
@@ -176,7 +176,7 @@ def main():
     parser.add_argument("--compiler", default="")
     parser.add_argument("--include", nargs="+", required=True)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--inputs", type=int, default=-1, help="end after so many, if that is earlier")
+    parser.add_argument("--inputs", type=int, default=-1, help="end after this number of inputs, if that is earlier")
     parser.add_argument("--corpus", type=Path, help="a folder that keeps what was found for the next run")
     arguments = parser.parse_args()
     if not has_fuzzer(arguments.compiler):

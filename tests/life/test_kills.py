@@ -60,7 +60,7 @@ class Run:
         return code, output
 
     def kill(self, process, call):
-        """Returns the name of the call, or "" if there were not so many."""
+        """Returns the name of the call, or "" if the run made fewer."""
         code, output = self.start({process: f"kill={call}"})
         name = next((name for name in self.starts.struck(process) if name != "calls"), "")
         if (code == 0) == bool(name):
@@ -80,7 +80,7 @@ class Run:
 
 
 def stories(chosen, kills, calls):
-    """Runs with so many kills in all, one to three in each: lists of (process, call)."""
+    """Runs with that number of kills in all, one to three in each: lists of (process, call)."""
     while kills > 0:
         length = min(chosen.randint(1, 3), kills)
         kills -= length

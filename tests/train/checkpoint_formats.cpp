@@ -86,7 +86,7 @@ TEST_CASE("a run goes on from the checkpoint of every format", "[train]") {
     resumed_run const r = t.load(path_of(format));
     CHECK(r.steps == 2);
     CHECK(r.accumulated == 1);
-    // What was read is what is there, bit for bit.
+    // The states that were read are now in the trainer, bit for bit.
     temporary_folder const folder;
     t.save(folder.file("again"), r.position);
     safetensors_file const then(path_of(format)), now(folder.file("again"));

@@ -107,7 +107,7 @@ inline long new_saving() {
   return long(hash.value >> 32);
 }
 
-/// What a checkpoint has beside states: numbers of the run, and metadata.
+/// The rest of a checkpoint, beside its states: numbers of the run, and metadata.
 struct checkpoint_head {
   std::vector<run_numbers> numbers;
   safetensors_metadata metadata;
