@@ -57,6 +57,7 @@ struct history {
       trainer.train(all, [&](step_result const& r) {
         numbers.push_back(r.loss);
         numbers.push_back(r.gradient_norm);
+        CHECK(r.seconds >= 0);  // also of a step that was taken back
       });
     });
   }
