@@ -117,6 +117,18 @@ TEMPLATE_TEST_CASE("stages that share ranks overlap steps, too", "[laws]", ZeroB
   for (double const clip : {0., 0.6})
     same_as_with_a_barrier<Net, TestType, Stages<4>, MicroBatches<4>, HostThreads<2>>(clip);
 }
+TEST_CASE("stages that several ranks hold overlap steps, too", "[laws]") {
+  for (double const clip : {0., 0.6}) {
+    same_as_with_a_barrier<Net, OneFOneB, StageReplicas<1, 3, 1>, MicroBatches<4>>(clip);
+    same_as_with_a_barrier<Net, GPipe, StageReplicas<2, 3>, MicroBatches<5>, Averaging<9, 10>>(
+        clip);
+    same_as_with_a_barrier<Net, Chimera, Stages<4>, MicroBatches<6>>(clip);
+    same_as_with_a_barrier<Net, DualPipe, Stages<4>, MicroBatches<8>, HostThreads<2>>(clip);
+  }
+  for (int const bad : {0, 2, 5})
+    same_as_with_a_barrier<Net, Chimera, Stages<4>, MicroBatches<4>>(0, 0, bad);
+  same_as_with_a_barrier<FollowingNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<4>>(0.3);
+}
 TEST_CASE("steps overlap with recomputation, and in one stage", "[laws]") {
   same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<4>, RecomputeAll>(0.6);
   same_as_with_a_barrier<Net, OneFOneB, Stages<4>, MicroBatches<4>, RecomputeAllButLast>(0);

@@ -61,7 +61,7 @@ struct shared_chunk {
     program_set const& set = chunk.set_for(micro_batch);
     sum_order<notes> const order(d, now, transport, failed,
                                  {pp::action_kind::backward, 0, micro_batch}, set,
-                                 program::backward);
+                                 program::backward, shift);
     long waited_for = 0, time = 0;
     for (int i = 0; i < set.programs[int(program::backward)].count; ++i) {
       last = order.await(i, doing, waited_for, [&] { return time++; });
@@ -71,6 +71,7 @@ struct shared_chunk {
     return waited_for;
   }
   waited last = waited::done;
+  int shift = 0;
 };
 using events = std::vector<notes::event>;
 /// The number of a launch of a micro-batch: the larger set has five, and the end.
@@ -91,6 +92,15 @@ TEST_CASE("the first micro-batch waits for none") {
   CHECK(c.run(0) == 0);
   CHECK(c.transport.awaited.empty());
   CHECK(c.transport.published == events{sum(0, 1), sum(0, 2), sum(0, 5)});
+}
+TEST_CASE("in later steps numbers of micro-batches run on, but the first waits for none") {
+  shared_chunk c;
+  c.shift = 6;
+  c.run(0);
+  CHECK(c.transport.awaited.empty());
+  CHECK(c.transport.published == events{sum(6, 1), sum(6, 2), sum(6, 5)});
+  c.run(1);
+  CHECK(c.transport.awaited == events{sum(6, 1), sum(6, 2)});
 }
 TEST_CASE("after other programs a launch waits for their end") {
   shared_chunk c;

@@ -150,7 +150,8 @@ class action_runner {
     job const& j = place.of;
     region_bases const at = bases_for(r, place, c, mb);
     run_action(
-        d_, j, a, [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, j); },
+        d_, j, a,
+        [&](program_set const& set, program p) { run_program(a, set, p, at, r, me, place); },
         [&](copied const* what, int count) {
           for (int i = 0; i < count; ++i)
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
@@ -170,12 +171,13 @@ class action_runner {
     return b;
   }
   void run_program(action const& of, program_set const& set, program p, region_bases const& at,
-                   int r, worker& me, job const& j) {
+                   int r, worker& me, run_place const& place) {
+    job const& j = place.of;
     int const c = of.chunk, mb = of.micro_batch;
     program_view const& view = set.programs[int(p)];
     auto a = host::arguments_of<T>(d_, j, mb, me.memory.data() + d_.rank[r].workspace);
     if (d_.rank[r].row_losses >= 0) a.loss = planned<double>(r, d_.rank[r].row_losses);
-    auto const order = link(r, j).order_of(of, set, p);
+    auto const order = link(r, j).order_of(of, set, p, place.shift);
     // The loss is the last launch; inference leaves it out.
     bool const has_loss = c == d_.chunks - 1 && j.what != job::kind::infer;
     int const count = view.count - (c == d_.chunks - 1 && !has_loss ? 1 : 0);

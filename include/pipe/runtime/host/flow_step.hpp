@@ -17,9 +17,9 @@ namespace pp::detail {
 
 /// See above. It is used for one step after the other.
 struct flow_step {
-  job of;                      ///< its arrays are copies, padded to whole micro-batches
-  int first = 0;               ///< number of its first micro-batch: see run_place
-  heap_array<double> squares;  ///< [parameters, 2] of all chunks in turn: see norms_of
+  job of;                         ///< its arrays are copies, padded to whole micro-batches
+  int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next step's
+  heap_array<double> squares;     ///< [parameters, 2] of all chunks in turn: see norms_of
   double loss = 0, norm = 0;
   std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
   long end = 0;                 ///< when it was judged
@@ -45,6 +45,29 @@ struct flow_step {
       from = to;
     }
     waited.store(0, std::memory_order_relaxed);
+  }
+  /// Numbers its micro-batches from `next` on, which becomes the next step's first number. The
+  /// holders of a chunk have numbers in turn, so that a step begins with that of all first ones.
+  ///
+  /// turns: after which all chunks' first holders have one again
+  void number(pipeline_description const& d, int turns, int& next) {
+    first = next;
+    next += micro_batches(d) + turns - 1;
+    next -= next % turns;
+    next_first = next;
+  }
+  int micro_batches(pipeline_description const& d) const {
+    return (of.samples + d.samples - 1) / d.samples;
+  }
+  /// Calls use(holder, number) with the last number of each holder, if there are some without a
+  /// micro-batch.
+  template <class Use>
+  void for_each_missing(pipeline_description const& d, Use const& use) const {
+    if (first + micro_batches(d) == next_first) return;
+    for (int h = 0; h < d.holders(); ++h) {
+      chunk_description const& c = d.chunk[d.holder[h].chunk];
+      if (int const last = next_first - c.holders + h - c.first_holder; last >= first) use(h, last);
+    }
   }
   /// The squares of a chunk.
   double* squares_of(pipeline_description const& d, int chunk) {

@@ -191,11 +191,13 @@ class rank_link {
     return all;
   }
   /// The order in which the kernels of an action's program add to what the chunk's holders share.
-  auto order_of(action const& a, program_set const& set, program p) const {
+  /// shift: see run_place; 0 between processes
+  auto order_of(action const& a, program_set const& set, program p,
+                [[maybe_unused]] int shift) const {
     if constexpr (streams)
       return sum_ring<Transport>(d_, j_, transport_, failed_, a, set, p);
     else
-      return sum_order<Transport>(d_, j_, transport_, failed_, a, set, p);
+      return sum_order<Transport>(d_, j_, transport_, failed_, a, set, p, shift);
   }
   /// Waits until all that was sent is there.
   waited end() const {

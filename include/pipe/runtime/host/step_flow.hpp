@@ -51,6 +51,7 @@ class step_flow {
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks) {
     for (int r = 0; r < d_.ranks; ++r)
       if (int const n = 3 + steps_ahead(r); n > most_) most_ = n;
+    for (int c = 0; c < d_.chunks; ++c) turns_ = turns_of(turns_, d_.chunk[c].holders);
     steps_ = heap_array<flow_step>(most_ + 1);
     for (flow_step& s : steps_) s.assemble(d_);
   }
@@ -156,13 +157,8 @@ class step_flow {
     for (progress& p : updated_) p.reset();
     judged_.reset(), available_.reset(), ended_.reset();
     next_number_ = 0;
-    for (long n = begin_; n < given_; ++n) number(at(n));
+    for (long n = begin_; n < given_; ++n) at(n).number(d_, turns_, next_number_);
     available_.publish(takes_more_ ? count(given_) : ended);
-  }
-  /// Numbers a step's micro-batches behind those before it.
-  void number(flow_step& s) {
-    s.first = next_number_;
-    next_number_ += (s.of.samples + d_.samples - 1) / d_.samples;
   }
   /// Gives ranks steps while there is room, and shows results, until all ranks have ended.
   template <class Next, class Done>
@@ -191,7 +187,7 @@ class step_flow {
     if (!takes_more_) return false;
     flow_step& s = at(given_);
     s.take(d_, j);
-    number(s);
+    s.number(d_, turns_, next_number_);
     ++given_;
     return true;
   }
@@ -309,10 +305,15 @@ class step_flow {
         if (step < begin_ || !is_given(r, step)) continue;
         flow_step& s = at(step);
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
+        if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
+          m_.require(r, await(updated_[owner], count(n)));
         int const slot = slot_of(a.chunk, n + a.version);
         run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot)};
         if (!is_confirmed && makes_input_gradient(a.kind)) {
-          if (r == last_rank()) judge(n - 1);
+          if (r == last_rank())
+            judge(r, n - 1);
+          else if (a.chunk == d_.chunks - 1)  // another one that holds it
+            m_.require(r, await(judged_, count(n)));
           // Elsewhere this gradient comes from ranks that have gone on.
           is_confirmed = true;
           if (d_.averages) {
@@ -330,9 +331,11 @@ class step_flow {
     m_.require(r, await(available_, count(step + 1)));
     return available_.now() != ended || step < given_;
   }
-  /// Judges a step that all ranks have updated, on the last stage's rank.
-  void judge(long n) {
+  /// Judges a step that all ranks have updated, on the last stage's rank. Where its output has come
+  /// from all stages, nothing is waited for.
+  void judge(int r, long n) {
     if (judged() > n) return;
+    for (progress& p : updated_) m_.require(r, await(p, count(n + 1)));
     gradient_outcome const o = at(n).outcome();
     if (!at(n).is_as_updated(o)) throw step_rejected{n};
     confirm(n, o);
@@ -341,7 +344,15 @@ class step_flow {
   void end_step(int r, long n) {
     flow_step& s = at(n);
     auto& me = m_.ranks_[r];
+    s.for_each_missing(d_, [&](int h, int last) {
+      if (d_.holder[h].rank == r)
+        for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
+          m_.transport_.publish(h, m, last);
+    });
     ready_[r].publish(count(n + 1));
+    for (int h = 0; h < d_.holders(); ++h)
+      if (d_.chunk[d_.holder[h].chunk].rank == r)
+        m_.require(r, await(ready_[d_.holder[h].rank], count(n + 1)));
     m_.parameters_.sum_ties(r, me.threads, [&](transfer const& x) {
       if (x.to_rank == r) m_.require(r, await(ready_[x.from_rank], count(n + 1)));
     });
@@ -421,6 +432,7 @@ class step_flow {
   long given_ = 0, seen_ = 0;    // steps
   long newest_at_first_ = 0;     // the version that was in slot 0
   int next_number_ = 0;
+  int turns_ = 1;
   long judged_at_ = 0;
   std::chrono::steady_clock::time_point began_;  // times of verdicts count from it
   bool takes_more_ = true;

@@ -24,10 +24,12 @@ namespace pp::detail {
 template <transport Transport>
 class sum_order {
  public:
+  /// shift: added to the number of a micro-batch in its mini-batch for that in milestones
   sum_order(pipeline_description const& d, job const& j, Transport& transport,
-            failure_flag const& failed, action const& a, program_set const& set, program p)
+            failure_flag const& failed, action const& a, program_set const& set, program p,
+            int shift)
       : d_(d), transport_(transport), failed_(failed), chunk_(d.chunk[a.chunk]), of_(a),
-        view_(set.programs[int(p)]) {
+        view_(set.programs[int(p)]), shift_(shift) {
     is_on_ = !Transport::copies && chunk_.holders > 1 && j.what == job::kind::train &&
              p != program::backward_input;
     if (!is_on_) return;
@@ -82,7 +84,7 @@ class sum_order {
   }
   /// Modulo 2^32, as a transport's counters are.
   int number(int micro_batch, int launch) const {
-    return int(unsigned(micro_batch) * unsigned(numbers_) + unsigned(launch));
+    return int(unsigned(micro_batch + shift_) * unsigned(numbers_) + unsigned(launch));
   }
   void publish_number([[maybe_unused]] int launch) const {
     if constexpr (!Transport::copies)
@@ -96,6 +98,7 @@ class sum_order {
   chunk_description const& chunk_;
   action of_;
   program_view const& view_;
+  int shift_;
   bool is_on_ = false;
   bool before_is_alike_ = false;  // the micro-batch before runs the same launches
   int numbers_ = 0;               // for each micro-batch: its launches, and its end

@@ -29,14 +29,10 @@ namespace detail {
 template <class Options, class Backend>
 constexpr auto diagnose_overlap() {
   using steps = typename Options::template get<option_family::schedule>;
-  using by =
-      replicated_by<typename Options::template get<option_family::stages>, flushed_of<steps>>;
   using leaves = typename Options::template get<option_family::sum>;
   using between = typename Options::template get<option_family::transport>;
   if constexpr (overlap_of<steps>() == step_overlap::none)
     return std::type_identity<nothing_wrong>{};
-  else if constexpr (!std::is_void_v<by>)
-    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, by>();
   else if constexpr (leaves::leaves > 1)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, leaves>();
   else if constexpr (Backend::has_own_memory)
