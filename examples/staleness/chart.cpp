@@ -51,8 +51,8 @@ std::string curve_of(plot const& p, chart_curve const& curve) {
   for (std::size_t i = curve.points.size(); i-- > 0;)
     band += "L" + p.at(curve.points[i].x, curve.points[i].low);
   return (p.c.has_marks ? "" : "<path" + style + " band\" d=\"" + band + "Z\"/>\n") + "<path" +
-         style + " curve\" d=\"" + line + "\"><title>" + escaped(curve.name) +
-         "</title></path>\n" + marks;
+         style + " curve\" d=\"" + line + "\"><title>" + escaped(curve.name) + "</title></path>\n" +
+         marks;
 }
 
 }  // namespace
@@ -92,9 +92,9 @@ std::string svg_of(chart const& c, int id) {
     svg += "<path class=\"grid\" d=\"M" + number(p.x(at)) + " " + number(height - bottom) +
            "v5\"/>" + text_at(p.x(at), height - bottom + 20, "middle", words);
   svg += text_at((left + width - right) / 2, height - 12, "middle", c.x_label);
-  svg += text_at(0, 0, "middle", c.y_label,
-                 " transform=\"translate(16 " + number((top + height - bottom) / 2) +
-                     ") rotate(-90)\"");
+  svg += text_at(
+      0, 0, "middle", c.y_label,
+      " transform=\"translate(16 " + number((top + height - bottom) / 2) + ") rotate(-90)\"");
   svg += "<g clip-path=\"url(#" + clip + ")\">\n";
   for (chart_curve const& curve : c.curves) svg += curve_of(p, curve);
   return svg + "</g></svg>\n";

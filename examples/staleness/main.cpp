@@ -45,7 +45,7 @@ std::string csv_path(options const& o) {
   return std::filesystem::path(o.out).replace_extension(".csv").string();
 }
 
-std::vector<std::string> names_of(std::string arm::*what) {
+std::vector<std::string> names_of(std::string arm::* what) {
   std::vector<std::string> names;
   for (arm const& a : arms())
     if (std::find(names.begin(), names.end(), a.*what) == names.end()) names.push_back(a.*what);
@@ -140,10 +140,9 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) o.command += std::string(" ") + arguments[i];
   CLI::App app("Trains a small GPT with weights of different ages and shows what it costs.",
                "staleness");
-  auto* const steps =
-      app.add_option("--steps", o.steps, "updates of a run, of 512 tokens each")
-          ->check(CLI::Range(1L, 1L << 40))
-          ->capture_default_str();
+  auto* const steps = app.add_option("--steps", o.steps, "updates of a run, of 512 tokens each")
+                          ->check(CLI::Range(1L, 1L << 40))
+                          ->capture_default_str();
   app.add_option("--tokens", o.tokens, "of a run, instead of steps; rounded up to whole updates")
       ->check(CLI::Range(1L, 1L << 40))
       ->excludes(steps);

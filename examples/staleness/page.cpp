@@ -44,7 +44,7 @@ table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabula
 th, td { padding: 4px 12px; border-bottom: 1px solid var(--line); text-align: right;
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; }
-.word { text-align: left; }
+.word { text-align: left; white-space: normal; }
 .best { font-weight: bold; }
 )css";
 
@@ -87,8 +87,8 @@ chart curves_of(std::vector<summary const*> const& all, double tokens) {
         sum += r->result.curve[k];
       }
       double const mean = sum / double(runs.size());
-      curve.points.push_back({(double(k) + 0.5) / double(points) * tokens, mean, over_seeds.low,
-                              over_seeds.high});
+      curve.points.push_back(
+          {(double(k) + 0.5) / double(points) * tokens, mean, over_seeds.low, over_seeds.high});
       if (5 * k >= points || points < 5) shown.add(over_seeds.low), shown.add(over_seeds.high);
     }
     c.curves.push_back(curve);
@@ -97,7 +97,7 @@ chart curves_of(std::vector<summary const*> const& all, double tokens) {
   return c;
 }
 
-/// Final loss by rate, mean and spread over seeds. What is a fifth worse than the best is cut off.
+/// Final loss by rate, mean and spread over seeds. What is a third worse than the best is cut off.
 chart rates_of(std::vector<summary const*> const& all) {
   auto const& cells = all[0]->cells;
   double const first = std::log2(cells.front().factor), last = std::log2(cells.back().factor);
@@ -112,8 +112,7 @@ chart rates_of(std::vector<summary const*> const& all) {
           .has_marks = true,
           .curves = {}};
   for (cell const& k : cells)
-    c.x_marks.push_back(
-        {std::log2(k.factor), short_number(k.factor * all[0]->of->learning_rate)});
+    c.x_marks.push_back({std::log2(k.factor), short_number(k.factor * all[0]->of->learning_rate)});
   range shown;
   for (std::size_t i = 0; i < all.size(); ++i) {
     chart_curve curve{all[i]->of->schedule, int(i % 5), {}};
@@ -127,14 +126,15 @@ chart rates_of(std::vector<summary const*> const& all) {
     c.curves.push_back(curve);
   }
   if (shown.is_empty()) return c;
-  shown.high = std::min(shown.high, 1.2 * shown.low + 0.05);
+  shown.high = std::min(shown.high, 1.33 * shown.low);
   c.y_from = shown.low - shown.room(), c.y_to = shown.high + shown.room();
   return c;
 }
 
 std::string tag(char const* name, char const* of_class, std::string const& words) {
-  return std::string("<") + name + (*of_class != 0 ? std::string(" class=\"") + of_class + "\"" : "") +
-         ">" + escaped(words) + "</" + name + ">";
+  return std::string("<") + name +
+         (*of_class != 0 ? std::string(" class=\"") + of_class + "\"" : "") + ">" + escaped(words) +
+         "</" + name + ">";
 }
 
 std::string table_of_best(std::vector<summary> const& all) {
@@ -173,13 +173,14 @@ std::string table_of_rates(std::vector<summary const*> const& all) {
 }  // namespace
 
 std::string page_of(page_words const& w, std::vector<summary> const& all) {
-  std::string page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-                     "<meta name=\"viewport\" content=\"width=device-width\"/>"
-                     "<title>Staleness</title><style>";
+  std::string page =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+      "<meta name=\"viewport\" content=\"width=device-width\"/>"
+      "<title>Staleness</title><style>";
   page += style;
   long const tokens = w.steps * tokens_per_step;
   page += "</style></head><body>\n<h1>Training with weights of different ages</h1>\n<p>" +
-          escaped("A byte-level GPT of " + pp::readable_count(SmallGPT::graph.size.parameters) +
+          escaped("A byte-level GPT of " + pp::readable_count(all[0].of->parameters) +
                   " parameters on " + std::to_string(stages) + " stages learns " + w.text + ": " +
                   pp::readable_count(tokens) + " tokens a run, in " + pp::readable_count(w.steps) +
                   " updates of " + std::to_string(tokens_per_step) + " tokens; " +
@@ -208,8 +209,9 @@ std::string page_of(page_words const& w, std::vector<summary> const& all) {
     number += 2;
   }
   page +=
-      "<p>Curves: mean of the training loss over seeds, with a band from the least to the greatest; "
+      "<p>Curves: mean of the training loss over seeds, with a band from the least to the "
+      "greatest; "
       "what is above the loss after a fifth of the run is cut off. By rate: bars are the spread; "
-      "what is a fifth worse than the best is cut off.</p>\n</body></html>\n";
+      "what is a third worse than the best is cut off.</p>\n</body></html>\n";
   return page;
 }

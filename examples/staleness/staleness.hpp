@@ -41,7 +41,7 @@ struct outcome {
 /// At most this many points of a curve.
 inline constexpr long most_points = 100;
 
-/// What is told of a step; returns whether to go on.
+/// Called after each step; returns whether to go on.
 using see_step = std::function<bool(long step, double loss)>;
 
 /// A schedule with an optimizer: one type of trainer.
@@ -49,6 +49,7 @@ struct arm {
   std::string schedule, optimizer;
   std::string staleness;  ///< how old the weights are that gradients are of
   double learning_rate;   ///< the highest, where the factor is 1
+  long parameters;        ///< of the model
   int versions;           ///< of the weights of the first stage
   /// Trains a new model. factor: of the learning rate
   outcome (*train)(experiment const&, double factor, std::uint64_t seed, see_step const&);

@@ -23,8 +23,8 @@ std::vector<double> differences(summary const& a, summary const& b) {
 /// No claim without a grid whose best rate has a worse one on both sides, nor on less than two
 /// seeds.
 std::string verdict_on(summary const& s, summary const& base) {
-  if (s.best_is_at_edge) return "no claim: its best rate is at the edge of the grid";
-  if (base.best_is_at_edge) return "no claim: the baseline's best rate is at the edge of the grid";
+  if (s.best_is_at_edge) return "no claim: best rate at the edge of the grid";
+  if (base.best_is_at_edge) return "no claim: 1f1b's best rate at the edge of the grid";
   if (s.difference.count < 2) return "no claim: one seed";
   if (std::abs(s.difference.mean) <= 2 * s.difference.spread) return "within the spread";
   return s.difference.mean > 0 ? "worse" : "better";
@@ -62,8 +62,7 @@ std::vector<summary> summaries_of(std::vector<std::size_t> const& which,
       }
       c.loss = statistics(losses);
       int const here = int(s.cells.size());
-      if (c.is_comparable() &&
-          (s.best < 0 || c.loss.mean < s.cells[std::size_t(s.best)].loss.mean))
+      if (c.is_comparable() && (s.best < 0 || c.loss.mean < s.cells[std::size_t(s.best)].loss.mean))
         s.best = here;
       s.cells.push_back(c);
     }
@@ -73,11 +72,11 @@ std::vector<summary> summaries_of(std::vector<std::size_t> const& which,
   for (summary& s : all) {
     summary const* const base = baseline_of(s, all);
     if (base == &s)
-      s.verdict = s.best_is_at_edge ? "its best rate is at the edge of the grid" : "";
+      s.verdict = s.best_is_at_edge ? "best rate at the edge of the grid" : "";
     else if (base == nullptr || base->best < 0)
-      s.verdict = "no claim: there is no run of the baseline";
+      s.verdict = "no claim: no run of 1f1b";
     else if (s.best < 0)
-      s.verdict = "no run that did not diverge";
+      s.verdict = "diverged at every rate";
     else {
       s.difference = statistics(differences(s, *base));
       s.verdict = verdict_on(s, *base);

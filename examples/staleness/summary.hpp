@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What many runs say together: mean and spread over seeds for every rate of every trainer, the best
-// rate of each, and its difference to the schedule with a flush at that one's own best rate.
+// Statistics of many runs: mean and spread over seeds for every rate of every trainer, the best
+// rate of each, and its difference to the schedule with a flush at the best rate of that.
 #pragma once
 
 #include <algorithm>

@@ -17,8 +17,8 @@
 #include "../gpt/held_out.hpp"
 #include "staleness.hpp"
 
-/// All have the same mini-batch, and so the same number of updates for the same text: 4 micro-batches
-/// of 2 windows, but for PipeDream, which updates after each micro-batch, one of 8.
+/// All have the same mini-batch, and so the same number of updates for the same text: 4
+/// micro-batches of 2 windows, but for PipeDream, which updates after each micro-batch, one of 8.
 template <class Optimizer, class Schedule, int MicroBatches>
 using Trainer = pp::Pipeline<SmallGPT, pp::Stages<stages>, pp::MicroBatches<MicroBatches>,
                              pp::MicroBatchSize<windows / MicroBatches>, Schedule, Optimizer>;
@@ -31,11 +31,10 @@ outcome train(experiment const& e, typename Trainer::settings settings, see_step
   // [train]
   Trainer trainer(settings);
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
-  auto const batches =
-      std::views::iota(1L, e.steps + 1) | std::views::transform([&](long step) {
-        e.text.draw(settings.seed, std::uint64_t(step), tokens, labels);
-        return typename Trainer::batch{tokens, labels};
-      });
+  auto const batches = std::views::iota(1L, e.steps + 1) | std::views::transform([&](long step) {
+                         e.text.draw(settings.seed, std::uint64_t(step), tokens, labels);
+                         return typename Trainer::batch{tokens, labels};
+                       });
   auto const points = std::size_t(std::min(e.steps, most_points));
   auto const part_of = [&](long step) {
     return std::size_t(step - 1) * points / std::size_t(e.steps);
@@ -67,11 +66,11 @@ template <class Settings>
 struct with_optimizer {
   template <class Schedule, int MicroBatches>
   static void add(std::string staleness) {
-    using Trainer = ::Trainer<std::remove_const_t<decltype(Settings::settings)>, Schedule,
-                              MicroBatches>;
+    using Trainer =
+        ::Trainer<std::remove_const_t<decltype(Settings::settings)>, Schedule, MicroBatches>;
     arms().push_back(
         {Schedule::name, Settings::name, std::move(staleness), Settings::settings.learning_rate,
-         Trainer::plan().stages[0].versions,
+         Trainer::plan().parameters, Trainer::plan().stages[0].versions,
          [](experiment const& e, double factor, std::uint64_t seed, see_step const& see) {
            pp::learning_rate_schedule const shape{
                .warm_up = e.steps / 20, .steps = e.steps, .floor = 0.1};
@@ -86,7 +85,8 @@ struct with_optimizer {
 
   with_optimizer() {
     add<pp::OneFOneB, 4>("none: a flush after each update");
-    add<pp::PipeDream<>, 1>("3, 2, 1, 0 updates on stages 0 to 3; backward reads what forward read");
+    add<pp::PipeDream<>, 1>(
+        "3, 2, 1, 0 updates on stages 0 to 3; backward reads what forward read");
     add<pp::PipeDream2BW<>, 4>("1 update on all stages; backward reads what forward read");
     add<pp::PACI<>, 4>("forward up to 1 update; backward reads the newest weights");
   }
