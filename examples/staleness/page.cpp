@@ -46,6 +46,7 @@ th, td { padding: 4px 12px; border-bottom: 1px solid var(--line); text-align: ri
 th { color: var(--soft); font-weight: 600; }
 .word { text-align: left; white-space: normal; }
 .best { font-weight: bold; }
+#best td:nth-child(-n+2) { white-space: nowrap; }
 )css";
 
 /// The least and the greatest loss to show, with some room.
