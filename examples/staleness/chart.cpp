@@ -39,8 +39,9 @@ std::string curve_of(plot const& p, chart_curve const& curve) {
   std::string const style = " class=\"s" + std::to_string(curve.style);
   std::string line, band, marks;
   for (chart_point const& q : curve.points) {
-    line += (line.empty() ? "M" : "L") + p.at(q.x, q.y);
-    band += (band.empty() ? "M" : "L") + p.at(q.x, q.high);
+    char const* const to = line.empty() ? "M" : "L";
+    line.append(to).append(p.at(q.x, q.y));
+    band.append(to).append(p.at(q.x, q.high));
     if (!p.c.has_marks) continue;
     marks += "<path" + style + " bar\" d=\"M" + p.at(q.x, q.low) + "L" + p.at(q.x, q.high) +
              "\"/>\n<circle" + style + " mark\" cx=\"" + number(p.x(q.x)) + "\" cy=\"" +
@@ -49,7 +50,7 @@ std::string curve_of(plot const& p, chart_curve const& curve) {
   }
   if (line.empty()) return "";
   for (std::size_t i = curve.points.size(); i-- > 0;)
-    band += "L" + p.at(curve.points[i].x, curve.points[i].low);
+    band.append("L").append(p.at(curve.points[i].x, curve.points[i].low));
   return (p.c.has_marks ? "" : "<path" + style + " band\" d=\"" + band + "Z\"/>\n") + "<path" +
          style + " curve\" d=\"" + line + "\"><title>" + escaped(curve.name) + "</title></path>\n" +
          marks;
