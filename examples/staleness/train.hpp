@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <ranges>
+#include <cstdint>
+#include <iterator>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -23,6 +25,27 @@ template <class Optimizer, class Schedule, int MicroBatches>
 using Trainer = pp::Pipeline<SmallGPT, pp::Stages<stages>, pp::MicroBatches<MicroBatches>,
                              pp::MicroBatchSize<windows / MicroBatches>, Schedule, Optimizer>;
 
+/// The mini-batches of a run. Each is drawn when it is read.
+template <class Trainer>
+struct text_batches {
+  experiment const& of;
+  std::uint64_t seed;
+  std::span<int> tokens, labels;
+
+  struct iterator {
+    text_batches const* range;
+    long step;
+    typename Trainer::batch operator*() const {
+      range->of.text.draw(range->seed, std::uint64_t(step), range->tokens, range->labels);
+      return {range->tokens, range->labels};
+    }
+    iterator& operator++() { return ++step, *this; }
+    bool operator==(std::default_sentinel_t) const { return step > range->of.steps; }
+  };
+  iterator begin() const { return {this, 1}; }
+  std::default_sentinel_t end() const { return {}; }
+};
+
 /// Trains a new model and evaluates it. Whatever the trainer, a seed stands for the same initial
 /// weights and the same text in the same order.
 template <class Trainer>
@@ -31,10 +54,7 @@ outcome train(experiment const& e, typename Trainer::settings settings, see_step
   // [train]
   Trainer trainer(settings);
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
-  auto const batches = std::views::iota(1L, e.steps + 1) | std::views::transform([&](long step) {
-                         e.text.draw(settings.seed, std::uint64_t(step), tokens, labels);
-                         return typename Trainer::batch{tokens, labels};
-                       });
+  text_batches<Trainer> const batches{e, settings.seed, tokens, labels};
   auto const points = std::size_t(std::min(e.steps, most_points));
   auto const part_of = [&](long step) {
     return std::size_t(step - 1) * points / std::size_t(e.steps);
