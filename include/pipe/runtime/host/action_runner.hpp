@@ -68,10 +68,14 @@ class action_runner {
   /// Begins a run: times count from here.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
+  /// From here on actions are of steps that overlap, whose boundaries have one flow; null: no more.
+  void be_part_of(boundary_flow<Transport>* flow) { flow_ = flow; }
   /// Nanoseconds from the start of the run.
   long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
 
-  rank_link<Transport> link(int r, job const& j) { return {d_, j, transport_, r, failed_}; }
+  rank_link<Transport> link(int r, job const& j) {
+    return {d_, j, transport_, r, failed_, flow_};
+  }
   host::batch_of_rank batch_of(int r, job const& j) const {
     return {d_, j, d_.rank[r], ranks_[r].memory.data()};
   }
@@ -205,6 +209,7 @@ class action_runner {
   parameter_work<T, Transport>& parameters_;
   heap_array<worker>& ranks_;
   failure_flag const& failed_;
+  boundary_flow<Transport>* flow_ = nullptr;
   clock::time_point begin_;
 };
 
