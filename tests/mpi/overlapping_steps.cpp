@@ -12,6 +12,7 @@
 #include <pipe/schedule/families.hpp>
 #include <pipe/train/checkpoint.hpp>
 
+#include "message_of.hpp"
 #include "mpi/folder.hpp"
 
 using namespace pp;
@@ -67,6 +68,35 @@ void trains_alike() {
   CHECK(processes::same_values(one, many));
 }
 
+/// n steps are k steps, save, load in another trainer and n - k steps, with the bytes of one
+/// process.
+template <class Family, int A>
+void resumes_to_the_bit() {
+  using One = Of<Family, A, 4>;
+  using Many = Of<Family, A, 4, Between>;
+  INFO(Family::name << ", process " << Between::process() << " of " << Between::processes());
+  mini_batches<One> const data(9);
+  mini_batches<Many> const same(9);
+  One one({.seed = 3});
+  Many first({.seed = 3}), second({.seed = 4});
+  auto const own = processes::in_folder("flow-alone") + "-" + std::to_string(Between::process());
+  auto const begin = data.views.begin();
+  auto const theirs = same.views.begin();
+  one.train(std::vector(begin, begin + 4));
+  first.train(std::vector(theirs, theirs + 4));
+  second.train(std::vector(theirs, theirs + 2));
+  one.save(own);
+  for (auto const how : {checkpoint_files::one, checkpoint_files::by_process}) {
+    std::string const path = processes::in_folder("flow");
+    first.save(path, "", how);
+    if (how == checkpoint_files::one) CHECK(processes::bytes_of(own) == processes::bytes_of(path));
+    second.load(path);
+    second.train(std::vector(theirs + 4, same.views.end()));
+    if (how == checkpoint_files::one) one.train(std::vector(begin + 4, data.views.end()));
+    CHECK(processes::same_parameters(one, second));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("steps without a flush have the bits of one process") {
@@ -75,4 +105,35 @@ TEST_CASE("steps without a flush have the bits of one process") {
   trains_alike<PipeDream<true>, 2, 4>();
   trains_alike<PipeDream2BW<>, 3, 4>();
   trains_alike<PACI<>, 2, 4>();
+}
+TEST_CASE("versions of the weights are saved and resumed over processes") {
+  if (Between::processes() > 4) return;
+  resumes_to_the_bit<PipeDream<>, 2>();
+  resumes_to_the_bit<PipeDream2BW<>, 3>();
+}
+TEST_CASE("a free step that is not finite breaks its trainer in all processes, and no other one") {
+  if (Between::processes() > 4) return;
+  using Many = Of<PipeDream<>, 1, 4, Between>;
+  mini_batches<Many> data(12);
+  Many broken({.seed = 3}), other({.seed = 3});
+  auto views = data.views;
+  std::vector<float> wrong(views[3].inputs.begin(), views[3].inputs.end());
+  wrong[1] = std::numeric_limits<float>::infinity();
+  views[3].inputs = wrong;
+  numbers seen;
+  CHECK(message_of<not_finite>([&] {
+          broken.train(views, [&](auto const& r) { seen(r); });
+        }).find("step 4 rejected") == 0);
+  CHECK(seen.losses.size() == 3);
+  CHECK(broken.steps() == 3);
+  CHECK_THROWS_WITH(broken.train(views), Catch::Contains("broken"));
+  CHECK(other.train(data.views) == 12);
+}
+TEST_CASE("steps do not overlap in replicas") {
+  if (Between::processes() != 4) return;
+  using Two = Of<PACI<>, 2, 2, Between>;
+  Two trainer({.seed = 3});
+  mini_batches<Two> const data(2);
+  CHECK_THROWS_WITH(trainer.train(data.views), Catch::Contains("2 replicas of 2 ranks"));
+  CHECK(trainer.steps() == 0);
 }

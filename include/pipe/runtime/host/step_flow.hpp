@@ -21,7 +21,6 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
@@ -80,13 +79,7 @@ class step_flow {
     newest_at_first_ = first;
     std::exception_ptr failure;
     [[maybe_unused]] auto const saying = m_.during_run();
-    struct part_in_flow {
-      machine& of;
-      part_in_flow(machine& m, boundary_flow<Transport>& flow) : of(m) {
-        of.runner_.be_part_of(&flow);
-      }
-      ~part_in_flow() { of.runner_.be_part_of(nullptr); }
-    } const part{m_, boundaries_};
+    typename action_runner<T, Transport>::part_of_flow const part(m_.runner_, boundaries_);
     while (rejected_ < 0 && !failure && (begin_ < steps_.given() || steps_.takes_more())) {
       begin_segment();
       try {
@@ -110,9 +103,9 @@ class step_flow {
         for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
       });
     if (d_.tie_count > 0) m_.updated_ = true;
-    if (failure) std::rethrow_exception(failure);
-    if constexpr (streams) m_.transport_.end_call();
     steps_.rethrow();
+    if (failure) std::rethrow_exception(failure);
+    if constexpr (streams) reports_.end();
     return steps_.seen() - first;
   }
   /// The job of the step that was not sound, if one was: it changed nothing.
@@ -197,18 +190,12 @@ class step_flow {
       long const n = steps_.given() - 1;
       if constexpr (streams) reports_.expect(count(n));
       available_.publish(count(n + 1));
-      tell(process_call::kinds::train, at(n).of);
+      if constexpr (streams)
+        reports_.compare(process_call::kinds::train, at(n).of, m_.calls_.optimizer_settings);
     }
     if (steps_.takes_more() || std::exchange(is_end_told_, true)) return;
     available_.publish(ended);
-    tell(process_call::kinds::trained, job{.step = steps_.given()});
-  }
-  /// Compares what this process takes with the others, each step as a call.
-  void tell(process_call::kinds kind, job const& j) {
-    if constexpr (streams) {
-      if (std::exchange(is_told_, true)) m_.transport_.end_call();
-      m_.transport_.begin_call(call_of(kind, j, m_.calls_.optimizer_settings));
-    }
+    if constexpr (streams) reports_.compare(process_call::kinds::trained, {}, 0);
   }
   /// Shows the results of steps that were judged sound. Returns whether there were any.
   template <class Next, class Done>
@@ -235,14 +222,12 @@ class step_flow {
     if (!at(n).is_sound(o)) return unsound_ = n, false;
     return confirm(n, o), true;
   }
-  void judge_all_updated() {
-    while (judge_updated()) continue;
-  }
   /// Judges the last step of all, which no backward follows.
   ///
   /// throws: step_rejected
   void judge_last() {
-    if (is_free_) return judge_all_updated();
+    while (is_free_ && judge_updated()) continue;
+    if (is_free_) return;
     gradient_outcome const o = at(steps_.given() - 1).outcome();
     if (!at(steps_.given() - 1).is_as_updated(o)) throw step_rejected{steps_.given() - 1};
     confirm(steps_.given() - 1, o);
@@ -266,13 +251,14 @@ class step_flow {
   /// After a failure of free steps: stages have weights of different steps.
   void break_at(long n) {
     m_.failed_update_.store(n + 1);
-    steps_.take_no_more();
     rejected_ = n;
   }
   /// After a failure: all ranks are brought to the last step that all of them have updated.
   void stop_at_one_step() {
+    steps_.take_no_more();
+    is_end_told_ = true;
     if (is_free_) {
-      if (!streams) judge_all_updated();
+      while (!streams && judge_updated()) continue;
       return break_at(judged());
     }
     long least = steps_.given();
@@ -286,7 +272,6 @@ class step_flow {
         --least;
     }
     m_.each_rank([&](int r) { take_back(r, least); });
-    steps_.take_no_more();
   }
   void take_back(int r, long to) {
     if (ranks_[r].updated <= to) return;
@@ -458,7 +443,7 @@ class step_flow {
   long newest_at_first_ = 0;     // the version that was in slot 0
   long rejected_ = -1;           // a step
   long unsound_ = -1;            // a free step
-  bool is_told_ = false, is_end_told_ = false;
+  bool is_end_told_ = false;     // that there will be no more steps
 };
 
 }  // namespace pp::detail

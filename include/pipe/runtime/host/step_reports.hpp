@@ -6,12 +6,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include <pipe/base/config.hpp>
-#include <pipe/base/heap_array.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/rank_link.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/transport/transport.hpp>
 
@@ -26,8 +30,24 @@ template <class Transport>
 class step_reports {
  public:
   step_reports(pipeline_description const& d, Transport& transport, process_place const& place)
-      : d_(d), transport_(transport), place_(place) {}
+      : d_(d), transport_(transport), place_(place) {
+    if (place.replicas > 1)
+      throw_error<error>({"steps do not overlap in replicas of a pipeline: ", place.replicas,
+                          " replicas of ", d.ranks, " ranks; start at most ", d.ranks,
+                          " processes"});
+  }
 
+  /// Compares what all processes take, each mini-batch as a call, and at last that there is none.
+  ///
+  /// throws: rank_error if another process has failed, or takes something else
+  void compare(process_call::kinds what, job const& j, std::uint64_t optimizer) {
+    end();
+    transport_.begin_call(call_of(what, j, optimizer));
+    is_in_call_ = true;
+  }
+  void end() {
+    if (std::exchange(is_in_call_, false)) transport_.end_call();
+  }
   /// A step will come. needs: of those before it, all but report_slots - 1 are received
   void expect(int step) {
     for_each_here([&](int number, boundary_stream const&) { transport_.expect(number, step); });
@@ -86,6 +106,7 @@ class step_reports {
   pipeline_description const& d_;
   Transport& transport_;
   process_place place_;
+  bool is_in_call_ = false;
 };
 
 }  // namespace pp::detail
