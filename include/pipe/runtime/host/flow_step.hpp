@@ -100,7 +100,7 @@ struct flow_step {
   }
 
  private:
-  heap_array<double> report_;                    // squares [parameters, 2] of all chunks, loss
+  heap_array<double> report_;                   // squares [parameters, 2] of all chunks, loss
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
 };
 

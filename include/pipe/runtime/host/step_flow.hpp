@@ -12,7 +12,7 @@
 // unless the step was sound. Until then all gradients are still there, so a step that has to be
 // clipped is taken back and updated again.
 //
-// Free steps are not taken back: a stage looks at its own numbers only.
+// Free steps are not taken back. They also overlap over processes: see boundary_flow, step_reports.
 #pragma once
 
 #include <cstddef>

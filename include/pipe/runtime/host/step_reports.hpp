@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What processes tell each other of a step among others that overlap it: the squared norms of a
+// The reports of processes on a step among others that overlap it: the squared norms of a
 // chunk's gradients, and the loss. Each process adds up all of them in the order of the model, so
 // all have the same result, and none has to be told what another one makes of it.
 #pragma once
