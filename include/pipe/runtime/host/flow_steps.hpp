@@ -11,6 +11,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/schedule/placement.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
