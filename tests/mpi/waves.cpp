@@ -220,3 +220,22 @@ TEST_CASE("virtual workers are refused plainly", "[any]") {
   if (Between::processes() == 1) return;
   CHECK_THROWS_WITH(Waves(trainer), Catch::Contains("begin with different weights"));
 }
+
+#ifdef BY_SOCKETS
+TEST_CASE("the program of docs/howto/several_processes.md, on virtual workers", "[any]") {
+  std::vector<float> const x(3 * 8, 0.5f), y(2 * 8, 0.25f);
+  double loss = 0;
+  // [workers]
+  using Trainer = Pipeline<Net, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, AdamW>;
+  Trainer trainer({.seed = 3});  // of this process alone
+  virtual_worker<Trainer, Tcp> worker(trainer, {.clock_distance = 1});
+  for (int wave = 0; wave < 20; ++wave)
+    worker.wave([&] {
+      for (int step = 0; step < 2; ++step) loss = trainer.step({x, y}).loss;  // its own data
+    });
+  worker.settle();  // from here on the weights are those of all workers
+  // [/workers]
+  CHECK(loss < 0.1);
+  CHECK(worker.clock().staleness(2) == 3);
+}
+#endif

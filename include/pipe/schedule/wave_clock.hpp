@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which waves of other workers a wave reads: virtual workers train copies of a model on
-// mini-batches of their own, and add the changes of each other's waves with a delay that does not
-// depend on their speeds.
+// The clock by which virtual workers read each other's waves: they train copies of a model on
+// mini-batches of their own, and add the changes of others with a delay that does not depend on
+// their speeds.
 #pragma once
 
 namespace pp {
