@@ -120,18 +120,21 @@ void run_ranks_of_a_stage() {
   }
 }
 
-/// Waves of workers of which `some` make two, and the others four.
-void run_workers(int some = -1) {
+/// Waves of workers, of which `some` makes two and the others four, or is late for its first one.
+void run_workers(int some = -1, std::chrono::milliseconds deadline = {}) {
   laws::sample_batch<Alone> const data(1);
   try {
     Alone trainer({.seed = 3});
-    virtual_worker<Alone, Between> worker(trainer, {.clock_distance = 1});
-    for (int wave = 0; wave < (Between::process() == some ? 2 : 4); ++wave)
+    virtual_worker<Alone, Between> worker(trainer,
+                                          {.clock_distance = 1, .waiting = {.deadline = deadline}});
+    bool const other = Between::process() == some;
+    if (other && deadline.count() > 0) sleep(30);
+    for (int wave = 0; wave < (other ? 2 : 4); ++wave)
       worker.wave([&] {
         if (wave == 2) arrive("waving");
         trainer.step(data.view());
       });
-    if (Between::process() != some) worker.settle();
+    if (!other) worker.settle();
   } catch (error const& e) {
     say(e.what());
   }
@@ -216,6 +219,7 @@ void run(char const* what) {
     }
   }
   if (is(what, "worker_ends_early")) run_workers(1);
+  if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);

@@ -144,6 +144,9 @@ class Failures(unittest.TestCase):
     def test_a_worker_that_makes_fewer_waves_fails_the_others(self):
         self.ends("worker_ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))
 
+    def test_a_worker_that_is_late_fails_the_others(self):
+        self.ends("worker_is_late", r"^process [012]: process [012] \(rank 0 of replica [012]\): timed out after 2 s waiting for wave 0 of another worker$")
+
     def test_a_process_that_exits_early_fails_the_others(self):
         begun = time.monotonic()
         self.ends("exits_early", r"^process 0: process 3 has ended its trainer, which this one still runs$")

@@ -66,7 +66,9 @@ class wave_exchange {
   /// throws: rank_error if a process has failed, or has not posted them before the deadline
   void arrived(long n) {
     auto const waits = transport_.during({"waiting for the waves of other workers"});
-    waited const w = arrived_.wait(int(n), limits_, failed_);
+    bool const ends = limits_.deadline.count() > 0;
+    waited const w =
+        arrived_.wait(int(n), {limits_.spin, ends ? limits_.deadline : no_deadline}, failed_);
     if (w == waited::done) return;
     if (w == waited::too_long)
       transport_.announce(sentence({"timed out after ", limits_.deadline.count() / 1000,
