@@ -41,17 +41,16 @@ numbers weights_of(Trainer& trainer) {
     all.insert(all.end(), p.values.begin(), p.values.end());
   return all;
 }
-/// A step of a worker on the mini-batch that only it has.
-template <class Trainer>
-double step(Trainer& trainer, int worker) {
-  laws::sample_batch<Trainer> const data(std::uint64_t(trainer.steps() * 16 + worker));
-  return trainer.step(data.view()).loss;
-}
-/// Odd workers make two steps in a wave.
+/// The steps of a wave of a worker, on mini-batches that only it has: odd workers make two.
 template <class Trainer>
 double steps(Trainer& trainer, int worker) {
+  std::vector<laws::sample_batch<Trainer>> data;
+  for (int i = 0; i <= worker % 2; ++i)
+    data.emplace_back(std::uint64_t((trainer.steps() + i) * 16 + worker));
+  std::vector<typename Trainer::batch> batches;
+  for (auto const& d : data) batches.push_back(d.view());
   double loss = 0;
-  for (int i = 0; i <= worker % 2; ++i) loss += step(trainer, worker);
+  trainer.train(batches, [&](step_result const& r) { loss += r.loss; });
   return loss;
 }
 
@@ -83,14 +82,14 @@ struct outcome {
 };
 /// The law of virtual_worker, word for word: each wave's weights are made from the first ones and
 /// from all changes that it reads. The waves before `settled` have been read by all.
-template <class Optimizer>
+template <class Even, class Odd>
 outcome run_all(int workers, int distance, int waves, int settled = 0) {
   std::vector<std::unique_ptr<member>> all;
   for (int i = 0; i < workers; ++i)
     if (i % 2 == 0)
-      all.push_back(std::make_unique<member_of<Worker<0, Optimizer>>>());
+      all.push_back(std::make_unique<member_of<Even>>());
     else
-      all.push_back(std::make_unique<member_of<Worker<1, Optimizer>>>());
+      all.push_back(std::make_unique<member_of<Odd>>());
   numbers const first = all[0]->weights();
   std::vector const changes_of_none(std::size_t(workers), numbers{});
   std::vector changes(std::size_t(waves), changes_of_none);
@@ -156,7 +155,8 @@ void agrees_with_the_loop() {
     for (int distance : {0, 1, 2, 3}) {
       INFO("worker " << Between::process() << " of " << Between::processes() << ", distance "
                      << distance);
-      auto const expected = run_all<Optimizer>(Between::processes(), distance, waves);
+      auto const expected = run_all<Worker<0, Optimizer>, Worker<1, Optimizer>>(
+          Between::processes(), distance, waves);
       Trainer trainer({.seed = 3});
       virtual_worker<Trainer, Between> worker(trainer, {.clock_distance = distance});
       train_alike(trainer, worker, expected, 0, waves);
@@ -175,10 +175,20 @@ TEST_CASE("virtual workers train as a loop over them", "[any]") {
   agrees_with_the_loop<SGD>();
   agrees_with_the_loop<AdamW>();
 }
+TEST_CASE("steps of a virtual worker may overlap", "[any]") {
+  using Trainer = Worker<0, SGD, Stages<2>, PipeDream2BW<>>;
+  auto const expected = run_all<Trainer, Trainer>(Between::processes(), 1, 5);
+  Trainer trainer({.seed = 3});
+  virtual_worker<Trainer, Between> worker(trainer, {.clock_distance = 1});
+  train_alike(trainer, worker, expected, 0, 5);
+  worker.settle();
+  CHECK(laws::same_numbers(weights_of(trainer), expected.settled));
+}
 TEST_CASE("virtual workers resume where they have settled", "[any]") {
   with_own<AdamW>([](auto type) {
     using Trainer = typename decltype(type)::type;
-    auto const expected = run_all<AdamW>(Between::processes(), 2, 7, 4);
+    auto const expected =
+        run_all<Worker<0, AdamW>, Worker<1, AdamW>>(Between::processes(), 2, 7, 4);
     std::string const file =
         processes::in_folder("worker") + "-" + std::to_string(Between::process());
     {
@@ -199,7 +209,7 @@ TEST_CASE("virtual workers resume where they have settled", "[any]") {
 TEST_CASE("a wave whose steps throw goes on", "[any]") {
   with_own<SGD>([](auto type) {
     using Trainer = typename decltype(type)::type;
-    auto const expected = run_all<SGD>(Between::processes(), 1, 3);
+    auto const expected = run_all<Worker<0, SGD>, Worker<1, SGD>>(Between::processes(), 1, 3);
     Trainer trainer({.seed = 3});
     virtual_worker<Trainer, Between> worker(trainer, {.clock_distance = 1});
     train_alike(trainer, worker, expected, 0, 2);
