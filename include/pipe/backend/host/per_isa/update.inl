@@ -174,5 +174,5 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   k.clamp = &clamp<T>;
   k.transpose = &transpose<T>;
   if constexpr (P::adds_gradients) k.add = &add<T>;
-  if constexpr (P::averaging::averages) k.approach = &approach<T>;
+  if constexpr (P::approaches) k.approach = &approach<T>;
 }
