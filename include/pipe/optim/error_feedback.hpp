@@ -6,6 +6,8 @@
 // Delay is Not a Barrier), whose text we did not have; the formula is derived from that sentence.
 #pragma once
 
+#include <cstddef>
+
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/optim/named_states.hpp>
@@ -24,22 +26,21 @@ namespace detail {
 
 /// O::name in ErrorFeedback<...>.
 template <class O>
-struct error_feedback_name {
+struct error_feedback_text {
   static constexpr int length(char const* text) {
     int n = 0;
     while (text[n] != '\0') ++n;
     return n;
   }
   char text[sizeof("ErrorFeedback<>") + std::size_t(length(O::name))]{};
-  constexpr error_feedback_name() {
+  constexpr error_feedback_text() {
     char* to = text;
     for (char const* part : {"ErrorFeedback<", O::name, ">"})
       for (; *part != '\0'; ++part) *to++ = *part;
   }
-  static error_feedback_name const value;
 };
 template <class O>
-inline constexpr error_feedback_name<O> error_feedback_name<O>::value{};
+inline constexpr error_feedback_text<O> error_feedback_name{};
 
 /// The factor by which a step of O decays a weight that it updates as one element.
 template <class O>
@@ -78,7 +79,7 @@ template <detail::updates_by_gradients O>
 struct ErrorFeedback<O> : O {
   double correction = 1;  ///< 0: O with decoupled decay
 
-  static constexpr char const* name = detail::error_feedback_name<O>::value.text;
+  static constexpr char const* name = detail::error_feedback_name<O>.text;
   static constexpr named_states states_of(tensor_kind kind)
     requires requires { O::states_of(kind); }
   {
