@@ -131,8 +131,10 @@ TEST_CASE("error feedback on a quadratic with a delay of one update", "[optim]")
       for (std::size_t i = 0; i < ours.size(); ++i)
         CHECK(ours[i] == Approx(expected[i]).epsilon(1e-12).margin(1e-14));
     }
-  CHECK(delayed(SGD{.learning_rate = 0.04, .momentum = 0.9}, 40) ==
-        delayed(ErrorFeedback<SGD>{{.learning_rate = 0.04, .momentum = 0.9}, 0}, 40));
+  SGD const o{.learning_rate = 0.04, .momentum = 0.9};
+  auto const without = delayed(o, 40), with_none = delayed(ErrorFeedback<SGD>{o, 0}, 40);
+  for (std::size_t i = 0; i < without.size(); ++i)
+    CHECK(with_none[i] == Approx(without[i]).epsilon(1e-12).margin(1e-14));
 }
 TEST_CASE("error feedback makes larger rates stable with momentum, smaller ones without",
           "[optim]") {
