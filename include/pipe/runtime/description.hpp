@@ -216,6 +216,9 @@ struct rank_description {
   /// versions that they read, of which 0 is the newest: see unflushed.
   action const* flow = nullptr;
   int flow_count = 0;
+  /// Whether forwards read weights that are predicted for their backwards, in the slot before the
+  /// newest version.
+  bool predicts = false;
   /// The most actions of a run, or of a period.
   constexpr int most_actions() const {
     int const most = training_count > evaluation_count ? training_count : evaluation_count;

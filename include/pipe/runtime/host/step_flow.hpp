@@ -311,8 +311,7 @@ class step_flow {
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
         if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
           m_.require(r, await(updated_[owner], count(n)));
-        int const slot = slot_of(a.chunk, n + a.version);
-        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot)};
+        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step))};
         if (!is_confirmed && makes_input_gradient(a.kind)) {
           if (r == last_rank())
             judge(r, n - 1);
@@ -329,6 +328,15 @@ class step_flow {
       }
       if (n >= begin_) end_step(r, n);
     }
+  }
+  /// The slot that an action of rank r in period n reads: a forward of a later step perhaps what is
+  /// predicted for its backward.
+  int slot_for(int r, action const& a, long n, long step) {
+    if (!d_.rank[r].predicts) return slot_of(a.chunk, n + a.version);
+    bool const is_predicted =
+        a.kind == action_kind::forward && step > n &&
+        m_.parameters_.predict(d_.chunk[a.chunk], m_.ranks_[r].threads, step - n);
+    return slot_of(a.chunk, ranks_[r].updated - is_predicted);
   }
   /// Waits for a step, or for the end of all; returns whether it is there.
   bool is_given(int r, long step) {
@@ -410,9 +418,7 @@ class step_flow {
     });
     ranks_[r].updated = n + 1;
     updated_[r].publish(count(n + 1));
-    if (!is_free_) return;
-    average(r, n);
-    news_.add();
+    if (is_free_) average(r, n), news_.add();
   }
   /// Updates the averages of parameters after a step that is confirmed, unless that is done.
   void average(int r, long n) {
