@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include <pipe/schedule/needs.hpp>
+#include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
@@ -34,12 +35,13 @@ class execution {
       : problem_(required(problem, table, slots)), table_(table),
         rule_{problem, table.where, slots, table.trains, problem.micro_batches},
         end_(rule_.results()), waiting_(rule_.results()), also_waiting_(problem.ranks),
-        position_(problem.ranks), clock_(problem.ranks, 1) {
+        position_(problem.ranks), clock_(problem.ranks, 1), left_(problem.ranks) {
     end_.item[nothing_needed] = 1;
   }
 
-  /// Runs until no rank can proceed. Calls `done(rank, start, end)` for each action, in an order in
-  /// which every action follows its inputs. Returns whether every rank reached its end.
+  /// Runs until no rank can proceed. Calls `done(rank, start, end, ready)` for each action, in an
+  /// order in which every action follows its inputs; `ready`: when its result is there, the end of
+  /// the pair for the first action of one. Returns whether every rank reached its end.
   template <class Done>
   constexpr bool run(Done done) {
     auto awake = scratch<int>(problem_.ranks);
@@ -60,16 +62,27 @@ class execution {
         result_needs const need = rule_.of(a, rank);
         missing = first_missing(need);
         if (missing != nothing_needed) break;
-        long const time = problem_.time(a), start = latest(need, clock_.item[rank], time),
-                   end = start + time;
+        long& left = left_.item[rank];
+        long time = left > 0 ? left - 1 : problem_.time(a), own = time, free = clock_.item[rank];
+        if (a.with_next) {
+          action const second = table_.at(rank, position + 1);
+          result_needs const also = rule_.of(second, rank);
+          missing = missing_input(also);
+          if (missing != nothing_needed) break;
+          pair_time const pair = time_of(problem_, a, second);
+          time = pair.whole, own = pair.first;
+          if (long const there = inputs_at(also); there > free) free = there;
+        }
+        left = a.with_next ? 1 + time - own : 0;
+        long const start = latest(need, free, time), end = start + own, ready = start + time;
         clock_.item[rank] = end;
-        done(rank, start - 1, end - 1);
+        done(rank, start - 1, end - 1, ready - 1);
         if (a.kind == action_kind::forward)
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), ready);
         if (makes_input_gradient(a.kind))
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), ready);
         if (makes_weight_gradient(a.kind))
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), ready);
       }
       if (missing == nothing_needed) {
         --unfinished;
@@ -87,8 +100,11 @@ class execution {
 
   /// Whether a stuck rank misses a result that only a later action of its own list makes.
   constexpr bool waits_for_itself(int rank) const {
-    result_needs const need = rule_.of(table_.at(rank, position(rank)), rank);
-    long const missing = first_missing(need);
+    action const a = table_.at(rank, position(rank));
+    result_needs need = rule_.of(a, rank);
+    long missing = first_missing(need);
+    if (a.with_next && missing == nothing_needed)
+      need = rule_.of(table_.at(rank, position(rank) + 1), rank), missing = missing_input(need);
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
 
@@ -99,20 +115,25 @@ class execution {
     return problem;
   }
 
+  constexpr long missing_input(result_needs const& need) const {
+    return end_.item[need.own] == 0           ? need.own
+           : end_.item[need.handed_over] == 0 ? need.handed_over
+           : end_.item[need.slot] == 0        ? need.slot
+                                              : nothing_needed;
+  }
   constexpr long first_missing(result_needs const& need) const {
-    return end_.item[need.own] == 0                 ? need.own
-           : end_.item[need.handed_over] == 0       ? need.handed_over
-           : end_.item[need.slot] == 0              ? need.slot
-           : ordered && end_.item[need.before] == 0 ? need.before
-                                                    : nothing_needed;
+    long const input = missing_input(need);
+    return ordered && input == nothing_needed && end_.item[need.before] == 0 ? need.before : input;
+  }
+  constexpr long inputs_at(result_needs const& need) const {
+    long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop,
+               slot = end_.item[need.slot], input = own > handed_over ? own : handed_over;
+    return slot > input ? slot : input;
   }
 
   constexpr long latest(result_needs const& need, long free, [[maybe_unused]] long time) const {
-    long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
-    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over,
-               behind = ordered ? end_.item[need.before] - time : free,
-               from = behind > free ? behind : free;
-    long const ready = slot > input ? slot : input;
+    long const behind = ordered ? end_.item[need.before] - time : free,
+               from = behind > free ? behind : free, ready = inputs_at(need);
     return ready > from ? ready : from;
   }
 
@@ -124,6 +145,7 @@ class execution {
   scratch<int> also_waiting_;  // by rank: 1 + the next one that waits for the same result
   scratch<int> position_;      // by rank: its next action
   scratch<long> clock_;        // by rank: 1 + the time when it is free
+  scratch<long> left_;         // by rank: 1 + what the forward of a pair leaves of its time
 };
 
 }  // namespace pp::detail

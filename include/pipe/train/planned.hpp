@@ -196,7 +196,8 @@ struct planned_pipeline {
       heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
       p.costs.push_back(time_of_stage<partition>(c.costs().items, c.model().cuts[s],
                                                  c.model().cuts[s + 1], samples, some_drop,
-                                                 saves.totals().bytes.record));
+                                                 saves.totals().bytes.record,
+                                                 hidden_percent_of<schedule>()));
     }
     return p;
   }

@@ -299,7 +299,8 @@ class step_flow {
       me.count = 0, me.waited = 0;
       if (n > begin_) take_ties(r, n);
       bool is_confirmed = is_free_ || n == begin_;
-      for (action a : actions_of(r)) {
+      for (action const& planned : actions_of(r)) {
+        action a = planned;
         long const step = n + a.micro_batch / d_.micro_batches;
         a.micro_batch %= d_.micro_batches;
         if (step < begin_ || !is_given(r, step)) continue;
@@ -321,7 +322,7 @@ class step_flow {
             average(r, n - 1);
           }
         }
-        m_.runner_.execute(r, place, a);
+        m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
       }
       if (n >= begin_) end_step(r, n);
     }
