@@ -133,4 +133,94 @@ TEST_CASE("pairs in time, memory, slots, transfers, period and text", "[pairs]")
         }
     }
 }
+
+TEST_CASE("DualPipe's published bubble is the idle time of the ranks at the turn", "[pairs]") {
+  for (long const w : {2L, 3L, 4L})
+    for (long const hidden : {0L, 1L, 3L, 4L}) {
+      chunk_cost const each{4, 4, w, {}, 0, hidden};  // F and B take as long: B' = F + W
+      auto const require_idle = [&](auto const& problem, auto const& table, int turn, int half) {
+        long const pair = problem.time_of_pair({forward, 0, 1}, {backward, 0, 0});
+        long const published = (half - 1) * (pair + (4 + w) - 3 * w);
+        INFO(w << " " << hidden << " " << problem.ranks << " " << problem.micro_batches);
+        auto const when = simulate(problem, table);
+        REQUIRE(when.idle(turn) == std::max(0L, published));
+        for (int rank = 0; rank < problem.ranks; ++rank)
+          REQUIRE(when.idle(rank) <= when.idle(turn));
+      };
+      for (int const p : {2, 4, 6, 8})
+        for (int const m : {2 * p, 2 * p + 2, 5 * p}) {
+          auto const dual = problem_of<DualPipe>(p, m, each);
+          require_idle(dual, make_dynamic_table<Paired<DualPipe>>(dual), p / 2, p / 2);
+          auto shared = dynamic_table_on<shared_weights>(p, shared_weights{DualPipe::where});
+          Paired<DualPipe>::fill(dual, shared);
+          REQUIRE(validate(dual, shared).ok());
+          require_idle(dual, shared, p / 2, p / 2);
+          auto const folded = problem_of<DualPipeV>(p, m, each);
+          require_idle(folded, make_dynamic_table<Paired<DualPipeV>>(folded), p - 1, p);
+        }
+    }
+}
+
+TEST_CASE("the authors' pairs, and those of a family without any", "[pairs]") {
+  auto const dual = make_dynamic_table<Paired<DualPipe>>(problem_of<DualPipe>(8, 20, {}));
+  for (int rank = 0; rank < 8; ++rank) {
+    int const at = std::min(rank, 7 - rank), at_turn = at == 3;
+    REQUIRE(pairs_of(dual, rank) == 2 * (20 / 2 - 8 + at + 1) - at_turn + (4 - at - 1));
+  }
+  auto const plain = make_dynamic_table<DualPipe>(problem_of<DualPipe>(8, 20, {}));
+  for (int rank = 0; rank < 8; ++rank) REQUIRE(pairs_of(plain, rank) == 0);
+
+  // A deep warm-up keeps the pace, and a pair that hides something makes it faster; in the order of
+  // 1F1B every pair waits for one on the next rank.
+  for (long const hidden : {0L, 1L}) {
+    auto const problem = problem_of<OneFOneB>(4, 24, {2, 2, 2, {}, 0, hidden});
+    auto const work = [&]<class Policy>(Policy) {
+      auto const table = make_dynamic_table<Policy>(problem);
+      return simulate(problem, table).makespan;
+    };
+    REQUIRE(work(EagerOneFOneB{}) == 27 * 6);
+    REQUIRE(work(Paired<EagerOneFOneB>{}) == 27 * 6 - 23 * hidden);
+    REQUIRE(work(Paired<OneFOneB>{}) > 40 * (6 - hidden));
+    auto const table = make_dynamic_table<Paired<EagerOneFOneB>>(problem);
+    for (int rank = 0; rank < 4; ++rank)
+      REQUIRE(peak_in_flight(table, rank) == 2 * (4 - rank));  // one more than without pairs
+  }
+}
+
+TEST_CASE("what is no pair is refused, and a pair that waits for itself is found", "[pairs]") {
+  auto const refused = [](std::vector<std::vector<action>> rows) {
+    problem<> const problem{int(rows.size()), int(rows.size()), 2};
+    auto table = dynamic_table(int(rows.size()));
+    table.items = std::move(rows);
+    verdict const v = validate(problem, table);
+    return std::pair{v.what, v.rank};
+  };
+  using faults = std::pair<fault, int>;
+  auto const first = [](int mb) { return action{forward, 0, mb, 0, true}; };
+  REQUIRE(refused({{{forward, 0, 0}, first(1), {backward, 0, 0}, {backward, 0, 1}}}) ==
+          faults{fault::none, -1});
+  REQUIRE(refused({{{forward, 0, 0}, {backward, 0, 0}, first(1), {backward, 0, 1}}}) ==
+          faults{fault::not_a_pair, 0});
+  REQUIRE(refused({{first(0), {forward, 0, 1}, {backward, 0, 0}, {backward, 0, 1}}}) ==
+          faults{fault::not_a_pair, 0});
+  REQUIRE(refused({{{forward, 0, 0},
+                    {backward, 0, 0},
+                    {forward, 0, 1},
+                    {backward, 0, 1, 0, true}}}) == faults{fault::not_a_pair, 0});
+  // F of micro-batch 1 and B of 0 on rank 0, where rank 1 begins with micro-batch 1 ...
+  REQUIRE(refused({{{forward, 0, 0}, first(1), {backward, 0, 0}, {backward, 0, 1}},
+                   {{forward, 1, 0}, {backward, 1, 0}, {forward, 1, 1}, {backward, 1, 1}}}) ==
+          faults{fault::none, -1});
+  // ... and where it has F of 1 before B of 0: apart that would run.
+  std::vector<std::vector<action>> waits = {
+      {{forward, 0, 0}, first(1), {backward, 0, 0}, {backward, 0, 1}},
+      {{forward, 1, 0}, {forward, 1, 1}, {backward, 1, 0}, {backward, 1, 1}}};
+  REQUIRE(refused(waits) == faults{fault::deadlock, 0});
+  waits[0][1].with_next = false;
+  REQUIRE(refused(waits) == faults{fault::none, -1});
+  // A pair whose backward needs a later action of its own rank.
+  REQUIRE(refused({{first(1), {backward, 0, 0}, {forward, 0, 0}, {backward, 0, 1}}}).first ==
+          fault::out_of_order);
+}
+
 }  // namespace
