@@ -317,9 +317,9 @@ static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() 
               is_proved<LoopedBFS<2>>());
 static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() &&
               is_proved<Chimera>() && is_proved<ChimeraDoubled>());
-static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() &&
-              is_proved<Paired<DualPipe>>() && is_proved<Paired<DualPipeV>>() &&
-              is_proved<Paired<EagerOneFOneB>>() && is_proved<Paired<Interleaved<2>>>());
+static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<Paired<DualPipe>>() &&
+              is_proved<Paired<DualPipeV>>() && is_proved<Paired<EagerOneFOneB>>() &&
+              is_proved<Paired<Interleaved<2>>>());
 static_assert(is_proved<PipeDream<>>() && is_proved<PipeDream2BW<>>() && is_proved<PACI<>>());
 
 }  // namespace

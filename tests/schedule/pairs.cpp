@@ -45,7 +45,8 @@ problem<> problem_of(int ranks, int micro_batches, chunk_cost const& each, long 
 /// Start and end of a pair, or of an action that is in none.
 template <class Table, class Rows>
 time_span whole(Table const& table, timeline<Rows> const& when, int rank, int i) {
-  int const first = is_second(table, rank, i) ? i - 1 : i, last = first + table.at(rank, first).with_next;
+  int const first = is_second(table, rank, i) ? i - 1 : i,
+            last = first + table.at(rank, first).with_next;
   return {when.spans.at(rank, first).start, when.spans.at(rank, last).end};
 }
 
@@ -70,9 +71,8 @@ void require_timeline(problem<> const& problem, Table const& table) {
         }
       time_span const span = whole(table, when, rank, i);
       REQUIRE(span.start == ready);
-      REQUIRE(span.end - span.start == (a.with_next
-                                            ? problem.time_of_pair(a, table.at(rank, i + 1))
-                                            : problem.time(a)));
+      REQUIRE(span.end - span.start ==
+              (a.with_next ? problem.time_of_pair(a, table.at(rank, i + 1)) : problem.time(a)));
     }
 }
 
@@ -135,15 +135,20 @@ TEST_CASE("pairs in time, memory, slots, transfers, period and text", "[pairs]")
 }
 
 TEST_CASE("DualPipe's published bubble is the idle time of the ranks at the turn", "[pairs]") {
-  for (long const w : {2L, 3L, 4L})
-    for (long const hidden : {0L, 1L, 3L, 4L}) {
-      chunk_cost const each{4, 4, w, {}, 0, hidden};  // F and B take as long: B' = F + W
+  struct times {
+    long f, b, w;
+  };
+  for (auto const& [f, b, w] : {times{4, 4, 2}, times{4, 4, 3}, times{4, 4, 4}, times{3, 5, 2}})
+    for (long const hidden : {0L, 1L, f}) {
+      chunk_cost const each{f, b, w, {}, 0, hidden};
       auto const require_idle = [&](auto const& problem, auto const& table, int turn, int half) {
-        long const pair = problem.time_of_pair({forward, 0, 1}, {backward, 0, 0});
-        long const published = (half - 1) * (pair + (4 + w) - 3 * w);
-        INFO(w << " " << hidden << " " << problem.ranks << " " << problem.micro_batches);
+        long const pair = problem.time_of_pair({forward, 0, 1}, {backward, 0, 0}),
+                   published = (half - 1) * (pair + (b + w) - 3 * w);
+        INFO(b << " " << w << " " << hidden << " " << problem.ranks << " "
+               << problem.micro_batches);
         auto const when = simulate(problem, table);
-        REQUIRE(when.idle(turn) == std::max(0L, published));
+        REQUIRE(when.idle(turn) <= published);
+        if (f == b) REQUIRE(when.idle(turn) == published);
         for (int rank = 0; rank < problem.ranks; ++rank)
           REQUIRE(when.idle(rank) <= when.idle(turn));
       };
@@ -203,10 +208,9 @@ TEST_CASE("what is no pair is refused, and a pair that waits for itself is found
           faults{fault::not_a_pair, 0});
   REQUIRE(refused({{first(0), {forward, 0, 1}, {backward, 0, 0}, {backward, 0, 1}}}) ==
           faults{fault::not_a_pair, 0});
-  REQUIRE(refused({{{forward, 0, 0},
-                    {backward, 0, 0},
-                    {forward, 0, 1},
-                    {backward, 0, 1, 0, true}}}) == faults{fault::not_a_pair, 0});
+  REQUIRE(
+      refused({{{forward, 0, 0}, {backward, 0, 0}, {forward, 0, 1}, {backward, 0, 1, 0, true}}}) ==
+      faults{fault::not_a_pair, 0});
   // F of micro-batch 1 and B of 0 on rank 0, where rank 1 begins with micro-batch 1 ...
   REQUIRE(refused({{{forward, 0, 0}, first(1), {backward, 0, 0}, {backward, 0, 1}},
                    {{forward, 1, 0}, {backward, 1, 0}, {forward, 1, 1}, {backward, 1, 1}}}) ==

@@ -101,8 +101,7 @@ struct drawing {
   long ready(int rank, int position) const {
     detail::drawn_action const& a = at(rank, position);
     bool const in_pair =
-        a.what.with_next &&
-        std::size_t(position) + 1 < ranks[std::size_t(rank)].actions.size();
+        a.what.with_next && std::size_t(position) + 1 < ranks[std::size_t(rank)].actions.size();
     return in_pair ? at(rank, position + 1).end : a.end;
   }
   /// The name of a row: "rank 3", and of which replica if there are several.

@@ -225,9 +225,8 @@ class svg_picture {
     double const middle = (row_ - gap_) / 2;
     text_ += "<path class=\"transfer\" d=\"";
     for (drawn_transfer const& t : d_.transfers)
-      add("M", number(x_of(d_.ready(t.from_rank, t.from))), " ",
-          number(y_of(t.from_rank) + middle), "L", number(x_of(d_.at(t.to_rank, t.to).start)), " ",
-          number(y_of(t.to_rank) + middle));
+      add("M", number(x_of(d_.ready(t.from_rank, t.from))), " ", number(y_of(t.from_rank) + middle),
+          "L", number(x_of(d_.at(t.to_rank, t.to).start)), " ", number(y_of(t.to_rank) + middle));
     text_ += "\"/>\n";
   }
 

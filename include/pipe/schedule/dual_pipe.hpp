@@ -109,13 +109,13 @@ struct DualPipe {
     for (int rank = 0; rank < p; ++rank) {
       bool const upper = rank >= half;  // reached first by the stream that runs up the ranks
       detail::stream_progress progress;
-      detail::run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
-                       [&](action_kind kind, int stream, bool with_next) {
-                         bool const goes_up = (stream == 1) != upper;
-                         table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
-                                           2 * progress.next(kind, stream) + goes_up, 0,
-                                         with_next && pairs});
-                       });
+      detail::run_dual(
+          upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
+          [&](action_kind kind, int stream, bool with_next) {
+            bool const goes_up = (stream == 1) != upper;
+            table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
+                              2 * progress.next(kind, stream) + goes_up, 0, with_next && pairs});
+          });
     }
   }
 };
@@ -145,11 +145,11 @@ struct DualPipeV {
     int const p = problem.ranks;
     for (int rank = 0; rank < p; ++rank) {
       detail::stream_progress progress;
-      detail::run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream, bool with_next) {
-        table.push(rank,
-                   {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream), 0,
-                    with_next && pairs});
-      });
+      detail::run_dual(rank, p, problem.micro_batches,
+                       [&](action_kind kind, int stream, bool with_next) {
+                         table.push(rank, {kind, stream == 0 ? rank : 2 * p - 1 - rank,
+                                           progress.next(kind, stream), 0, with_next && pairs});
+                       });
     }
   }
 };

@@ -61,21 +61,22 @@ class execution {
         action const a = table_.at(rank, position);
         result_needs const need = rule_.of(a, rank);
         missing = first_missing(need);
+        if (missing == nothing_needed && a.with_next)
+          missing = first_missing(inputs_of(rank, position + 1));
         if (missing != nothing_needed) break;
-        long& left = left_.item[rank];
-        long time = left > 0 ? left - 1 : problem_.time(a), own = time, free = clock_.item[rank];
-        if (a.with_next) {
-          action const second = table_.at(rank, position + 1);
-          result_needs const also = rule_.of(second, rank);
-          missing = missing_input(also);
-          if (missing != nothing_needed) break;
-          pair_time const pair = time_of(problem_, a, second);
-          time = pair.whole, own = pair.first;
-          if (long const there = inputs_at(also); there > free) free = there;
-        }
-        left = a.with_next ? 1 + time - own : 0;
-        long const start = latest(need, free, time), end = start + own, ready = start + time;
-        clock_.item[rank] = end;
+        // A backward in a pair has what its forward has left of the pair's time.
+        long const left = left_.item[rank],
+                   time = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).whole
+                          : left > 0  ? left - 1
+                                      : problem_.time(a),
+                   own = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).first
+                                     : time,
+                   free = clock_.item[rank],
+                   start = latest(
+                       need, a.with_next ? latest(inputs_of(rank, position + 1), free, 0) : free,
+                       time),
+                   end = start + own, ready = start + time;
+        clock_.item[rank] = end, left_.item[rank] = a.with_next ? 1 + time - own : 0;
         done(rank, start - 1, end - 1, ready - 1);
         if (a.kind == action_kind::forward)
           record(rule_.result_of(a.chunk, a.micro_batch, rule::output), ready);
@@ -100,11 +101,11 @@ class execution {
 
   /// Whether a stuck rank misses a result that only a later action of its own list makes.
   constexpr bool waits_for_itself(int rank) const {
-    action const a = table_.at(rank, position(rank));
-    result_needs need = rule_.of(a, rank);
-    long missing = first_missing(need);
-    if (a.with_next && missing == nothing_needed)
-      need = rule_.of(table_.at(rank, position(rank) + 1), rank), missing = missing_input(need);
+    bool const is_pair = table_.at(rank, position(rank)).with_next;
+    result_needs need = rule_.of(table_.at(rank, position(rank)), rank);
+    if (is_pair && first_missing(need) == nothing_needed)
+      need = inputs_of(rank, position(rank) + 1);
+    long const missing = first_missing(need);
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
 
@@ -115,25 +116,26 @@ class execution {
     return problem;
   }
 
-  constexpr long missing_input(result_needs const& need) const {
-    return end_.item[need.own] == 0           ? need.own
-           : end_.item[need.handed_over] == 0 ? need.handed_over
-           : end_.item[need.slot] == 0        ? need.slot
-                                              : nothing_needed;
+  /// What the backward of a pair waits for when the pair begins: not for the sums that it adds to.
+  constexpr result_needs inputs_of(int rank, int position) const {
+    result_needs need = rule_.of(table_.at(rank, position), rank);
+    need.before = nothing_needed;
+    return need;
   }
   constexpr long first_missing(result_needs const& need) const {
-    long const input = missing_input(need);
-    return ordered && input == nothing_needed && end_.item[need.before] == 0 ? need.before : input;
-  }
-  constexpr long inputs_at(result_needs const& need) const {
-    long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop,
-               slot = end_.item[need.slot], input = own > handed_over ? own : handed_over;
-    return slot > input ? slot : input;
+    return end_.item[need.own] == 0                 ? need.own
+           : end_.item[need.handed_over] == 0       ? need.handed_over
+           : end_.item[need.slot] == 0              ? need.slot
+           : ordered && end_.item[need.before] == 0 ? need.before
+                                                    : nothing_needed;
   }
 
   constexpr long latest(result_needs const& need, long free, [[maybe_unused]] long time) const {
-    long const behind = ordered ? end_.item[need.before] - time : free,
-               from = behind > free ? behind : free, ready = inputs_at(need);
+    long const own = end_.item[need.own], handed_over = end_.item[need.handed_over] + need.hop;
+    long const slot = end_.item[need.slot], input = own > handed_over ? own : handed_over,
+               behind = ordered ? end_.item[need.before] - time : free,
+               from = behind > free ? behind : free;
+    long const ready = slot > input ? slot : input;
     return ready > from ? ready : from;
   }
 

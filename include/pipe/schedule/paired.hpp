@@ -44,6 +44,10 @@ template <schedule_policy S, int HiddenPercent = 0>
 struct Paired : S {
   static constexpr char const* name = detail::prefixed_name<detail::paired_prefix, S>.characters;
   static constexpr int hidden_percent = HiddenPercent;
+  /// A pair is twice the work for a compiler.
+  static constexpr bool fits_a_constant(int ranks, int micro_batches) {
+    return pp::fits_a_constant<S>(ranks, 2 * micro_batches);
+  }
 
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {

@@ -50,9 +50,9 @@ class repeated_step {
   constexpr repeated_step(Problem const& problem, Where const& where, Slots const& slots,
                           bool trains, int micro_batches, Each each)
       : problem_(problem), micro_batches_(micro_batches), count_(counted(each)), rank_(count_),
-        position_(count_), duration_(count_), ready_(count_), edges_(long(most_edges) * count_), sorted_(count_),
-        chosen_(count_), mark_(count_), time_(count_), steps_(count_, 1), value_(count_),
-        path_(count_) {
+        position_(count_), duration_(count_), ready_(count_), edges_(long(most_edges) * count_),
+        sorted_(count_), chosen_(count_), mark_(count_), time_(count_), steps_(count_, 1),
+        value_(count_), path_(count_) {
     connect(where, slots, trains, each);
     sort();
   }
@@ -152,8 +152,7 @@ class repeated_step {
       edge_at(first, order) = edge{x, 1, time};  // its last action, so far
     };
     each([&](int rank, action const& a) {
-      if (rank != rank_before)
-        rank_before = rank, first = x, position = 0, before_it = action{};
+      if (rank != rank_before) rank_before = rank, first = x, position = 0, before_it = action{};
       if (a.with_next) add(rank, ~position, 0), ++x;
       long time = problem_.time(a);
       if (before_it.with_next) {
@@ -228,10 +227,10 @@ class repeated_step {
       }
     }
     if (count < count_)
-      throw_error<error>({"the period of a schedule: the table deadlocks on rank ",
-                          rank_.item[stuck], ", position ",
-                          position_.item[stuck] < 0 ? ~position_.item[stuck]
-                                                    : position_.item[stuck]});
+      throw_error<error>(
+          {"the period of a schedule: the table deadlocks on rank ", rank_.item[stuck],
+           ", position ",
+           position_.item[stuck] < 0 ? ~position_.item[stuck] : position_.item[stuck]});
   }
 
   // ---- policy iteration: the policy is one of the edges of each action ----
@@ -319,7 +318,7 @@ class repeated_step {
   // reads; `position_` of that is the complement of the forward's.
   scratch<int> rank_, position_;
   scratch<long> duration_, ready_;  // ready_: until its result is there
-  scratch<edge> edges_;  // by action and kind of edge
+  scratch<edge> edges_;             // by action and kind of edge
   scratch<int> sorted_;
   scratch<int> chosen_, mark_;  // by action: its edge; whether it has been visited
   scratch<long> time_, steps_, value_;
@@ -394,10 +393,12 @@ constexpr step_period period_of_steps(Problem const& problem, Table const& table
 }
 
 /// Whether every compiler can find the period of the policy's table at compile time within its
-/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart.
+/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart, or half
+/// as many with pairs.
 template <schedule_policy Policy>
 constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
-  return ranks * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 64;
+  return (has_pairs<Policy>() ? 2 : 1) * ranks * actions_per_rank<Policy>(micro_batches) <=
+         3 * 16 * 64;
 }
 
 }  // namespace detail

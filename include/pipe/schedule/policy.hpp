@@ -132,10 +132,15 @@ constexpr step_overlap overlap_of() {
     return step_overlap::none;
 }
 
+/// Whether the family has pairs: see Paired.
+template <schedule_policy Policy>
+constexpr bool has_pairs() {
+  return requires { Policy::hidden_percent; };
+}
 /// The part of F that a backward hides which runs together with it, in percent: see Paired.
 template <schedule_policy Policy>
 constexpr int hidden_percent_of() {
-  if constexpr (requires { Policy::hidden_percent; })
+  if constexpr (has_pairs<Policy>())
     return Policy::hidden_percent;
   else
     return 0;
