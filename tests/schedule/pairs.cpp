@@ -138,8 +138,9 @@ TEST_CASE("DualPipe's published bubble is the idle time of the ranks at the turn
   struct times {
     long f, b, w;
   };
-  for (auto const& [f, b, w] : {times{4, 4, 2}, times{4, 4, 3}, times{4, 4, 4}, times{3, 5, 2}})
-    for (long const hidden : {0L, 1L, f}) {
+  for (times const& t : {times{4, 4, 2}, times{4, 4, 3}, times{4, 4, 4}, times{3, 5, 2}})
+    for (long const hidden : {0L, 1L, t.f}) {
+      long const f = t.f, b = t.b, w = t.w;
       chunk_cost const each{f, b, w, {}, 0, hidden};
       auto const require_idle = [&](auto const& problem, auto const& table, int turn, int half) {
         long const pair = problem.time_of_pair({forward, 0, 1}, {backward, 0, 0}),
