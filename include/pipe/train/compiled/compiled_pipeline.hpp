@@ -201,6 +201,7 @@ struct compiled_pipeline {
         d.turns = n;
     for (chunk_description const& c : map->chunks)
       if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
+    d.report_slots = work::report_slots;
     d.element_bytes = int(sizeof(element));
     d.parts = parts.items;
     d.workspace_bytes = workspace;
