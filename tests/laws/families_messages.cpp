@@ -30,4 +30,5 @@ TEST_CASE("a split backward over messages gives the bits of one stage", "[laws]"
   gives_the_bits_of_one_stage<VHalf, 8, Messages>();
   gives_the_bits_of_one_stage<VMin, 4, Messages>();
   gives_the_bits_of_one_stage<DualPipeV, 4, Messages, RecomputeAll>();
+  gives_the_bits_of_one_stage<Paired<DualPipeV>, 4, Messages>();
 }

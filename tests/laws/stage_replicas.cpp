@@ -30,6 +30,15 @@ void same_bits_with() {
   laws::same_as_one_stage<Of<Shared, More...>, Of<Shared, Counts, More...>>(7, 2, 3);
 }
 
+/// M micro-batches of one sample on two ranks that hold both stages.
+template <class Schedule, int M>
+void concatenated() {
+  laws::same_as_one_stage<
+      Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<M>>,
+      Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<M>, Stages<2>, Schedule>>(
+      M, 2, 1);
+}
+
 }  // namespace
 
 TEST_CASE("replicas of any stages have the bits of one stage", "[laws]") {
@@ -49,6 +58,10 @@ TEST_CASE("two directions have the bits of one", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, Stages<4>, Chimera>>(7, 2, 3);
   laws::same_as_one_stage<Of<Shared, SumIn<2>>,
                           Of<Shared, Stages<2>, Chimera, RecomputeAll, SumIn<2>>>(7, 2, 3);
+  // P, 2P and 3P micro-batches of P ranks: groups one after the other.
+  concatenated<Chimera, 2>(), concatenated<Chimera, 4>(), concatenated<Chimera, 6>();
+  concatenated<ChimeraDoubled, 2>(), concatenated<ChimeraDoubled, 4>();
+  concatenated<ChimeraDoubled, 6>();
   // Seven micro-batches are none for DualPipe.
   using One =
       Pipeline<Shared, laws::Eager<PortableHost>, AdamW, MicroBatches<8>, MicroBatchSize<2>>;

@@ -38,7 +38,7 @@ class Page:
 
     def actions(self, drawing, rank):
         flat = self.data["drawings"][drawing]["ranks"][rank]["actions"]
-        names = ["kind", "chunk", "micro_batch", "start", "end", "shade", "critical"]
+        names = ["kind", "chunk", "micro_batch", "start", "end", "shade", "critical", "with_next"]
         return [dict(zip(names, flat[i:i + len(names)])) for i in range(0, len(flat), len(names))]
 
     def point(self, drawing, rank, time):

@@ -117,6 +117,26 @@ TEST_CASE("options show what they name") {
   CHECK(count({.memory = false}, "curve") == 0);
 }
 
+TEST_CASE("a pair has a frame, and what it sends leaves at its end") {
+  pp::problem<> const question{2, 2, 6, 0, {{2, 2, 2, {}, 0, 1}}};
+  auto const table = pp::make_dynamic_table<pp::Paired<pp::EagerOneFOneB>>(question);
+  pp::drawing const d = pp::drawing_of(question, table, pp::simulate(question, table));
+  std::size_t pairs = 0;
+  for (auto const& r : d.ranks)
+    for (std::size_t i = 0; i < r.actions.size(); ++i)
+      if (r.actions[i].what.with_next) {
+        ++pairs;
+        int const rank = int(&r - d.ranks.data());
+        CHECK(d.ready(rank, int(i)) == r.actions[i].start + 5);
+        CHECK(d.ready(rank, int(i) + 1) == r.actions[i].start + 5);
+      }
+  std::size_t frames = 0;
+  for (element const& e : elements_of(pp::draw_svg(d)))
+    frames += e.attributes.count("class") && e.attributes.at("class") == "pair";
+  CHECK(pairs == 5 + 3);
+  CHECK(frames == pairs + 1);  // and one in the legend
+}
+
 TEST_CASE("a hostile title is text") {
   pp::detail::drawing_words const words{"</title><script>\"a\" & 'b'\x01\xFF", "<b>", "&"};
   std::string const text =

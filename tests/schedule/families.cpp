@@ -177,6 +177,28 @@ TEST_CASE("closed forms of the V families", "[families]") {
   REQUIRE(also_published.highest_peak() == 6);
 }
 
+TEST_CASE("Chimera's groups, one after the other and doubled, where B = 2F", "[families]") {
+  for (int p = 2; p <= 12; p += 2) {
+    auto const timed = [&]<class Policy>(Policy, int m) {
+      problem<> const question{p, p, m, 0, {{1, 1, 1}}};
+      auto const table = make_dynamic_table<Policy>(question);
+      REQUIRE(validate(question, table).ok());
+      return std::pair{simulate(question, table), peak_in_flight(table, 0)};
+    };
+    INFO("p " << p);
+    REQUIRE(timed(Chimera{}, p).first.makespan == p + 2 * (2 * p - 2));  // Li and Hoefler, 2021
+    for (int groups : {1, 2, 3}) {
+      int const m = 2 * p * groups;
+      auto const [plain, peak] = timed(Chimera{}, m);
+      auto const [doubled, peak_doubled] = timed(ChimeraDoubled{}, m);
+      REQUIRE(2 * doubled.idle(0) == 3 * (p - 2));
+      REQUIRE(doubled.makespan <= plain.makespan);
+      REQUIRE(peak_doubled == 2 * peak);
+    }
+    for (int m = 1; m <= 3 * p + 3; ++m) timed(ChimeraDoubled{}, m);
+  }
+}
+
 TEST_CASE("closed forms of the families that fill each other's bubbles", "[families]") {
   for (int p = 2; p <= 16; p += 2)
     for (int units = 1; units <= 4; units *= 2) {
@@ -294,8 +316,10 @@ static_assert(is_proved<ZeroBubbleH1>() && is_proved<ZeroBubbleH2>() && is_prove
 static_assert(is_proved<Interleaved<2>>() && is_proved<GroupedInterleaved<2>>() &&
               is_proved<LoopedBFS<2>>());
 static_assert(is_proved<VHalf>() && is_proved<VMin>() && is_proved<Hanayo<>>() &&
-              is_proved<Chimera>());
-static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<PipeDream<>>() &&
-              is_proved<PipeDream2BW<>>() && is_proved<PACI<>>());
+              is_proved<Chimera>() && is_proved<ChimeraDoubled>());
+static_assert(is_proved<DualPipe>() && is_proved<DualPipeV>() && is_proved<Paired<DualPipe>>() &&
+              is_proved<Paired<DualPipeV>>() && is_proved<Paired<EagerOneFOneB>>() &&
+              is_proved<Paired<Interleaved<2>>>());
+static_assert(is_proved<PipeDream<>>() && is_proved<PipeDream2BW<>>() && is_proved<PACI<>>());
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_CASE("sharded parameters and actions that overlap are understood", "[torch_
       "OVERLAP_F_B,0B1");
   REQUIRE(read.table.row(0) == std::vector<action>{{forward, 0, 0},
                                                    {forward, 1, 0},
-                                                   {forward, 0, 1},
+                                                   {forward, 0, 1, 0, true},
                                                    {backward, 1, 0},
                                                    {forward, 1, 1},
                                                    {backward, 0, 0},

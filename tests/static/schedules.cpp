@@ -180,6 +180,41 @@ static_assert(validate(dual_problem, dual_table).ok());
 static_assert(simulate(dual_problem, dual_table).idle(0) == (4 / 2 - 1) * 1);
 // [/dualpipe]
 
+// [chimera-doubled]
+constexpr auto twos_problem =
+    equal_times(4, 16);  // B, the whole backward, takes twice as long as F
+static_assert(simulate(twos_problem, make_table<Chimera, 4, 16>()).idle(0) == 10);
+static_assert(simulate(twos_problem, make_table<ChimeraDoubled, 4, 16>()).idle(0) ==
+              3);  // (P-2) (F+B)/2
+// [/chimera-doubled]
+
+// [paired-dualpipe]
+constexpr auto hiding =
+    problem<>{.ranks = 4, .chunks = 4, .micro_batches = 16, .costs = {{.hidden = 1}}};
+constexpr auto hidden_table = make_table<Paired<DualPipe>, 4, 16>(hiding);
+static_assert(validate(hiding, hidden_table).ok());
+constexpr long one = 1, both_at_once = one + 2 * one - 1;  // F&B: F + BW, less what is hidden
+static_assert(simulate(hiding, hidden_table).idle(1) ==
+              (4 / 2 - 1) * (both_at_once + 2 * one - 3 * one));
+// [/paired-dualpipe]
+
+namespace paired {
+// [paired]
+constexpr auto apart = equal_times(4, 16, {.forward = 2, .backward_input = 2, .hidden = 1});
+constexpr auto together = make_table<Paired<EagerOneFOneB>, 4, 16>(apart);
+static_assert(validate(apart, together).ok());
+static_assert(together.at(0, 7).with_next &&
+              apart.time_of_pair(together.at(0, 7), together.at(0, 8)) == 2 + 3 - 1);
+static_assert(simulate(apart, together).makespan <
+              simulate(apart, make_table<EagerOneFOneB, 4, 16>()).makespan);
+// [/paired]
+// [paired-trainer]
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, Paired<EagerOneFOneB, 40>>;
+// [/paired-trainer]
+using Alone = Pipeline<Mlp, Stages<4>, MicroBatches<8>, Paired<EagerOneFOneB>>;
+static_assert(Trainer::compiled::timeline().makespan < Alone::compiled::timeline().makespan);
+}  // namespace paired
+
 // [pipedream]
 constexpr auto dream_table =
     make_table<PipeDream<>, 4, 8>();  // PipeDream<true>: with vertical sync

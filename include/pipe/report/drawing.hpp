@@ -97,6 +97,13 @@ struct drawing {
           {"the drawing of ", ranks.size(), " ranks has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
   }
+  /// The time at which the result of an action is there: its end, or that of its pair.
+  long ready(int rank, int position) const {
+    detail::drawn_action const& a = at(rank, position);
+    bool const in_pair =
+        a.what.with_next && std::size_t(position) + 1 < ranks[std::size_t(rank)].actions.size();
+    return in_pair ? at(rank, position + 1).end : a.end;
+  }
   /// The name of a row: "rank 3", and of which replica if there are several.
   std::string name_of(std::size_t row) const {
     return detail::name_of_row(row, ranks.size(), replicas);

@@ -26,13 +26,13 @@ namespace pp {
 
 namespace detail {
 
-/// Data of a rank: seven numbers for each action, two for each point of its memory curve.
+/// Data of a rank: eight numbers for each action, two for each point of its memory curve.
 /// The numbers have no separators of their own: page_script knows how many belong together.
 inline std::string page_rank(drawn_rank const& r) {
   auto const one_action = [&](std::size_t i) {
     drawn_action const& a = r.actions[i];
-    return json_numbers(
-        {long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end, a.shade, a.critical});
+    return json_numbers({long(a.what.kind), a.what.chunk, a.what.micro_batch, a.start, a.end,
+                         a.shade, a.critical, a.what.with_next});
   };
   auto const one_point = [&](std::size_t i) {
     return json_numbers({r.memory[i].time, r.memory[i].live});

@@ -27,6 +27,9 @@ function described(found) {
       `${t(found.start)} to ${t(found.end)}, takes ${t(found.end - found.start)}`,
     `memory ${readable(liveAt(r, found.start), d.memory_unit)}, ` +
     `then ${readable(liveAt(r, found.end), d.memory_unit)}`];
+  const other = r.with_next[found.position] ? found.position + 1
+      : r.with_next[found.position - 1] ? found.position - 1 : -1;
+  if (other >= 0) lines.push(`together with ${name(action(d, found.rank, other))}`);
   if (found.critical) lines.push("on the critical path");
   const during = r.details.filter(s => s.start < found.end && s.end > found.start);
   for (const detail of during.slice(0, 8))

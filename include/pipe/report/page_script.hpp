@@ -42,10 +42,10 @@ const name = a => `${page.kinds[a.kind]} of micro-batch ${a.micro_batch}, chunk 
 
 const F = 0, BW = 3, R = 4;
 const drawings = page.drawings.map(d => ({...d, ranks: d.ranks.map(r => {
-  const columns = [[], [], [], [], [], [], []], width = columns.length;
+  const columns = [[], [], [], [], [], [], [], []], width = columns.length;
   r.actions.forEach((value, i) => columns[i % width].push(value));
-  const [kind, chunk, micro_batch, start, end, shade, critical] = columns;
-  return {kind, chunk, micro_batch, start, end, shade, critical, size: kind.length,
+  const [kind, chunk, micro_batch, start, end, shade, critical, with_next] = columns;
+  return {kind, chunk, micro_batch, start, end, shade, critical, with_next, size: kind.length,
       times: r.memory.filter((_, i) => i % 2 === 0),
           live: r.memory.filter((_, i) => i % 2 === 1), peak: r.peak, details: r.details};
 })}));
@@ -243,7 +243,7 @@ function box(c, r, i, x, y, w, h) {
   const own = paint[kind][shade];
   const faded = (showsCritical && !r.critical[i])
       || (picked && r.micro_batch[i] !== picked.micro_batch);
-  const apart = w > 3 ? 0.8 : 0;
+  const apart = w > 3 && !r.with_next[i] ? 0.8 : 0;   // none inside a pair
   c.globalAlpha = faded ? 0.25 : 1;
   c.fillStyle = kind === R && w > 4 ? hatched(c, own.fill) : own.fill;
   c.fillRect(x, y, w - apart, h);

@@ -104,6 +104,7 @@ class svg_picture {
     rule(".box rect,.key", "stroke:#fff;stroke-width:" + std::string(gap_ > 1 ? ".8" : "0"));
     rule(".critical", is_outlined() ? "fill:none;stroke:#d11149;stroke-width:" + number(outline)
                                     : "fill:#d11149");
+    if (has_pairs()) rule(".pair", "fill:none;stroke:#111827;stroke-width:1.4");
     rule(".transfer", "fill:none;stroke:#111827;stroke-width:.9;opacity:.6");
     rule(".curve", "fill:none;stroke-width:1.6");
     for (int kind = 0; kind < action_kinds; ++kind)
@@ -149,11 +150,12 @@ class svg_picture {
     entry("idle", "idle");
     for (int shade = 1; shade < shades(); ++shade)
       entry("key " + class_of(action_kind::forward, shade), name_of_shade(shade));
+    if (has_pairs()) entry("pair", "together");
     if (o_.critical) entry("critical", "critical path");
   }
 
-  /// A row per rank: boxes of actions, then outlines of critical ones, then marks of actions that
-  /// take no time. Every `every`-th rank is named, so that names do not overlap.
+  /// A row per rank: boxes of actions, then outlines of pairs and critical ones, then marks of
+  /// actions that take no time. Every `every`-th rank is named, so that names do not overlap.
   void rows() {
     std::size_t const every =
         std::size_t(tick_step(long(ranks_), int(double(ranks_) * row_ / least_between_names)));
@@ -166,7 +168,13 @@ class svg_picture {
       if (gap_ > 0) add("<rect class=\"idle\"", frame(left_, y, plot_, height), "/>\n");
       std::string outlines, marks;  // painted over the boxes, in this order
       text_ += "<g class=\"box\">\n";
+      drawn_action const* before = nullptr;
       for (drawn_action const& a : d_.ranks[rank].actions) {
+        if (before != nullptr && before->what.with_next && is_outlined())
+          outlines += "<rect class=\"pair\"" +
+                      frame(x_of(before->start), y, x_of(a.end) - x_of(before->start), height) +
+                      "/>\n";
+        before = &a;
         bool const takes_time = a.end > a.start;
         double const width = takes_time ? double(a.end - a.start) * scale_ : mark_of_no_time;
         double const x =
@@ -217,9 +225,8 @@ class svg_picture {
     double const middle = (row_ - gap_) / 2;
     text_ += "<path class=\"transfer\" d=\"";
     for (drawn_transfer const& t : d_.transfers)
-      add("M", number(x_of(d_.at(t.from_rank, t.from).end)), " ",
-          number(y_of(t.from_rank) + middle), "L", number(x_of(d_.at(t.to_rank, t.to).start)), " ",
-          number(y_of(t.to_rank) + middle));
+      add("M", number(x_of(d_.ready(t.from_rank, t.from))), " ", number(y_of(t.from_rank) + middle),
+          "L", number(x_of(d_.at(t.to_rank, t.to).start)), " ", number(y_of(t.to_rank) + middle));
     text_ += "\"/>\n";
   }
 
@@ -266,6 +273,12 @@ class svg_picture {
     for (drawn_rank const& r : d_.ranks)
       for (drawn_action const& a : r.actions) most = std::max(most, a.shade);
     return most + 1;
+  }
+  bool has_pairs() const {
+    for (drawn_rank const& r : d_.ranks)
+      for (drawn_action const& a : r.actions)
+        if (a.what.with_next) return true;
+    return false;
   }
   bool occurs(action_kind kind) const {
     for (drawn_rank const& r : d_.ranks)

@@ -54,7 +54,8 @@ class trace_writer {
       // may have published its result before its end.
       drawn_action const& to = d.at(t.to_rank, t.to);
       long const sent =
-          std::max(from.start * nanoseconds_, std::min(from.end, to.start) * nanoseconds_ - 1);
+          std::max(from.start * nanoseconds_,
+                   std::min(d.ready(t.from_rank, t.from), to.start) * nanoseconds_ - 1);
       // By clocks that disagree it may be read before it is sent.
       long const read =
           std::max(to.start * nanoseconds_, std::min(sent, to.end * nanoseconds_ - 1));
@@ -78,7 +79,8 @@ class trace_writer {
       slice(rank, a.start, a.end, label, short_name(a.what.kind),
             ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) +
                 ",\"micro_batch\":" + std::to_string(a.what.micro_batch) +
-                ",\"critical\":" + (a.critical ? "true" : "false") + "}");
+                ",\"critical\":" + (a.critical ? "true" : "false") +
+                (a.what.with_next ? ",\"with_next\":true}" : "}"));
       // Details are in order, each inside an action: one pass over both lists.
       for (; next < details.size() && details[next].end <= a.end; ++next)
         slice(rank, details[next].start, details[next].end, details[next].name, "detail", "");

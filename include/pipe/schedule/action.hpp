@@ -30,6 +30,8 @@ struct action {
   /// The version of the weights that it reads, or that an update makes: the number of updates
   /// before it in this table, this one included.
   int version = 0;
+  /// Whether it and the next action of its rank run together, as one: see pairs.hpp.
+  bool with_next = false;
 
   friend constexpr bool operator==(action const&, action const&) = default;
 };

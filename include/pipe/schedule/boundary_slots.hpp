@@ -70,7 +70,10 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
   });
   detail::for_each_of_chunk(table, boundary + 1, [&](int rank, int position, action const& a) {
     time_span const span = when.spans.at(rank, position);
-    if (detail::makes_input_gradient(a.kind)) gradient_from.item[a.micro_batch] = span.start;
+    if (detail::makes_input_gradient(a.kind))
+      gradient_from.item[a.micro_batch] = detail::is_second(table, rank, position)
+                                              ? when.spans.at(rank, position - 1).start
+                                              : span.start;
     if (is_last_reader(a)) value_until.item[a.micro_batch] = gone(span);
   });
 

@@ -65,11 +65,11 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
   auto begun = table.template like<moment>();
   int count = 0, turn = 0;
   auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
-  paper.run([&](int rank, long start, long end) {
+  paper.run([&](int rank, long start, long, long ready) {
     action const a = table.at(rank, begun.size(rank));
     begun.push(rank, moment{start, turn});
     if (int const to = detail::receiver_of(problem, table, rank, a); to >= 0)
-      events.item[count++] = event{end, turn, rank, to, a};
+      events.item[count++] = event{ready, turn, rank, to, a};
     ++turn;
   });
   std::sort(events.item, events.item + count);

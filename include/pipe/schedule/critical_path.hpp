@@ -71,13 +71,26 @@ constexpr void for_each_critical(Problem const& problem, Table const& table,
   while (at.rank >= 0) {
     use(at.rank, at.position);
     action const a = table.at(at.rank, at.position);
-    action_place const own{at.position > 0 ? at.rank : -1, at.position - 1}, made = source(a);
-    int const boundary = a.kind == action_kind::forward ? a.chunk - 1 : a.chunk;
+    action_place const own{at.position > 0 ? at.rank : -1, at.position - 1};
     long const free = own.rank < 0 ? -1 : when.spans.at(own.rank, own.position).end;
-    long const arrived = made.rank < 0 ? -1
-                                       : when.spans.at(made.rank, made.position).end +
-                                             problem.hop_time(made.rank, at.rank, boundary);
-    at = arrived > free ? made : own;
+    long arrived = -1;
+    action_place input;
+    // What another action made, at the end of its pair if it is of one.
+    auto const reads = [&](action const& reader) {
+      action_place made = source(reader);
+      if (made.rank < 0) return;
+      int const boundary = reader.kind == action_kind::forward ? reader.chunk - 1 : reader.chunk;
+      if (table.at(made.rank, made.position).with_next &&
+          made.position + 1 < when.spans.size(made.rank))
+        ++made.position;
+      long const there = when.spans.at(made.rank, made.position).end +
+                         problem.hop_time(made.rank, at.rank, boundary);
+      if (there > arrived) arrived = there, input = made;
+    };
+    // The inputs of a pair are those of both.
+    if (!is_second(table, at.rank, at.position)) reads(a);
+    if (a.with_next) reads(table.at(at.rank, at.position + 1));
+    at = arrived > free ? input : own;
     if (action_place const before = added_before(problem, table, a); before.rank >= 0)
       if (long const begun = when.spans.at(before.rank, before.position).start;
           begun > free && begun > arrived)

@@ -15,23 +15,28 @@ namespace detail {
 
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
 /// the rank first. `half` ranks lie between an end and the turn, and this one is the `at`-th from
-/// its end. Calls run(kind, stream) for the stream's next micro-batch.
+/// its end. Calls run(kind, stream, with_next) for the stream's next micro-batch; with_next: it is
+/// the forward of a pair.
 ///
 /// needs:  each >= 2 half
-/// source: DeepSeek-AI, DualPipe, 2025: its eight steps, with an F that overlaps a backward run as
-///         the F and then the backward
+/// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the turn the first F of
+///         the fourth and the backward beside it are no pair: the next rank gets that F earlier.
 template <class Run>
-constexpr void run_dual(int at, int half, int each, Run run) {
+constexpr void run_dual(int at, int half, int each, Run act) {
   using enum action_kind;
+  auto const run = [&](action_kind kind, int stream) { act(kind, stream, false); };
+  auto const pair = [&](int f, int b, bool together = true) {
+    act(forward, f, together), run(backward, b);
+  };
   int const inner = half - 1 - at;  // ranks from here to the turn
   for (int i = 0; i < 2 * inner; ++i) run(forward, 0);
   for (int i = 0; i <= at; ++i) run(forward, 0), run(forward, 1);
   for (int i = 0; i < inner; ++i) run(backward_input, 1), run(backward_weight, 1), run(forward, 1);
   for (int i = 0; i < each - 2 * half + at + 1; ++i) {
-    run(forward, 0), run(backward, 1);
-    run(forward, 1), run(backward, 0);
+    pair(0, 1, i > 0 || inner > 0);
+    pair(1, 0);
   }
-  for (int i = 0; i < inner; ++i) run(backward, 1), run(forward, 1), run(backward, 0);
+  for (int i = 0; i < inner; ++i) run(backward, 1), pair(1, 0);
   // From the middle on Ws are delayed; both streams take turns, the first delayed one first.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;
@@ -78,8 +83,7 @@ struct stream_progress {
 ///
 /// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1
 ///         micro-batches; two copies of the weights, unless ranks share memory
-/// note:   the paper's (P/2-1)(F&B + B - 3W), B the full backward, assumes that an F and a B
-///         overlap
+/// note:   here an F runs, and then the backward beside it; Paired<DualPipe> runs the two together
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";
@@ -96,16 +100,22 @@ struct DualPipe {
   }
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
+    fill_paired(problem, table, false);
+  }
+  /// The same with the authors' pairs.
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks, half = p / 2;
     for (int rank = 0; rank < p; ++rank) {
       bool const upper = rank >= half;  // reached first by the stream that runs up the ranks
       detail::stream_progress progress;
-      detail::run_dual(upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
-                       [&](action_kind kind, int stream) {
-                         bool const goes_up = (stream == 1) != upper;
-                         table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
-                                           2 * progress.next(kind, stream) + goes_up});
-                       });
+      detail::run_dual(
+          upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
+          [&](action_kind kind, int stream, bool with_next) {
+            bool const goes_up = (stream == 1) != upper;
+            table.push(rank, {kind, goes_up ? p - 1 - rank : rank,
+                              2 * progress.next(kind, stream) + goes_up, 0, with_next && pairs});
+          });
     }
   }
 };
@@ -127,13 +137,19 @@ struct DualPipeV {
   }
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill(Problem const& problem, Table& table) {
+    fill_paired(problem, table, false);
+  }
+  /// The same with the authors' pairs.
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks;
     for (int rank = 0; rank < p; ++rank) {
       detail::stream_progress progress;
-      detail::run_dual(rank, p, problem.micro_batches, [&](action_kind kind, int stream) {
-        table.push(rank,
-                   {kind, stream == 0 ? rank : 2 * p - 1 - rank, progress.next(kind, stream)});
-      });
+      detail::run_dual(rank, p, problem.micro_batches,
+                       [&](action_kind kind, int stream, bool with_next) {
+                         table.push(rank, {kind, stream == 0 ? rank : 2 * p - 1 - rank,
+                                           progress.next(kind, stream), 0, with_next && pairs});
+                       });
     }
   }
 };

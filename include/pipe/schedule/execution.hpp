@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include <pipe/schedule/needs.hpp>
+#include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
@@ -34,12 +35,13 @@ class execution {
       : problem_(required(problem, table, slots)), table_(table),
         rule_{problem, table.where, slots, table.trains, problem.micro_batches},
         end_(rule_.results()), waiting_(rule_.results()), also_waiting_(problem.ranks),
-        position_(problem.ranks), clock_(problem.ranks, 1) {
+        position_(problem.ranks), clock_(problem.ranks, 1), left_(problem.ranks) {
     end_.item[nothing_needed] = 1;
   }
 
-  /// Runs until no rank can proceed. Calls `done(rank, start, end)` for each action, in an order in
-  /// which every action follows its inputs. Returns whether every rank reached its end.
+  /// Runs until no rank can proceed. Calls `done(rank, start, end, ready)` for each action, in an
+  /// order in which every action follows its inputs; `ready`: when its result is there, the end of
+  /// the pair for the first action of one. Returns whether every rank reached its end.
   template <class Done>
   constexpr bool run(Done done) {
     auto awake = scratch<int>(problem_.ranks);
@@ -59,17 +61,29 @@ class execution {
         action const a = table_.at(rank, position);
         result_needs const need = rule_.of(a, rank);
         missing = first_missing(need);
+        if (missing == nothing_needed && a.with_next)
+          missing = first_missing(inputs_of(rank, position + 1));
         if (missing != nothing_needed) break;
-        long const time = problem_.time(a), start = latest(need, clock_.item[rank], time),
-                   end = start + time;
-        clock_.item[rank] = end;
-        done(rank, start - 1, end - 1);
+        // A backward in a pair has what its forward has left of the pair's time.
+        long const left = left_.item[rank],
+                   time = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).whole
+                          : left > 0  ? left - 1
+                                      : problem_.time(a),
+                   own = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).first
+                                     : time,
+                   free = clock_.item[rank],
+                   start = latest(
+                       need, a.with_next ? latest(inputs_of(rank, position + 1), free, 0) : free,
+                       time),
+                   end = start + own, ready = start + time;
+        clock_.item[rank] = end, left_.item[rank] = a.with_next ? 1 + time - own : 0;
+        done(rank, start - 1, end - 1, ready - 1);
         if (a.kind == action_kind::forward)
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::output), ready);
         if (makes_input_gradient(a.kind))
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::input_gradient), ready);
         if (makes_weight_gradient(a.kind))
-          record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), end);
+          record(rule_.result_of(a.chunk, a.micro_batch, rule::weight_gradient), ready);
       }
       if (missing == nothing_needed) {
         --unfinished;
@@ -87,7 +101,10 @@ class execution {
 
   /// Whether a stuck rank misses a result that only a later action of its own list makes.
   constexpr bool waits_for_itself(int rank) const {
-    result_needs const need = rule_.of(table_.at(rank, position(rank)), rank);
+    bool const is_pair = table_.at(rank, position(rank)).with_next;
+    result_needs need = rule_.of(table_.at(rank, position(rank)), rank);
+    if (is_pair && first_missing(need) == nothing_needed)
+      need = inputs_of(rank, position(rank) + 1);
     long const missing = first_missing(need);
     return missing == need.own || (missing == need.handed_over && need.source_rank == rank);
   }
@@ -99,6 +116,12 @@ class execution {
     return problem;
   }
 
+  /// What the backward of a pair waits for when the pair begins: not for the sums that it adds to.
+  constexpr result_needs inputs_of(int rank, int position) const {
+    result_needs need = rule_.of(table_.at(rank, position), rank);
+    need.before = nothing_needed;
+    return need;
+  }
   constexpr long first_missing(result_needs const& need) const {
     return end_.item[need.own] == 0                 ? need.own
            : end_.item[need.handed_over] == 0       ? need.handed_over
@@ -124,6 +147,7 @@ class execution {
   scratch<int> also_waiting_;  // by rank: 1 + the next one that waits for the same result
   scratch<int> position_;      // by rank: its next action
   scratch<long> clock_;        // by rank: 1 + the time when it is free
+  scratch<long> left_;         // by rank: 1 + what the forward of a pair leaves of its time
 };
 
 }  // namespace pp::detail

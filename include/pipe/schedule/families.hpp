@@ -10,6 +10,7 @@
 #include <pipe/schedule/gpipe.hpp>
 #include <pipe/schedule/interleaved.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/paired.hpp>
 #include <pipe/schedule/pipedream.hpp>
 #include <pipe/schedule/search.hpp>
 #include <pipe/schedule/steady.hpp>

@@ -17,9 +17,9 @@ namespace pp {
 /// smallest order(action). may(action, in_flight) says whether an F may begin while `in_flight`
 /// micro-batches are in flight in its chunk (and replica).
 ///
-/// needs: may(action, 0) is true
+/// needs: may(action, 0) is true; a table, or what has its `where` and `push`
 /// cost:  slots times ranks times chunks per rank
-template <pipeline_problem Problem, detail::action_table Table, class Order, class May>
+template <pipeline_problem Problem, class Table, class Order, class May>
 constexpr void list_schedule(Problem const& problem, Table& table, Order order, May may) {
   using enum action_kind;
   int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,

@@ -15,6 +15,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/needs.hpp>
+#include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/required.hpp>
 #include <pipe/schedule/scratch.hpp>
@@ -49,9 +50,9 @@ class repeated_step {
   constexpr repeated_step(Problem const& problem, Where const& where, Slots const& slots,
                           bool trains, int micro_batches, Each each)
       : problem_(problem), micro_batches_(micro_batches), count_(counted(each)), rank_(count_),
-        position_(count_), duration_(count_), edges_(long(most_edges) * count_), sorted_(count_),
-        chosen_(count_), mark_(count_), time_(count_), steps_(count_, 1), value_(count_),
-        path_(count_) {
+        position_(count_), duration_(count_), ready_(count_), edges_(long(most_edges) * count_),
+        sorted_(count_), chosen_(count_), mark_(count_), time_(count_), steps_(count_, 1),
+        value_(count_), path_(count_) {
     connect(where, slots, trains, each);
     sort();
   }
@@ -78,7 +79,8 @@ class repeated_step {
     int first = critical_;
     while (mark_.item[first] == 0) mark_.item[first] = 1, first = edge_of(first).from;
     int x = first;
-    do use(rank_.item[x], position_.item[x]);
+    do
+      if (position_.item[x] >= 0) use(rank_.item[x], position_.item[x]);
     while ((x = edge_of(x).from) != first);
   }
 
@@ -104,7 +106,7 @@ class repeated_step {
   template <class Each>
   static constexpr int counted(Each each) {
     int count = 0;
-    each([&](int, action const&) { ++count; });
+    each([&](int, action const& a) { count += 1 + a.with_next; });
     return count;
   }
   /// The step of a micro-batch, and its number there.
@@ -141,12 +143,25 @@ class repeated_step {
     // By result of one step: 1 + the action that makes it, and the step of that micro-batch.
     auto const one = rule{problem_, where, slots, trains, micro_batches_};
     auto made_by = scratch<int>(one.results()), made_for = scratch<int>(one.results());
-    int x = 0, rank_before = -1, first = 0, last_step = 0;
-    each([&](int rank, action const& a) {
-      if (rank != rank_before) rank_before = rank, first = x;
-      rank_.item[x] = rank, position_.item[x] = x - first, duration_.item[x] = problem_.time(a);
+    int x = 0, rank_before = -1, first = 0, position = 0, last_step = 0;
+    action before_it{};
+    auto const add = [&](int rank, int at, long time) {
+      rank_.item[x] = rank, position_.item[x] = at;
+      duration_.item[x] = ready_.item[x] = time;
       if (x > first) edge_at(x, order) = edge{x - 1, 0, duration_.item[x - 1]};
-      edge_at(first, order) = edge{x, 1, duration_.item[x]};  // its last action, so far
+      edge_at(first, order) = edge{x, 1, time};  // its last action, so far
+    };
+    each([&](int rank, action const& a) {
+      if (rank != rank_before) rank_before = rank, first = x, position = 0, before_it = action{};
+      if (a.with_next) add(rank, ~position, 0), ++x;
+      long time = problem_.time(a);
+      if (before_it.with_next) {
+        pair_time const pair = time_of(problem_, before_it, a);
+        duration_.item[x - 1] = pair.first, ready_.item[x - 1] = pair.whole;
+        time = pair.second();
+      }
+      add(rank, position++, time);
+      before_it = a;
       int const step = step_of(a.micro_batch);
       if (step > last_step) last_step = step;
       auto const makes = [&](int which) {
@@ -162,11 +177,15 @@ class repeated_step {
     int const late = late_step(where, slots);
     auto const run = rule{problem_, where, slots, trains, (late + last_step + 1) * micro_batches_};
     x = 0;
+    bool is_second = false;
     each([&](int rank, action a) {
+      if (a.with_next) ++x;
+      int const reader = is_second ? x - 2 : x;
+      is_second = a.with_next;
       a.micro_batch += late * micro_batches_;
       result_needs const need = run.of(a, rank);
       // The action begins `more` after the end of the one that makes a result.
-      auto const wait = [&](int which, long result, long more) {
+      auto const wait = [&](int y, int which, long result, long more) {
         if (result == nothing_needed) return;
         int const kind = static_cast<int>((result - 1) % rule::kinds);
         long const place = (result - 1) / rule::kinds;
@@ -175,12 +194,12 @@ class repeated_step {
         long const local = one.result_of(chunk, within(mb), kind);
         int const maker = made_by.item[local] - 1;
         if (maker < 0) return;
-        edge_at(x, which) =
-            edge{maker, late - (step_of(mb) - made_for.item[local]), duration_.item[maker] + more};
+        edge_at(y, which) =
+            edge{maker, late - (step_of(mb) - made_for.item[local]), ready_.item[maker] + more};
       };
-      wait(handed_over, need.handed_over, need.hop);
-      if constexpr (bounded) wait(slot, need.slot, 0);
-      if constexpr (rule::ordered) wait(before, need.before, -problem_.time(a));
+      wait(reader, handed_over, need.handed_over, need.hop);
+      if constexpr (bounded) wait(reader, slot, need.slot, 0);
+      if constexpr (rule::ordered) wait(x, before, need.before, -ready_.item[x]);
       ++x;
     });
   }
@@ -208,8 +227,10 @@ class repeated_step {
       }
     }
     if (count < count_)
-      throw_error<error>({"the period of a schedule: the table deadlocks on rank ",
-                          rank_.item[stuck], ", position ", position_.item[stuck]});
+      throw_error<error>(
+          {"the period of a schedule: the table deadlocks on rank ", rank_.item[stuck],
+           ", position ",
+           position_.item[stuck] < 0 ? ~position_.item[stuck] : position_.item[stuck]});
   }
 
   // ---- policy iteration: the policy is one of the edges of each action ----
@@ -293,9 +314,11 @@ class repeated_step {
 
   Problem const& problem_;
   int micro_batches_, count_, critical_ = 0;
-  scratch<int> rank_, position_;  // by action
-  scratch<long> duration_;
-  scratch<edge> edges_;  // by action and kind of edge
+  // By action, and before a pair by one more, which takes no time and waits for what its backward
+  // reads; `position_` of that is the complement of the forward's.
+  scratch<int> rank_, position_;
+  scratch<long> duration_, ready_;  // ready_: until its result is there
+  scratch<edge> edges_;             // by action and kind of edge
   scratch<int> sorted_;
   scratch<int> chosen_, mark_;  // by action: its edge; whether it has been visited
   scratch<long> time_, steps_, value_;
@@ -370,10 +393,12 @@ constexpr step_period period_of_steps(Problem const& problem, Table const& table
 }
 
 /// Whether every compiler can find the period of the policy's table at compile time within its
-/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart.
+/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart, or half
+/// as many with pairs.
 template <schedule_policy Policy>
 constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
-  return ranks * actions_per_rank<Policy>(micro_batches) <= 3 * 16 * 64;
+  return (has_pairs<Policy>() ? 2 : 1) * ranks * actions_per_rank<Policy>(micro_batches) <=
+         3 * 16 * 64;
 }
 
 }  // namespace detail

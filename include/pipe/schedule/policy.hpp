@@ -23,6 +23,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include <pipe/base/constant.hpp>
@@ -139,6 +141,20 @@ constexpr step_overlap overlap_of() {
     return step_overlap::none;
 }
 
+/// Whether the family has pairs: see Paired.
+template <schedule_policy Policy>
+constexpr bool has_pairs() {
+  return requires { Policy::hidden_percent; };
+}
+/// The part of F that a backward hides which runs together with it, in percent: see Paired.
+template <schedule_policy Policy>
+constexpr int hidden_percent_of() {
+  if constexpr (has_pairs<Policy>())
+    return Policy::hidden_percent;
+  else
+    return 0;
+}
+
 /// Whether the family's `fill` reads the placement of its table, which may be stage_ranks.
 template <schedule_policy Policy>
 constexpr bool has_stage_replicas() {
@@ -147,6 +163,19 @@ constexpr bool has_stage_replicas() {
   else
     return false;
 }
+
+/// A prefix and the name of family S.
+template <char const* Prefix, class S>
+struct prefixed {
+  static constexpr std::string_view prefix = Prefix, family = S::name;
+  char characters[prefix.size() + family.size() + 1]{};
+  constexpr prefixed() {
+    for (std::size_t i = 0; i < prefix.size(); ++i) characters[i] = prefix[i];
+    for (std::size_t i = 0; i < family.size(); ++i) characters[prefix.size() + i] = family[i];
+  }
+};
+template <char const* Prefix, class S>
+inline constexpr prefixed<Prefix, S> prefixed_name{};
 
 /// The maximum length of a rank's list: F, and BW or B and W, of every chunk and micro-batch of the
 /// rank, and an update after each where there is no flush.

@@ -47,6 +47,9 @@ struct chunk_cost {
   detail::memory_change memory{};
   /// Bytes of the value that is sent to the next chunk, and of the gradient that comes back.
   long bytes = 0;
+  /// The part of F that a backward hides which runs together with it: the pair takes F + B (or BW)
+  /// less this, and at least as long as either of the two.
+  long hidden = 0;
 };
 
 /// Equal costs for all chunks, whatever their number.
@@ -92,6 +95,12 @@ struct problem {
            : a.kind == backward_weight              ? c.backward_weight
                                                     : 0;
   }
+  /// The duration of a forward and a backward that run together.
+  constexpr long time_of_pair(action const& forward, action const& backward) const {
+    long const f = time(forward), b = time(backward), longer = f > b ? f : b,
+               both = f + b - cost(forward.chunk).hidden;
+    return both > longer ? both : longer;
+  }
 };
 
 /// The interface of a problem that the algorithms of this folder use.
@@ -101,6 +110,7 @@ concept pipeline_problem = requires(P const& p, int i, action a) {
   { p.cost(i) } -> std::convertible_to<chunk_cost>;
   { p.hop_time(i, i, i) } -> std::same_as<long>;
   { p.time(a) } -> std::same_as<long>;
+  { p.time_of_pair(a, a) } -> std::same_as<long>;
   { p.limit } -> std::convertible_to<long>;
 };
 

@@ -20,4 +20,12 @@ struct rank_step {
   friend constexpr bool operator==(rank_step const&, rank_step const&) = default;
 };
 
+/// The backward of the pair whose forward a step computes; null if it is none.
+constexpr action const* second_of(rank_step const* step) {
+  if (!step->of.with_next) return nullptr;
+  do ++step;
+  while (step->kind != step_kind::compute);
+  return &step->of;
+}
+
 }  // namespace pp::detail

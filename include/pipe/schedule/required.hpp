@@ -12,6 +12,7 @@
 #include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/placement.hpp>
 #include <pipe/schedule/problem.hpp>
 #include <pipe/schedule/table.hpp>
@@ -96,6 +97,9 @@ constexpr void require_actions(Problem const& problem, Table const& table, Slots
         throw_error<error>({"action ", i, " of rank ", rank, ": chunk ", a.chunk,
                             " and micro-batch ", a.micro_batch, " are not of ", problem.chunks,
                             " chunks and ", problem.micro_batches, " micro-batches"});
+      if (a.with_next && (i + 1 == n || !makes_pair(a, table.at(rank, i + 1))))
+        throw_error<error>({"action ", i, " of rank ", rank, " runs together with ", i + 1,
+                            ": expected a forward, and a backward of another micro-batch"});
     }
 }
 

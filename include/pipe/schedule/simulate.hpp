@@ -11,7 +11,8 @@
 
 namespace pp {
 
-/// The start and the end of an action, in the unit of the problem's times.
+/// The start and the end of an action, in the unit of the problem's times. The two actions of a
+/// pair divide its time, and the results of both are there at its end.
 struct time_span {
   long start = 0;
   long end = 0;
@@ -98,7 +99,7 @@ constexpr auto simulate(Problem const& problem, Table const& table, Slots const&
   auto result =
       timeline<decltype(table.template like<time_span>())>{table.template like<time_span>()};
   auto paper = detail::execution<Problem, Table, Slots>(problem, table, slots);
-  result.complete = paper.run([&](int rank, long start, long end) {
+  result.complete = paper.run([&](int rank, long start, long end, long) {
     result.spans.push(rank, time_span{start, end});
     if (end > result.makespan) result.makespan = end;
   });

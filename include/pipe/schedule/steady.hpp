@@ -4,9 +4,6 @@
 // own weights, so the drain of one step is filled with the warm-up of the next.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 
@@ -14,18 +11,7 @@ namespace pp {
 
 namespace detail {
 
-/// "steady " and the name of family S.
-template <class S>
-struct steady_name {
-  static constexpr std::string_view prefix = "steady ", family = S::name;
-  char characters[prefix.size() + family.size() + 1]{};
-  constexpr steady_name() {
-    for (std::size_t i = 0; i < prefix.size(); ++i) characters[i] = prefix[i];
-    for (std::size_t i = 0; i < family.size(); ++i) characters[prefix.size() + i] = family[i];
-  }
-};
-template <class S>
-inline constexpr steady_name<S> name_of_steady{};
+inline constexpr char steady_prefix[] = "steady ";
 
 }  // namespace detail
 
@@ -39,7 +25,7 @@ inline constexpr steady_name<S> name_of_steady{};
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 4 (post-validation)
 template <schedule_policy S = OneFOneB>
 struct Steady : S {
-  static constexpr char const* name = detail::name_of_steady<S>.characters;
+  static constexpr char const* name = detail::prefixed_name<detail::steady_prefix, S>.characters;
   using flushed = S;
   static constexpr detail::step_overlap overlap = detail::step_overlap::confirmed;
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <pipe/base/error.hpp>
 #include <pipe/schedule/communication.hpp>
@@ -52,8 +53,11 @@ std::string torch_csv(Rows const& rows) {
   for (int rank = 0; rank < rows.ranks(); ++rank) {
     bool first = true;
     for (int i = 0; i < rows.size(rank); ++i) {
-      std::string const word = detail::torch_name(rows.at(rank, i));
+      std::string word = detail::torch_name(rows.at(rank, i));
       if (word.empty()) continue;
+      if constexpr (requires { rows.at(rank, i).with_next; })
+        if (rows.at(rank, i).with_next && i + 1 < rows.size(rank))
+          word = "(" + word + ";" + detail::torch_name(rows.at(rank, ++i)) + ")OVERLAP_F_B";
       if (!first) text += ',';
       text += word;
       first = false;
@@ -149,22 +153,29 @@ inline std::optional<action> parse(std::string_view word, place at) {
                  "REDUCE_GRAD, (...;...)OVERLAP_F_B");
 }
 
-/// Calls use(action, place) for the actions of a cell: one, or several in brackets, which run one
-/// after the other here.
+/// Calls use(action, place) for the actions of a cell: one, or several in brackets. Two that may be
+/// a pair are one, with the forward first; others run one after the other.
 template <class Use>
 void for_each_in_cell(std::string_view cell, place at, Use use) {
-  auto const one = [&](std::string_view word, place where) {
-    if (auto const a = parse(word, where)) use(*a, where);
-  };
-  if (cell.front() != '(') return one(cell, at);
+  if (cell.front() != '(') {
+    if (auto const a = parse(cell, at)) use(*a, at);
+    return;
+  }
   std::size_t const close = cell.find(')');
   if (close == cell.npos || cell.substr(close + 1) != "OVERLAP_F_B")
     refuse(at, "'" + printable(cell) + "' does not end with )OVERLAP_F_B");
+  std::vector<std::pair<action, place>> found;
   for (std::size_t begin = 1; begin <= close;) {
     std::size_t const end = std::min(cell.find(';', begin), close);
-    one(cell.substr(begin, end - begin), {at.line, at.column + int(begin)});
+    place const where{at.line, at.column + int(begin)};
+    if (auto const a = parse(cell.substr(begin, end - begin), where)) found.push_back({*a, where});
     begin = end + 1;
   }
+  if (found.size() == 2) {
+    if (detail::makes_pair(found[1].first, found[0].first)) std::swap(found[0], found[1]);
+    found[0].first.with_next = detail::makes_pair(found[0].first, found[1].first);
+  }
+  for (auto const& [a, where] : found) use(a, where);
 }
 
 /// Calls new_rank() for every line, and use(action, place) for each of its actions.
@@ -249,8 +260,7 @@ inline best_placement placement_of(read_schedule const& s) {
 /// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
 /// without actions, except at the end of the text. Transfers are ignored, since they follow from
 /// the actions, and so are operations on sharded parameters (UNSHARD, RESHARD, REDUCE_GRAD).
-/// `(0F0;1B0)OVERLAP_F_B`, which runs two actions at once, becomes one after the other. The
-/// schedule is not validated: call `validate`.
+/// `(0F1;1B0)OVERLAP_F_B` is a pair. The schedule is not validated: call `validate`.
 ///
 /// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
 ///         rank has any

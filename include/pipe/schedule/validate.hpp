@@ -24,6 +24,7 @@ enum class fault : unsigned char {
   needless,
   not_run,
   repeated,
+  not_a_pair,
   missing,
   recompute_too_late,
   update_too_early,
@@ -51,6 +52,7 @@ constexpr char const* describe(fault what) {
       "no trainer runs it: recomputation is part of the backward, and the update follows the last "
       "action",
       "it has been done before",
+      "it runs together with what follows it, which is no backward of another micro-batch",
       "it is never done",
       "its backward has already been done",
       "gradients of later micro-batches would not be in it",
@@ -138,6 +140,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       if (place >= looked_at) continue;
       unsigned& cell = seen.item[place];
       if (cell & excluded_by[static_cast<int>(a.kind)]) return wrong(fault::repeated);
+      if (a.with_next && (i + 1 == table.size(rank) || !makes_pair(a, table.at(rank, i + 1))))
+        return wrong(fault::not_a_pair);
       if (a.kind == recompute && (cell & any_input_gradient))
         return wrong(fault::recompute_too_late);
       if (a.kind == update && !may_update(table, a.chunk, a.micro_batch, micro_batches))
@@ -244,7 +248,7 @@ template <pipeline_problem Problem, action_table Table, class Slots = unbounded_
 constexpr verdict check_progress(Problem const& problem, Table const& table,
                                  Slots const& slots = Slots{}) {
   auto paper = execution<Problem, Table, Slots>(problem, table, slots);
-  if (paper.run([](int, long, long) {})) return verdict{};
+  if (paper.run([](int, long, long, long) {})) return verdict{};
 
   int culprit = -1;
   for (int rank = problem.ranks - 1; rank >= 0; --rank)

@@ -40,13 +40,52 @@ struct Chimera {
   static constexpr char const* refuses(int ranks, int) {
     return ranks % 2 == 0 ? nullptr : "needs an even number of ranks";
   }
-  template <pipeline_problem Problem, detail::action_table Table>
+  template <pipeline_problem Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     int const p = problem.ranks;
     list_schedule(problem, table, detail::backward_first(problem),
                   [=](action const& a, int in_flight) {
                     return in_flight < p / 2 && in_flight < p - a.chunk;
                   });
+  }
+};
+
+namespace detail {
+
+/// A table with two micro-batches of a direction, one after the other, for each that is pushed.
+template <action_table Table>
+struct in_twos {
+  Table& of;
+  int micro_batches;
+  placement where = placement::bidirectional;
+
+  constexpr void push(int rank, action a) {
+    int const direction = a.micro_batch % 2, first = 2 * (a.micro_batch - direction) + direction;
+    for (int mb = first; mb <= first + 2 && mb < micro_batches; mb += 2)
+      of.push(rank, {a.kind, a.chunk, mb});
+  }
+};
+
+}  // namespace detail
+
+/// Chimera with two micro-batches, one after the other, in each of its slots: half as many groups,
+/// whose gaps are a smaller share. With the micro-batches of Chimera that is the paper's forward
+/// doubling, at twice the activations, for which it recomputes; with twice as many of half the
+/// size, its backward halving, at those of Chimera.
+///
+/// law:    P even, M a multiple of 2P, B = 2F (B the full backward) without hops: every rank is
+///         idle for (P-2) (F+B)/2; peaks are those of Chimera, twice
+/// needs:  P even
+/// source: Li and Hoefler, Chimera, 2021
+struct ChimeraDoubled : Chimera {
+  static constexpr char const* name = "chimera-doubled";
+
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    Problem units = problem;
+    units.micro_batches = (problem.micro_batches + 3) / 4 * 2;
+    auto twos = detail::in_twos<Table>{table, problem.micro_batches};
+    Chimera::fill(units, twos);
   }
 };
 

@@ -194,9 +194,9 @@ struct planned_pipeline {
     for (int s = 0; s < stages; ++s) {
       stage const& one = stage_of[std::size_t(s)];
       heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
-      p.costs.push_back(time_of_stage<partition>(c.costs().items, c.model().cuts[s],
-                                                 c.model().cuts[s + 1], samples, some_drop,
-                                                 saves.totals().bytes.record));
+      p.costs.push_back(time_of_stage<partition>(
+          c.costs().items, c.model().cuts[s], c.model().cuts[s + 1], samples, some_drop,
+          saves.totals().bytes.record, hidden_percent_of<schedule>()));
     }
     return p;
   }

@@ -116,7 +116,7 @@ template <class Problem, class Rows>
   std::vector<int> next(std::size_t(problem.ranks));  // by rank
   auto walk =
       detail::execution<Problem, Rows, std::vector<detail::slot_count>>(problem, rows, slots);
-  walk.run([&](int rank, long, long) {
+  walk.run([&](int rank, long, long, long) {
     order.push_back({rank, rows.at(rank, next[std::size_t(rank)]++)});
   });
   return order;

@@ -91,11 +91,14 @@ class action_runner {
     return planned<executed_action>(r, d_.rank[r].executed);
   }
 
-  /// Executes an action of rank r.
-  void execute(int r, run_place const& at, action const& a) {
+  /// Executes an action of rank r. `second`: the backward of its pair, for whose inputs it waits,
+  /// too; null for none.
+  void execute(int r, run_place const& at, action a, action const* second = nullptr) {
     worker& me = ranks_[r];
     long const arrived = now();
+    a.with_next = second != nullptr && samples_in(d_, at.of, second->micro_batch) > 0;
     await(r, at, a);
+    if (a.with_next) await(r, at, *second), me.doing.begin(a);
     long const start = now();
     me.doing.change(activity::kind::runs, 0, start);
     run(r, me, at, a);

@@ -280,7 +280,8 @@ class executor {
       for (int i = 0; i < count; ++i) {
         bool const runs = samples_in(d_, job_, steps[i].of.micro_batch) > 0;
         if (steps[i].kind == detail::step_kind::compute)
-          runs ? runner_.execute(r, {job_}, steps[i].of) : require(r, me.leaves.skip(steps[i].of));
+          runs ? runner_.execute(r, {job_}, steps[i].of, detail::second_of(steps + i))
+               : require(r, me.leaves.skip(steps[i].of));
         else if (runs)
           runner_.run_transfer(r, job_, steps[i]);
       }
@@ -291,7 +292,7 @@ class executor {
       int const count = trains ? plan.training_count : plan.evaluation_count;
       for (int i = 0; i < count; ++i)
         if (samples_in(d_, job_, actions[i].micro_batch) > 0)
-          runner_.execute(r, {job_}, actions[i]);
+          runner_.execute(r, {job_}, actions[i], actions[i].with_next ? actions + i + 1 : nullptr);
     }
   }
   void finish(int r, worker& me) {

@@ -303,9 +303,9 @@ class step_flow {
       me.count = 0, me.waited = 0;
       if (n > begin_) take_ties(r, n);
       bool is_confirmed = is_free_ || n == begin_;
-      for (action a : actions_of(r)) {
-        long const step = n + a.micro_batch / d_.micro_batches;
-        a.micro_batch %= d_.micro_batches;
+      for (action a; action const& planned : actions_of(r)) {
+        long const step = n + planned.micro_batch / d_.micro_batches;
+        a = planned, a.micro_batch %= d_.micro_batches;
         if (step < begin_ || !is_given(r, step)) continue;
         flow_step& s = at(step);
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
@@ -324,7 +324,7 @@ class step_flow {
             average(r, n - 1);
           }
         }
-        m_.runner_.execute(r, place, a);
+        m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
       }
       if (n >= begin_) end_step(r, n);
     }

@@ -136,7 +136,7 @@ struct pipeline_schedule {
   static constexpr auto make_problem(std::integer_sequence<int, S...>) {
     chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
         passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples, some_drop,
-        programs<S, some_drop>::layout.bytes.record)...};
+        programs<S, some_drop>::layout.bytes.record, hidden_percent_of<schedule>())...};
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});

@@ -27,9 +27,10 @@ constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int sample
 }
 
 /// Time of stage [first, end) per micro-batch, and the bytes that F saves and W releases.
+/// hidden_percent: see Paired.
 template <class Partition>
 constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, int samples,
-                                   bool recomputes, long saved) {
+                                   bool recomputes, long saved, int hidden_percent) {
   chunk_cost c{0, 0, 0, detail::memory_change{saved, 0, -saved}};
   for (int u = first; u < end; ++u) {
     chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, recomputes);
@@ -37,6 +38,7 @@ constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, 
     c.backward_input += layer.backward_input;
     c.backward_weight += layer.backward_weight;
   }
+  c.hidden = in_proportion(c.forward, hidden_percent, 100);
   return c;
 }
 

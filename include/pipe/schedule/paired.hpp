@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Pairs in the order of another family: a forward and a backward of different micro-batches run
+// together, so that transfers inside the layers of the one are hidden behind the other's
+// computation.
+#pragma once
+
+#include <pipe/schedule/pairs.hpp>
+#include <pipe/schedule/policy.hpp>
+
+namespace pp {
+
+namespace detail {
+
+inline constexpr char paired_prefix[] = "paired ";
+
+/// Makes a pair of each backward (B or BW) of a table and the forward of another micro-batch that
+/// follows it on its rank.
+template <action_table Table>
+constexpr void pair_up(Table& table) {
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    for (int i = 0; i + 1 < table.size(rank); ++i)
+      if (action const b = table.at(rank, i), f = table.at(rank, i + 1); makes_pair(f, b)) {
+        table.at(rank, i) = f;
+        table.at(rank, i).with_next = true;
+        table.at(rank, ++i) = b;
+      }
+}
+
+}  // namespace detail
+
+/// Family S with pairs: those of its authors (DualPipe, DualPipeV), else each backward with the
+/// forward that follows it, which is one more micro-batch in flight. A pair begins when both inputs
+/// are there, so pairs need a deep warm-up: in an order as EagerOneFOneB's or Interleaved's they
+/// cost no time, in that of OneFOneB each pair waits for one on the next rank.
+///
+/// HiddenPercent: for plans: the part of F that a pair hides, measured; 0 on the host, where the
+///                two run one after the other
+/// law:    losses, gradients and updates have the bits of S
+/// source: DeepSeek-AI, DualPipe, 2025; Megatron-Core: combined 1F1B
+template <schedule_policy S, int HiddenPercent = 0>
+  requires(HiddenPercent >= 0 && HiddenPercent <= 100 &&
+           detail::overlap_of<S>() == detail::step_overlap::none)
+struct Paired : S {
+  static constexpr char const* name = detail::prefixed_name<detail::paired_prefix, S>.characters;
+  static constexpr int hidden_percent = HiddenPercent;
+  /// A pair is twice the work for a compiler.
+  static constexpr bool fits_a_constant(int ranks, int micro_batches) {
+    return pp::fits_a_constant<S>(ranks, 2 * micro_batches);
+  }
+
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    if constexpr (requires { S::fill_paired(problem, table); }) {
+      S::fill_paired(problem, table);
+    } else {
+      S::fill(problem, table);
+      detail::pair_up(table);
+    }
+  }
+};
+
+}  // namespace pp

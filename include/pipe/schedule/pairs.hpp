@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A pair: a forward and a backward of different micro-batches that a rank runs together, as one
+// action with a time of its own. In a rank's list the forward is marked, and the backward follows
+// it. The pair begins when the inputs of both are there, and its end makes the results of both.
+#pragma once
+
+#include <pipe/schedule/problem.hpp>
+#include <pipe/schedule/table.hpp>
+
+namespace pp::detail {
+
+/// Whether two actions may be a pair: F, and then B or BW of another micro-batch.
+constexpr bool makes_pair(action const& first, action const& second) {
+  return first.kind == action_kind::forward && makes_input_gradient(second.kind) &&
+         first.micro_batch != second.micro_batch && !second.with_next;
+}
+
+/// Whether the action at a position is the backward of a pair.
+template <action_table Table>
+constexpr bool is_second(Table const& table, int rank, int position) {
+  return position > 0 && table.at(rank, position - 1).with_next;
+}
+
+/// The times of a pair. Its two actions divide its time as they divide the sum of theirs.
+///
+/// law: first <= whole; whole = first + second
+struct pair_time {
+  long whole, first;
+  constexpr long second() const { return whole - first; }
+};
+template <pipeline_problem Problem>
+constexpr pair_time time_of(Problem const& problem, action const& first, action const& second) {
+  long const whole = problem.time_of_pair(first, second), f = problem.time(first),
+             sum = f + problem.time(second);
+  // In floating point, as products of times may not fit a long.
+  long const share = sum == 0       ? 0
+                     : whole == sum ? f
+                                    : static_cast<long>(double(whole) * (double(f) / double(sum)));
+  return {whole, share < whole ? share : whole};
+}
+
+}  // namespace pp::detail
