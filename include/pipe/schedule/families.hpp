@@ -11,6 +11,7 @@
 #include <pipe/schedule/interleaved.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/pipedream.hpp>
+#include <pipe/schedule/recompute_ahead.hpp>
 #include <pipe/schedule/search.hpp>
 #include <pipe/schedule/steady.hpp>
 #include <pipe/schedule/waves.hpp>

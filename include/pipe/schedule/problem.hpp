@@ -22,12 +22,14 @@ struct memory_change {
   long forward = 1;
   long backward_input = 0;
   long backward_weight = -1;
+  long recompute = 0;  ///< R brings it back, and the end of W or BW frees it, too
 
   /// The change by an action of this kind: BW changes by what B and W do.
   constexpr long of(action_kind kind) const {
-    return kind == action_kind::forward ? forward
-                                        : (makes_input_gradient(kind) ? backward_input : 0) +
-                                              (makes_weight_gradient(kind) ? backward_weight : 0);
+    return kind == action_kind::forward     ? forward
+           : kind == action_kind::recompute ? recompute
+                                            : (makes_input_gradient(kind) ? backward_input : 0) +
+                                                  (makes_weight_gradient(kind) ? backward_weight : 0);
   }
   /// The maximum that an action adds while it runs: BW is B and then W.
   constexpr long at_most(action_kind kind) const {
@@ -47,6 +49,8 @@ struct chunk_cost {
   detail::memory_change memory{};
   /// Bytes of the value that is sent to the next chunk, and of the gradient that comes back.
   long bytes = 0;
+  /// The time of R: that of F, unless less than all of it runs again.
+  long recompute = forward;
 };
 
 /// Equal costs for all chunks, whatever their number.
@@ -86,11 +90,12 @@ struct problem {
   constexpr long time(action const& a) const {
     using enum action_kind;
     chunk_cost const& c = cost(a.chunk);
-    return a.kind == forward || a.kind == recompute ? c.forward
-           : a.kind == backward                     ? c.backward_input + c.backward_weight
-           : a.kind == backward_input               ? c.backward_input
-           : a.kind == backward_weight              ? c.backward_weight
-                                                    : 0;
+    return a.kind == forward           ? c.forward
+           : a.kind == backward        ? c.backward_input + c.backward_weight
+           : a.kind == backward_input  ? c.backward_input
+           : a.kind == backward_weight ? c.backward_weight
+           : a.kind == recompute       ? c.recompute
+                                       : 0;
   }
 };
 
