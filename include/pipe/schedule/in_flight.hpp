@@ -122,8 +122,9 @@ constexpr int peak_versions(Table const& table, int rank) {
   return most;
 }
 
-/// Calls use(position, live) for every action of a rank, with the memory in use while it runs, in
-/// the unit of the problem's memory_change. Forward only: an action's memory is freed at its end.
+/// Calls use(position, live, after) for every action of a rank, with the memory in use while it
+/// runs and after its end, in the unit of the problem's memory_change. Forward only: an action's
+/// memory is freed at its end.
 ///
 /// needs:  check_complete, but for missing actions
 /// throws: pp::error if there is no such rank
@@ -135,12 +136,14 @@ constexpr void for_each_memory(Problem const& problem, Table const& table, int r
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
     memory_change const memory = problem.cost(a.chunk).memory;
-    use(i, live + memory.at_most(a.kind));
+    long const before = live;
     if (table.trains) live += memory.of(a.kind);
-    if (memory.recompute == 0) continue;
-    int& mine = recomputed.item[a.chunk];
-    if (a.kind == action_kind::recompute) ++mine;
-    if (mine > 0 && makes_weight_gradient(a.kind)) --mine, live -= memory.recompute;
+    if (memory.recompute != 0) {
+      int& mine = recomputed.item[a.chunk];
+      if (a.kind == action_kind::recompute) ++mine;
+      if (mine > 0 && makes_weight_gradient(a.kind)) --mine, live -= memory.recompute;
+    }
+    use(i, before + memory.at_most(a.kind), live);
   }
 }
 
@@ -153,7 +156,7 @@ template <pipeline_problem Problem, detail::action_table Table>
 constexpr long peak_memory(Problem const& problem, Table const& table, int rank) {
   long peak = 0;
   detail::for_each_memory(problem, table, rank,
-                          [&](int, long live) { peak = live > peak ? live : peak; });
+                          [&](int, long live, long) { peak = live > peak ? live : peak; });
   return peak;
 }
 

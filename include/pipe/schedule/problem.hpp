@@ -49,8 +49,8 @@ struct chunk_cost {
   detail::memory_change memory{};
   /// Bytes of the value that is sent to the next chunk, and of the gradient that comes back.
   long bytes = 0;
-  /// The time of R: that of F, unless less than all of it runs again.
-  long recompute = forward;
+  /// The time of R, where less than all of F runs again; negative: that of F.
+  long recompute = -1;
 };
 
 /// Equal costs for all chunks, whatever their number.
@@ -94,7 +94,7 @@ struct problem {
            : a.kind == backward        ? c.backward_input + c.backward_weight
            : a.kind == backward_input  ? c.backward_input
            : a.kind == backward_weight ? c.backward_weight
-           : a.kind == recompute       ? c.recompute
+           : a.kind == recompute       ? (c.recompute < 0 ? c.forward : c.recompute)
                                        : 0;
   }
 };

@@ -12,6 +12,7 @@
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/scratch.hpp>
 
 namespace pp {
 
@@ -30,30 +31,31 @@ struct recompute_ahead_name {
 template <class S>
 inline constexpr recompute_ahead_name<S> name_of_recompute_ahead{};
 
-/// Copies a table with R directly before each B or BW of a chunk: it begins when the rank is free,
-/// and the backward when the gradient is there. A chunk whose backwards all follow their forwards
-/// directly has no R: nothing is gained by not storing what is read next.
+}  // namespace detail
+
+/// Copies a table of one step with R directly before each B or BW of a chunk: it begins when the
+/// rank is free, and the backward when the gradient is there. A chunk whose backwards all follow
+/// their forwards directly has no R: nothing is gained by not storing what is read next.
 ///
-/// law: no action begins later than in a table in which B and BW take the time of R, too
+/// law: no action ends later than where B and BW take the time of R, too, and nothing else differs
 /// law: a rank has recomputed values of one micro-batch of a chunk, from R to B or BW; with B and W
 ///      apart, those that W reads stay until then
-template <pipeline_problem Problem, action_table From, action_table Table>
+template <pipeline_problem Problem, detail::action_table From, detail::action_table Table>
 constexpr void insert_recomputes(Problem const& problem, From const& from, Table& to) {
   using enum action_kind;
-  auto recomputes = scratch<bool>(problem.chunks);
+  auto recomputes = detail::scratch<bool>(problem.chunks);
   for (int c = 0; c < problem.chunks; ++c)
-    recomputes.item[c] = !is_backward_next_everywhere(from, c, bit(backward) | bit(backward_input));
+    recomputes.item[c] = !detail::is_backward_next_everywhere(
+        from, c, detail::bit(backward) | detail::bit(backward_input));
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < from.size(rank); ++i) {
       action const a = from.at(rank, i);
-      if (makes_input_gradient(a.kind) && recomputes.item[a.chunk])
+      if (detail::makes_input_gradient(a.kind) && recomputes.item[a.chunk])
         to.push(rank, {recompute, a.chunk, a.micro_batch, a.version});
       to.push(rank, a);
     }
   to.unplaced = from.unplaced;
 }
-
-}  // namespace detail
 
 /// The order of family S with R of every micro-batch of a stage directly before its backward: while
 /// the rank waits for the gradient, the stage computes again what a Recompute option has dropped.
@@ -75,7 +77,7 @@ struct RecomputeAhead : S {
   static constexpr void fill(Problem const& problem, Table& table) {
     auto plain = table;
     S::fill(problem, plain);
-    detail::insert_recomputes(problem, plain, table);
+    insert_recomputes(problem, plain, table);
   }
 };
 

@@ -215,7 +215,7 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
   auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
   for (int rank = 0; rank < problem.ranks; ++rank)
-    for_each_memory(problem, table, rank, [&](int i, long live) {
+    for_each_memory(problem, table, rank, [&](int i, long live, long) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
       int& now = updates.item[holder_of(table.where, a.chunk, a.micro_batch)];
@@ -291,11 +291,16 @@ constexpr verdict check_recomputed(Problem const& problem, Table const& table) {
 /// follows the last action. recomputes: also R; otherwise recomputation is part of B and BW.
 template <action_table Table>
 constexpr verdict check_runs(Table const& table, bool recomputes = false) {
+  auto const is_run = [&](action const& a) {
+    return a.kind != action_kind::update && (recomputes || a.kind != action_kind::recompute);
+  };
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < table.size(rank); ++i)
-      if (action const a = table.at(rank, i);
-          (a.kind == action_kind::recompute && !recomputes) || a.kind == action_kind::update)
+      if (action const a = table.at(rank, i); !is_run(a))
         return verdict{fault::not_run, rank, i, a};
+  if constexpr (requires { table.unplaced; })  // one that the list has no room for
+    if (unplaced_action const& u = table.unplaced; u.any && u.rank_exists && !is_run(u.which))
+      return verdict{fault::not_run, u.rank, table.size(u.rank), u.which};
   return verdict{};
 }
 

@@ -173,9 +173,12 @@ struct pipeline_schedule {
   /// The table as the policy fills it, not yet proved.
   static constexpr auto const& filled() { return once<by_compiler, make_schedule>::get(); }
 
-  /// Whether a trainer runs every action of the table.
-  static constexpr verdict check_run() {
+  /// Whether a trainer runs every action of the table. complete: check_complete(); actions that no
+  /// trainer runs may have taken the room of others
+  static constexpr verdict check_run(verdict const& complete) {
+    if (!complete.ok() && complete.what != fault::too_many) return complete;
     verdict found = check_runs(filled(), recomputes_ahead && some_drop);
+    if (found.ok()) found = complete;
     if constexpr (recomputes_ahead)
       if (found.ok()) found = check_recomputed(problem, filled());
     return found;
@@ -186,7 +189,7 @@ struct pipeline_schedule {
     static constexpr verdict has_shape = detail::check_shape(problem, filled());
     static constexpr verdict is_complete =
         has_shape.ok() ? detail::check_complete(problem, filled()) : has_shape;
-    static constexpr verdict is_run = is_complete.ok() ? check_run() : is_complete;
+    static constexpr verdict is_run = check_run(is_complete);
     static constexpr verdict is_ordered =
         is_run.ok() ? detail::check_order(problem, filled()) : is_run;
     static constexpr verdict has_resources =
@@ -199,7 +202,7 @@ struct pipeline_schedule {
     static constexpr verdict make() {
       if constexpr (by_compiler) return proof::found;
       verdict const found = validate(problem, filled());
-      return found.ok() ? check_run() : found;
+      return found.ok() ? check_run(found) : found;
     }
   };
   /// The result of all checks of the table. cost: at run time, that of the checks at the first call

@@ -35,6 +35,7 @@ constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, 
                                    recompute_place again, stage_bytes const& bytes) {
   long const saved = bytes.record, brought = again == recompute_place::ahead ? bytes.pending : 0;
   chunk_cost c{0, 0, 0, detail::memory_change{saved, 0, -saved, brought}};
+  c.recompute = 0;
   for (int u = first; u < end; ++u) {
     chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, again);
     c.forward += layer.forward;
