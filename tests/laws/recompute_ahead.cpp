@@ -15,10 +15,10 @@ namespace {
 
 struct Net : Model<Input<6>, Linear<8>, GELU, Dropout<1, 5>, Linear<8>, GELU, Linear<8>, GELU,
                    Linear<4>, MSE> {};
-struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
-                     Residual<LayerNorm, Attention<2>>,
-                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, SiLU, Pop<"begin">, LayerNorm,
-                     Tied<"table">, CrossEntropy> {};
+struct Words
+    : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
+            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>,
+            SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;

@@ -82,8 +82,8 @@ struct ByProfile {
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts, Ranks const& ranks) {
     detail::partition_for_ranks(times{}, layers, stages, ranks, cuts);
   }
-  /// Times of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
-  /// the time of R, a share of forward, are in proportion to the estimates.
+  /// Times of a layer in nanoseconds. The profile has one backward time: its split into B and W,
+  /// and the time of R, a share of forward, are in proportion to the estimates.
   static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = detail::in_proportion(backward, estimate.backward_weight,

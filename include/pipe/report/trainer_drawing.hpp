@@ -189,7 +189,8 @@ class seen_kernels {
     int group = 0;
     long nanoseconds = 0;
   };
-  /// Whether a launch is part of action a. A program that is not F, B, W or R alone is B and W in one.
+  /// Whether a launch is part of action a. A program that is not F, B, W or R alone is B and W in
+  /// one.
   static bool belongs(launched const& k, action const& a) {
     using enum action_kind;
     bool const same_program =

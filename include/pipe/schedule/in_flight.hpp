@@ -87,8 +87,7 @@ constexpr bool is_backward_next(Table const& table, int rank, int chunk,
     if (a.kind != action_kind::forward || a.chunk != chunk) continue;
     if (i + 1 == table.size(rank)) return false;
     action const next = table.at(rank, i + 1);
-    if (!(bit(next.kind) & kinds) || next.chunk != chunk ||
-        next.micro_batch != a.micro_batch)
+    if (!(bit(next.kind) & kinds) || next.chunk != chunk || next.micro_batch != a.micro_batch)
       return false;
   }
   return true;

@@ -26,10 +26,11 @@ struct memory_change {
 
   /// The change by an action of this kind: BW changes by what B and W do.
   constexpr long of(action_kind kind) const {
-    return kind == action_kind::forward     ? forward
-           : kind == action_kind::recompute ? recompute
-                                            : (makes_input_gradient(kind) ? backward_input : 0) +
-                                                  (makes_weight_gradient(kind) ? backward_weight : 0);
+    return kind == action_kind::forward ? forward
+           : kind == action_kind::recompute
+               ? recompute
+               : (makes_input_gradient(kind) ? backward_input : 0) +
+                     (makes_weight_gradient(kind) ? backward_weight : 0);
   }
   /// The maximum that an action adds while it runs: BW is B and then W.
   constexpr long at_most(action_kind kind) const {

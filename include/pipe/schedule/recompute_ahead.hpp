@@ -67,8 +67,8 @@ constexpr void insert_recomputes(Problem const& problem, From const& from, Table
 /// cost:   recomputed values have memory of their own in each stage, as B cannot share it
 /// source: Liu et al., Mario: Near Zero-cost Activation Checkpointing in Pipeline Parallelism, 2025
 template <schedule_policy S = OneFOneB>
-  requires(S::trains && !detail::is_unflushed<S>() &&
-           std::is_same_v<detail::flushed_of<S>, S> && !detail::recomputes_ahead<S>())
+  requires(S::trains && !detail::is_unflushed<S>() && std::is_same_v<detail::flushed_of<S>, S> &&
+           !detail::recomputes_ahead<S>())
 struct RecomputeAhead : S {
   static constexpr char const* name = detail::name_of_recompute_ahead<S>.characters;
   static constexpr bool recomputes_ahead = true;

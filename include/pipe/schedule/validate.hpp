@@ -170,8 +170,9 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
 }
 
 /// Whether the micro-batches pass every chunk (every replica of it) in order: as forwards, as input
-/// gradients, as weight gradients, and as R where there are any. Then gradients are summed in that order, every channel
-/// delivers its values in order, and storage per micro-batch can be a ring of slots.
+/// gradients, as weight gradients, and as R where there are any. Then gradients are summed in that
+/// order, every channel delivers its values in order, and storage per micro-batch can be a ring of
+/// slots.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -186,8 +187,7 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
     for (int i = 0; i < table.size(rank); ++i) {
       action const a = table.at(rank, i);
       int const stream = holder_of(table.where, a.chunk, a.micro_batch);
-      bool const output = a.kind == action_kind::forward,
-                 again = a.kind == action_kind::recompute;
+      bool const output = a.kind == action_kind::forward, again = a.kind == action_kind::recompute;
       bool const input_gradient = makes_input_gradient(a.kind),
                  weight_gradient = makes_weight_gradient(a.kind);
       if ((output && outputs.item[stream] >= a.micro_batch) ||
@@ -204,9 +204,9 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
 }
 
 /// Whether every action reads a version of the weights that its chunk has by then, F and backward
-/// of a micro-batch the same one, R too, or backward one that is newer by the table's drift at most;
-/// whether each update makes the next version; and whether the
-/// memory of every rank stays within the problem's limit.
+/// of a micro-batch the same one, R too, or backward one that is newer by the table's drift at
+/// most; whether each update makes the next version; and whether the memory of every rank stays
+/// within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>

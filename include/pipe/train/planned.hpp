@@ -197,10 +197,9 @@ struct planned_pipeline {
     for (int s = 0; s < stages; ++s) {
       stage const& one = stage_of[std::size_t(s)];
       heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
-      p.costs.push_back(time_of_stage<partition>(c.costs().items, c.model().cuts[s],
-                                                 c.model().cuts[s + 1], samples,
-                                                 c.model().place_of_recompute(some_drop),
-                                                 saves.totals().bytes));
+      p.costs.push_back(time_of_stage<partition>(
+          c.costs().items, c.model().cuts[s], c.model().cuts[s + 1], samples,
+          c.model().place_of_recompute(some_drop), saves.totals().bytes));
     }
     return p;
   }
