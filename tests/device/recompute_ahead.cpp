@@ -30,6 +30,5 @@ void has_the_bits_of_backward() {
 }  // namespace
 
 TEST_CASE("recomputation ahead has the bits of that in the backward on a device", "[cuda]") {
-  has_the_bits_of_backward<OneFOneB, Stages<3>, MicroBatches<4>>();
   has_the_bits_of_backward<ZeroBubbleV, Stages<4>, MicroBatches<4>, BF16>();
 }

@@ -86,8 +86,9 @@ class heap_fused {
 struct compile_options {
   int stages = 1, samples = 1;
   number_widths widths{};
-  bool splits_backward = false, recomputes_ahead = false;
+  bool splits_backward = false;
   recompute_rule recompute{};
+  bool recomputes_ahead = false;
 };
 
 /// A model compiled at run time. The graph must outlive it.

@@ -136,8 +136,8 @@ struct planned_pipeline {
                        samples,
                        {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
                        schedule::splits_backward,
-                       recomputes_ahead,
-                       rule_of<recompute>()},
+                       rule_of<recompute>(),
+                       recomputes_ahead},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
                         partition_of<partition, option<option_family::stages>>::cut(
                             layer_times, units, count, cuts);
