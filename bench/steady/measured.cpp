@@ -4,15 +4,22 @@
 // cores, in turns. Prints: figure NAME VALUE
 //
 // steady_over_barrier_2      time of a step with a barrier over one without
-// ..._planned                the same of the plan: makespan over period
 // pipedream_step_over_1f1b   a step without a flush over one with it, each of 4 micro-batches
-// ..._planned                the same of the plan
+// ..._planned                the same of the plan, in which updates take no time: makespan and
+// period
+// ..._predicted              the same simulated with the times that actions and updates of steps
+// with
+//                            a barrier took
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
+
+#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/repeated.hpp>
+#include <pipe/train/executed_run.hpp>
 
 #include "../peer/turns.hpp"
 
@@ -44,6 +51,52 @@ double step_of(Trainer& trainer, std::vector<typename Trainer::batch> const& all
   return (seconds() - begin) / double(all.size());
 }
 
+/// A problem in measured times, in which updates take time.
+struct measured_problem : run_time_problem {
+  long update = 0;  // of a rank
+  long time(action const& a) const {
+    return a.kind == action_kind::update ? update : run_time_problem::time(a);
+  }
+};
+/// The times of a trainer's steps with a barrier, each the median of `steps`, in nanoseconds. What
+/// a step takes beside the actions counts as the update.
+template <class Trainer>
+measured_problem measured(int steps) {
+  Trainer trainer;
+  data_of<Trainer> const data;
+  std::vector<double> taken[Trainer::compiled::ranks][4], rest;
+  for (int i = -5; i < steps; ++i) {
+    step_result const r = trainer.step({data.x, data.x});
+    if (i < 0) continue;
+    executed_run const run = gather_executed(trainer);
+    long makespan = 0;
+    for (std::size_t rank = 0; rank < run.rows.size(); ++rank)
+      for (auto const& a : run.rows[rank]) {
+        taken[rank][int(a.what.kind)].push_back(double(a.end - a.start));
+        makespan = std::max(makespan, a.end);
+      }
+    rest.push_back(r.seconds * 1e9 - double(makespan));
+  }
+  auto const time = [&](int rank, action_kind kind) {
+    auto const& all = taken[rank][int(kind)];
+    return all.empty() ? 0 : long(median(all));
+  };
+  measured_problem p{{Trainer::compiled::ranks,
+                      Trainer::compiled::plan().stage_count,
+                      Trainer::compiled::micro_batches,
+                      0,
+                      {}}};
+  for (int rank = 0; rank < p.ranks; ++rank)
+    p.costs.push_back({time(rank, action_kind::forward),
+                       time(rank, action_kind::backward_input) + time(rank, action_kind::backward),
+                       time(rank, action_kind::backward_weight)});
+  p.update = long(median(rest));
+  for (int rank = 0; rank < p.ranks; ++rank)
+    std::printf("rank %d: F %ld, B %ld, W %ld, U %ld ns\n", rank, p.cost(rank).forward,
+                p.cost(rank).backward_input, p.cost(rank).backward_weight, p.update);
+  return p;
+}
+
 /// The median time of a step of the first over that of the second, which take turns.
 template <class First, class Second>
 double ratio(char const* name, int rounds, int steps) {
@@ -66,24 +119,41 @@ double ratio(char const* name, int rounds, int steps) {
   return r;
 }
 
+/// Prints a figure, and beside it what was planned and what measured times predict.
+void print(char const* name, double figure, double planned, double predicted) {
+  std::printf("figure %s_planned %.4f\n", name, planned);
+  std::printf("figure %s_predicted %.4f\n", name, predicted);
+  std::printf("figure %s_over_predicted %.4f\n", name, figure / predicted);
+}
+
 }  // namespace
 
 int main() {
+  constexpr int rounds = 40, steps = 40;
   // Of many micro-batches a barrier is a small part: few, so that it is seen.
   using barrier = Two<4, ZeroBubbleH2>;
   using steady = Two<4, Steady<ZeroBubbleH2>>;
-  double const planned =
-      double(barrier::compiled::timeline().makespan) / steady::plan().period.value();
-  double const measured = ratio<barrier, steady>("steady_over_barrier_2", 40, 40);
-  std::printf("figure steady_over_barrier_2_planned %.4f\n", planned);
-  std::printf("figure steady_over_barrier_2_measured_over_planned %.4f\n", measured / planned);
-
   using flushed = Two<4, OneFOneB>;
   using dream = Two<4, PipeDream<>>;
-  double const planned_dream =
-      dream::plan().period.value() / double(flushed::compiled::timeline().makespan);
-  double const measured_dream = ratio<dream, flushed>("pipedream_step_over_1f1b", 40, 40);
-  std::printf("figure pipedream_step_over_1f1b_planned %.4f\n", planned_dream);
-  std::printf("figure pipedream_step_over_1f1b_measured_over_planned %.4f\n",
-              measured_dream / planned_dream);
+  {
+    double const figure = ratio<barrier, steady>("steady_over_barrier_2", rounds, steps);
+    auto const times = measured<barrier>(400);
+    auto const& table = barrier::compiled::table();
+    double const one = double(simulate(times, table).makespan + times.update),
+                 all = double(
+                     simulate(repeated(times, steps), repeated(times, table, steps)).makespan);
+    print("steady_over_barrier_2", figure,
+          double(barrier::compiled::timeline().makespan) / steady::plan().period.value(),
+          one * steps / all);
+  }
+  {
+    double const figure = ratio<dream, flushed>("pipedream_step_over_1f1b", rounds, steps);
+    auto times = measured<flushed>(400);
+    double const one = double(simulate(times, flushed::compiled::table()).makespan + times.update);
+    times.micro_batches *= steps;
+    auto const run = make_dynamic_table<PipeDream<false, 4>>(times);
+    print("pipedream_step_over_1f1b", figure,
+          dream::plan().period.value() / double(flushed::compiled::timeline().makespan),
+          double(simulate(times, run).makespan) / (one * steps));
+  }
 }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <pipe/pipe.hpp>
+#include <pipe/train/virtual_worker.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "laws/data.hpp"
@@ -30,6 +31,7 @@ using transports::Shared, transports::Small;
 using Many = Small<Shared, Between, Stages<8>>;
 using Replicas = Small<Shared, Between>;
 using Ring = Small<Shared, Between, StageReplicas<4>>;
+using Alone = Small<Shared, Stages<2>>;
 
 namespace {
 
@@ -118,6 +120,26 @@ void run_ranks_of_a_stage() {
   }
 }
 
+/// Waves of workers, of which `some` makes two and the others four, or is late for its first one.
+void run_workers(int some = -1, std::chrono::milliseconds deadline = {}) {
+  laws::sample_batch<Alone> const data(1);
+  try {
+    Alone trainer({.seed = 3});
+    virtual_worker<Alone, Between> worker(trainer,
+                                          {.clock_distance = 1, .waiting = {.deadline = deadline}});
+    bool const other = Between::process() == some;
+    if (other && deadline.count() > 0) sleep(30);
+    for (int wave = 0; wave < (other ? 2 : 4); ++wave)
+      worker.wave([&] {
+        if (wave == 2) arrive("waving");
+        trainer.step(data.view());
+      });
+    if (!other) worker.settle();
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
 // ---- other failures ----
 
 /// The last process does something in the third micro-batch of its second step.
@@ -196,6 +218,8 @@ void run(char const* what) {
       say(e.what());
     }
   }
+  if (is(what, "worker_ends_early")) run_workers(1);
+  if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);
@@ -283,6 +307,7 @@ int main(int count, char** arguments) {
   if (count == 4) {
     phase = arguments[1], way = arguments[2], file = arguments[3];
     if (is(phase, "exchanging")) return run_replicas(), 0;
+    if (is(phase, "waving")) return run_workers(), 0;
     return is(phase, "adding") ? run_ranks_of_a_stage() : run_through_all_phases(), 0;
   }
   say("ends");

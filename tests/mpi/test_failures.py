@@ -34,6 +34,7 @@ PHASES = {
     "meeting": RUNS,
     "exchanging": r"in a run: rank 0: adding up gradients with the other replicas",
     "adding": rf"in a run: rank {FINDER}: .*",
+    "waving": r"(outside of the trainers' calls|waiting for the waves of other workers)",
     "saving": r"passing values between processes",
     "outside": r"outside of the trainers' calls",
     "destroying": r"ending a trainer",
@@ -42,10 +43,12 @@ PHASES = {
 if BY_SOCKETS:  # the start is another: see tests/tcp. Process 2 may be a call ahead of process 0.
     del PHASES["starting"]
     ANY = (r"(constructing a trainer|connecting to the other processes|in a run: rank \d: .*|passing values between processes|"
-           r"agreeing with the other processes|outside of the trainers' calls|ending a trainer|ending the program)")
+           r"agreeing with the other processes|outside of the trainers' calls|ending a trainer|ending the program|"
+           r"waiting for the waves of other workers)")
     PHASES = {phase: ANY for phase in PHASES}
 # What processes 2 and FINDER are besides, where they have not two of eight ranks each.
-RANKS = {"starting": ("", ""), "exchanging": (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)"),
+REPLICAS = (r" \(rank 0 of replica 2\)", rf" \(rank 0 of replica {FINDER}\)")
+RANKS = {"starting": ("", ""), "exchanging": REPLICAS, "waving": REPLICAS,
          "adding": (r" \(rank 2\)", rf" \(rank {FINDER}\)")}
 WAYS = {
     "killed": "killed",
@@ -57,7 +60,7 @@ WAYS = {
 if BY_SOCKETS:
     RANKS["constructing"] = (r"(?: \(ranks 4 to 5\))?", r"(?: \(ranks 0 to 1\))?")
 # In the other phases the process is in a call of MPI, in which no program exits.
-ONLY = {"exits": ("computing", "adding", "outside", "destroying"), "stopped_with_patience": ("outside",)}
+ONLY = {"exits": ("computing", "adding", "waving", "outside", "destroying"), "stopped_with_patience": ("outside",)}
 if BY_SOCKETS:  # stopped in the last word, it may have said it, and is missed no more
     ONLY["stopped"] = tuple(phase for phase in PHASES if phase != "ending")
 
@@ -137,6 +140,12 @@ class Failures(unittest.TestCase):
         ended = "process 1 has ended its trainer, which this one still runs"
         self.ends("ends_early", *(rf"^process {p}: {ended}\n(.*\n)*?process {p}: this trainer is broken, as a run over several processes has failed: "
                                   rf"{ended}$" for p in (0, 2, 3)))
+
+    def test_a_worker_that_makes_fewer_waves_fails_the_others(self):
+        self.ends("worker_ends_early", *(rf"^process {p}: process 1 has ended its trainer, which this one still runs$" for p in (0, 2, 3)))
+
+    def test_a_worker_that_is_late_fails_the_others(self):
+        self.ends("worker_is_late", r"^process [012]: process [012] \(rank 0 of replica [012]\): timed out after 2 s waiting for wave 0 of another worker$")
 
     def test_a_process_that_exits_early_fails_the_others(self):
         begun = time.monotonic()

@@ -96,9 +96,25 @@ TEST_CASE("links between ranks are listed with their bytes") {
   CHECK(has(text, "rank 1 -> 0        -    1.5 KiB       -   6.0 KiB"));
   CHECK(!has(text, "replicas"));
   CHECK(explain_links<OneStage>().empty());
-  std::string const sum = explain_links<Pipeline<Small, Stages<2>, SumIn<4>>>();
-  CHECK(has(sum, "per step, " + readable_bytes(Pipeline<Small, Stages<2>>::plan.summed_bytes[0]) +
-                     " at most\n"));
+}
+
+TEST_CASE("the exchange of replicas is listed with the time that hides it") {
+  using Replicas = Pipeline<Small, Stages<2>, SumIn<4>>;
+  std::string const text = explain_links<Replicas>();
+  INFO(text);
+  auto const& when = Replicas::compiled::timeline();
+  int const last = when.spans.size(1) - 1;
+  auto const by = [](long time) {
+    return readable_real(2000 * double(Replicas::plan.summed_bytes[1]) / double(time), 3);
+  };
+  // Rank 0 has the first forward and the last backward, so nothing hides its exchange.
+  long const drain = when.makespan - when.spans.at(1, last).end, fill = when.spans.at(1, 0).start;
+  CHECK(has(text, "2 (n - 1) / n times the gradients of its ranks per step\n"));
+  CHECK(has(text, "0.0 %          -              0.0 %  "));
+  CHECK(has(text, "  " + readable_bytes(Replicas::plan.summed_bytes[1]) + "  "));
+  CHECK(has(text, readable_percent(double(drain) / double(when.makespan)) + "  "));
+  CHECK(has(text, "  " + by(drain) + "  "));
+  CHECK(has(text, "  " + by(drain + fill) + "\n"));
 }
 
 TEST_CASE("layers without work are listed where they stand") {

@@ -13,6 +13,7 @@
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
+#include <pipe/schedule/drain.hpp>
 #include <pipe/train/options/partition.hpp>
 #include <pipe/train/options/transport.hpp>
 #include <pipe/train/plan.hpp>
@@ -195,6 +196,32 @@ std::string explain_ranks() {
   return text;
 }
 
+/// What a rank exchanges with its replicas in a step, and the bandwidth that hides it in the rest
+/// of the step, when its gradients are complete. profiled: times are nanoseconds, else FLOPs
+template <class Trainer>
+std::string explain_exchange(bool profiled) {
+  auto const& plan = Trainer::compiled::plan();
+  auto const& table = Trainer::compiled::table();
+  auto const& when = Trainer::compiled::timeline();
+  std::string text = "replicas: each of n sends 2 (n - 1) / n times the gradients of its ranks";
+  text_table rows({"rank", "gradients", "in the drain", "hidden by", "and the next fill", "by"});
+  for (int r = 0; r < plan.rank_count; ++r) {
+    exchange_window const w = window_of(table, when, r);
+    double const bytes = 2 * double(plan.summed_bytes[r]) * (profiled ? 1 : 1000);
+    auto const share = [&](long time) {
+      return readable_percent(double(time) / double(when.makespan));
+    };
+    auto const by = [&](long time) {
+      return time == 0 ? "-" : readable_real(bytes / double(time), 3);
+    };
+    rows.add({std::to_string(r), readable_bytes(plan.summed_bytes[r]), share(w.drain), by(w.drain),
+              share(w.drain + w.fill), by(w.drain + w.fill)});
+  }
+  return text + " per step\n" + rows.str() + "of the makespan; hidden by: GB/s each way" +
+         (profiled ? "" : " for each TFLOP/s") +
+         ", many replicas; the next fill: without a barrier\n";
+}
+
 /// Table of the links between ranks: bytes of a micro-batch and of a step, and the bandwidth that
 /// hides them. Of replicas, what a rank exchanges with the others.
 template <class Trainer>
@@ -215,12 +242,8 @@ std::string explain_links() {
     text = table.str() + "values and gradients of a micro-batch; hidden by: GB/s" +
            (profiled ? "" : " for each TFLOP/s of the slowest rank") + "\n";
   }
-  if (plan.leaves > 1 || connects_replicas<typename Trainer::compiled::transport>) {
-    long most = 0;
-    for (long const bytes : plan.summed_bytes) most = bytes > most ? bytes : most;
-    text += "replicas: each of n sends 2 (n - 1) / n times the gradients of its ranks per step, " +
-            readable_bytes(most) + " at most\n";
-  }
+  if (plan.leaves > 1 || connects_replicas<typename Trainer::compiled::transport>)
+    text += explain_exchange<Trainer>(profiled);
   return text.empty() ? text : text + "\n";
 }
 

@@ -102,12 +102,14 @@ class process_transport {
     local_.wake_all();
   }
 
-  /// Compares a number of the plan with those of the other processes.
+  /// Compares a number of the plan with those of the other processes, and then their calls, unless
+  /// each makes its own.
   ///
   /// throws: error if another process has another plan
-  [[gnu::cold]] void agree(std::uint64_t plan) {
+  [[gnu::cold]] void agree(std::uint64_t plan, bool compares_calls = true) {
     messages_.agree(plan, waiting());
     constructs_.reset();
+    if (!compares_calls) return;
     std::lock_guard const lock(calls());
     ring_.open(messages_, world_.process(), world_.processes(), call_tag());
   }
@@ -374,7 +376,7 @@ class process_transport {
 
   /// The program ends, perhaps in the middle of a run, which then never ends.
   [[gnu::cold]] void leave() {
-    if (!world_.has_failed()) messages_.tell_end(is_running_ ? calls_begun_ - 1 : calls_begun_);
+    if (!world_.has_failed()) messages_.tell_end(calls_begun_ - (is_running_ ? 1 : 0));
   }
   /// Fails a run that another process does not take part in, or takes for another call.
   void look() {
@@ -428,7 +430,7 @@ class process_transport {
   int ranks_, streams_;
   patience limits_;
   std::chrono::milliseconds deadline_;        // of calls between runs
-  long calls_begun_ = 0;                      // of which replicas make different numbers of runs
+  std::atomic<long> calls_begun_{0};          // of which replicas make different numbers of runs
   std::atomic<bool> is_running_{false};       // a call
   std::atomic<bool> is_failure_told_{false};  // by an exception, to the caller
   heap_array<char*> memory_;                  // by rank; null for one of another process

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The exchange of waves between processes: each sends the same number of bytes to all others after
+// a wave, on a thread of its own, while the next wave computes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
+#include <pipe/transport/transport.hpp>
+#include <pipe/transport/waiting.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// Waves of all processes of a transport, of which a ring of `kept` is in memory: bytes of each
+/// process, in slots of wave % kept. All processes construct one, with the same numbers.
+///
+/// law: post() never waits; after arrived(n) the slots of the waves before n have the bytes of all
+/// law: every wave that is posted is sent, also if the object is destroyed before; its destructor
+///      waits for the others to post as many and to end, or for a failure
+template <replica_transport Transport>
+class wave_exchange {
+ public:
+  /// plan: equal in all processes; bytes: of a wave of one process
+  ///
+  /// throws: error if another process has another plan; rank_error if one has failed
+  [[gnu::cold]] wave_exchange(std::uint64_t plan, long bytes, int kept, patience const& limits)
+      : limits_(limits), transport_(1, 0, limits), place_(Transport::place(1)), bytes_(bytes),
+        kept_(kept), slots_(bytes * kept * place_.replicas) {
+    transport_.agree(plan, false);
+    transport_.open_lanes(0, 1);
+    transport_.reset();
+    thread_ =
+        thread([](void* self, int) { static_cast<wave_exchange*>(self)->exchange(); }, this, 0);
+  }
+  wave_exchange(wave_exchange const&) = delete;
+  wave_exchange& operator=(wave_exchange const&) = delete;
+  [[gnu::cold]] ~wave_exchange() {
+    auto const ends = transport_.during({"ending the exchange of waves"});
+    ends_ = true;
+    posted_.wake();
+    thread_.join();
+  }
+
+  int process() const { return place_.replica; }
+  int processes() const { return place_.replicas; }
+  long allocated_bytes() const { return slots_.size(); }
+  char* slot(long wave, int process) {
+    return slots_.begin() + (wave % kept_ * place_.replicas + process) * bytes_;
+  }
+  /// The bytes of the next wave are in the slot of this process.
+  ///
+  /// needs: those of the wave `kept` waves before are not needed any more
+  void post() { posted_.advance(); }
+  /// Waits until the waves before n of all processes have come.
+  ///
+  /// needs:  n waves are posted
+  /// throws: rank_error if a process has failed, or has not posted them before the deadline
+  void arrived(long n) {
+    auto const waits = transport_.during({"waiting for the waves of other workers"});
+    bool const ends = limits_.deadline.count() > 0;
+    waited const w =
+        arrived_.wait(int(n), {limits_.spin, ends ? limits_.deadline : no_deadline}, failed_);
+    if (w == waited::done) return;
+    if (w == waited::too_long)
+      transport_.announce(sentence({"timed out after ", limits_.deadline.count() / 1000,
+                                    " s waiting for wave ", n - 1, " of another worker"})
+                              .begin());
+    throw rank_error(transport_.announced());
+  }
+  /// Whether a number is the same in all processes, which all call this.
+  ///
+  /// throws: rank_error if a process has failed
+  [[gnu::cold]] bool is_same(long number) {
+    long const least = transport_.least(number);
+    return transport_.least(least == number ? 1 : 0) == 1;
+  }
+
+ private:
+  /// The thread: wave by wave, each when it is posted.
+  void exchange() {
+    failure_flag const none{false};
+    for (long wave = 0;; ++wave) {
+      if (posted_.wait(int(wave + 1), {limits_.spin, no_deadline}, ends_) != waited::done) return;
+      // A wave is a call: one that the others never make ends the waits of this process.
+      transport_.begin_call({});
+      for (int p = 0; p < processes(); ++p)
+        if (p != process()) transport_.receive_from(0, p, 0, slot(wave, p), bytes_);
+      for (int p = 0; p < processes(); ++p)
+        if (p != process()) transport_.send_to(0, p, 0, slot(wave, process()), bytes_);
+      if (transport_.until([&] { return transport_.has_met(0, 0); }, none) != waited::done) {
+        failed_ = true;
+        return arrived_.wake();
+      }
+      arrived_.advance();
+    }
+  }
+
+  patience limits_;
+  Transport transport_;
+  process_place place_;
+  long bytes_;
+  int kept_;
+  heap_array<char> slots_;
+  progress posted_, arrived_;
+  failure_flag ends_{false}, failed_{false};
+  thread thread_;
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
