@@ -27,6 +27,7 @@
 
 #include "device_text.hpp"
 #include "gpt.hpp"
+#include "held_out.hpp"
 #include "keep.hpp"
 #include "replay.hpp"
 #include "sample.hpp"
@@ -36,22 +37,6 @@
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// Bits per byte on held-out text: at most `most` mini-batches of it, evenly spread.
-template <class Trainer>
-double validate_on(Trainer& trainer, pp::text_data const& text, long most) {
-  std::vector<int> tokens(Trainer::samples * Trainer::inputs_per_sample), labels(tokens.size());
-  long const all = (text.held_out_windows() + Trainer::samples - 1) / Trainer::samples,
-             batches = std::min(all, most);
-  double bits = 0;
-  long counted = 0;
-  for (long b = 0; b < batches; ++b) {
-    long const count = text.held_out(all * b / batches * Trainer::samples, tokens, labels);
-    bits += double(count) * trainer.evaluate({tokens, labels}) / std::numbers::ln2;
-    counted += count;
-  }
-  return bits / double(counted);
 }
 
 /// On a host a class of the same members, of which there is no object.
@@ -142,7 +127,7 @@ void run(options const& o) {
   // [/train]
   if (done > first) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
 
-  double const validation = validate_on(trainer, text, 64);
+  double const validation = held_out_loss(trainer, text, 64) / std::numbers::ln2;
   if (o.generate > 0) {
     std::printf("\n");
     write_on(trainer, o.prompt.empty() && o.data.empty() ? "template<typename _Tp" : o.prompt,

@@ -36,10 +36,12 @@
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/elsewhere.hpp>
+#include <pipe/optim/error_feedback.hpp>
 #include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/optim/lion.hpp>
 #include <pipe/optim/muon.hpp>
+#include <pipe/optim/nadam.hpp>
 #include <pipe/optim/sgd.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>

@@ -149,6 +149,8 @@ TEST_CASE("an optimizer's step is its formula", "[cuda]") {
   steps_are_the_formula<bf16>(SGD{.momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
   steps_are_the_formula<fp16>(Adam{.weight_decay = 0.1});
   steps_are_the_formula<bf16>(AdamW{});
+  steps_are_the_formula<float>(NAdam{.momentum_decay = 0.2, .weight_decay = 0.1});
+  steps_are_the_formula<float>(ErrorFeedback<Lion>{});
   steps_are_the_formula<float>(Lion{.weight_decay = 0.1});
 }
 

@@ -44,6 +44,7 @@ void each_setting(Take const& take, Optimizer& o, std::string const& of = "") {
   take(of + "learning_rate", o.learning_rate);
   take(of + "weight_decay", o.weight_decay);
   if constexpr (requires { o.beta1; }) take(of + "beta1", o.beta1), take(of + "beta2", o.beta2);
+  if constexpr (requires { o.momentum_decay; }) take(of + "momentum_decay", o.momentum_decay);
   if constexpr (requires { o.epsilon; }) take(of + "epsilon", o.epsilon);
   if constexpr (requires { o.momentum; })
     take(of + "momentum", o.momentum), take(of + "nesterov", o.nesterov);
@@ -177,10 +178,22 @@ void check_state(char const* name) {
 TEST_CASE("optimizer state is PyTorch's, both ways", "[golden]") {
   check_state<Adam>("adam");
   check_state<AdamW>("adamw");
+  check_state<NAdam>("nadam.decay");
   check_state<Adafactor>("adafactor");
   check_state<Muon>("muon");
   check_saved<SGD>("sgd.momentum", false);
   check_loaded<SGD>("sgd.momentum", 5);
+}
+TEST_CASE("the product of NAdam's momenta says by which settings state was made", "[golden]") {
+  using trainer = Trainer<NAdam>;
+  temporary_folder const folder;
+  write_safetensors(folder.file("state"),
+                    golden::record("optimizers", "nadam.decay").tensors("state_5/"));
+  trainer t({.optimizer = {.beta1 = 0.99}});
+  CHECK_THROWS_WITH(load_optimizer_state(t, folder.file("state")),
+                    Catch::Matchers::Contains("mu_product") &&
+                        Catch::Matchers::Contains("after 5 steps, which other settings"));
+  CHECK(t.steps() == 0);
 }
 TEST_CASE("SGD is torch.optim.SGD", "[golden]") {
   check<SGD>("sgd");
@@ -194,6 +207,10 @@ TEST_CASE("Adam is torch.optim.Adam", "[golden]") {
 TEST_CASE("AdamW is torch.optim.AdamW", "[golden]") {
   check<AdamW>("adamw");
   check<AdamW>("adamw.decay");
+}
+TEST_CASE("NAdam is torch.optim.NAdam with decoupled weight decay", "[golden]") {
+  check<NAdam>("nadam");
+  check<NAdam>("nadam.decay");
 }
 TEST_CASE("Adafactor is torch.optim.Adafactor", "[golden]") {
   check<Adafactor>("adafactor");

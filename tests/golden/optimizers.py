@@ -105,6 +105,8 @@ def make(kind, settings, model, tables):
     groups = [{"params": [p for p in named.values() if p.dim() > 1]}, {"params": vectors, "weight_decay": 0.0}]
     if kind == "Adafactor":  # its default depends on the type: that of float32, as in pipe
         s.setdefault("eps", (torch.finfo(torch.float32).eps, 1e-3))
-    kinds = {"SGD": optim.SGD, "Adam": optim.Adam, "AdamW": optim.AdamW, "Adafactor": optim.Adafactor, "Lion": Lion,
-             "LAMB": LAMB}
+    if kind == "NAdam":
+        s["decoupled_weight_decay"] = True
+    kinds = {"SGD": optim.SGD, "Adam": optim.Adam, "AdamW": optim.AdamW, "NAdam": optim.NAdam, "Adafactor": optim.Adafactor,
+             "Lion": Lion, "LAMB": LAMB}
     return kinds[kind](groups, **s)

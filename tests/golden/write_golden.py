@@ -342,7 +342,7 @@ def run_case(name, first, model, make_loss, further=None):
 # ---- optimizers ----
 
 STEPS, TABLES = 10, ["0.weight", "1.weight"]
-HALF, WITH_STATE = 5, {"sgd.momentum", "adam", "adamw", "adafactor", "muon"}
+HALF, WITH_STATE = 5, {"sgd.momentum", "adam", "adamw", "nadam.decay", "adafactor", "muon"}
 OPTIMIZERS = {  # case: optimizer, settings by pipe's names
     "sgd": ("SGD", {"learning_rate": 0.6}),
     "sgd.momentum": ("SGD", {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
@@ -351,6 +351,9 @@ OPTIMIZERS = {  # case: optimizer, settings by pipe's names
     "adam.decay": ("Adam", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.1}),
     "adamw": ("AdamW", {"learning_rate": 0.05}),
     "adamw.decay": ("AdamW", {"learning_rate": 0.05, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-3, "weight_decay": 0.5}),
+    "nadam": ("NAdam", {"learning_rate": 0.05}),
+    "nadam.decay": ("NAdam", {"learning_rate": 0.05, "beta1": 0.99, "beta2": 0.95, "momentum_decay": 0.2, "epsilon": 1e-3,
+                              "weight_decay": 0.5}),
     "adafactor": ("Adafactor", {"learning_rate": 0.1}),
     "adafactor.decay": ("Adafactor", {"learning_rate": 0.1, "beta2_decay": -0.5, "epsilon1": 1e-4, "epsilon2": 0.5,
                                       "threshold": 1.25, "weight_decay": 0.5}),

@@ -33,4 +33,7 @@ TEST_CASE("SGD gives the bits of one stage", "[laws]") { holds<SGD>(); }
 TEST_CASE("Lion gives the bits of one stage", "[laws]") { holds<Lion>(); }
 TEST_CASE("LAMB gives the bits of one stage", "[laws]") { holds<LAMB>(); }
 TEST_CASE("Adafactor gives the bits of one stage", "[laws]") { holds<Adafactor>(); }
-TEST_CASE("Muon gives the bits of one stage", "[laws]") { holds<Muon>(); }
+TEST_CASE("Muon gives the bits of one stage, and with error feedback", "[laws]") {
+  holds<Muon>();
+  holds<ErrorFeedback<Muon>>();
+}

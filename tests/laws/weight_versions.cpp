@@ -31,12 +31,26 @@ struct Chain<N, std::integer_sequence<int, I...>>
     : Model<Input<width>, std::enable_if_t<(I >= 0), Seq<Linear<width>, Tanh>>..., Linear<width>,
             MSE> {};
 
+/// A loss whose slope does not depend on the outputs, and a last stage that is not trained.
+struct Slope : element_loss<Slope> {
+  template <class T>
+  PIPE_HD static PIPE_INLINE T value(T x, T target) {
+    return x * target;
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T slope(T, T target) {
+    return target;
+  }
+};
+struct Flat : Model<Input<width>, Linear<width>, Frozen<Linear<2>>, Slope> {};
+
 /// Which version a forward, or a backward, of a micro-batch reads on a stage, in updates. ahead:
 /// micro-batches by which forwards are ahead of backwards
 struct rules {
   bool keeps_versions;  // else what a flush leaves is the newest
   long (*forward)(long micro_batch, long ahead, long ranks, long mini_batch);
   long (*backward)(long micro_batch, long ahead, long ranks, long mini_batch);
+  bool predicts = false;  // forwards read what the last update predicts for their backwards
 };
 long from_zero(long n) { return n < 0 ? 0 : n; }
 long stashed(long k, long ahead, long, long a) { return from_zero(k - ahead) / a; }
@@ -50,8 +64,8 @@ template <int M>
 constexpr rules rules_of<PipeDream<true, M>> = {true, &synchronised, &synchronised};
 template <int M>
 constexpr rules rules_of<PipeDream2BW<M>> = {true, &doubled, &doubled};
-template <int M>
-constexpr rules rules_of<PACI<M>> = {false, &stashed, &newest};
+template <int M, bool Predicts>
+constexpr rules rules_of<PACI<M, Predicts>> = {false, &stashed, &newest, Predicts};
 
 /// A matrix [width, width] and a bias.
 struct weights {
@@ -77,7 +91,7 @@ class oracle {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       std::vector<sample> x{inputs[i]};
       for (long s = 0; s < p_; ++s) {
-        weights const& now = at(s, std::max(oldest_, by_.forward(k_, p_ - 1 - s, p_, a_)));
+        weights const now = read_forward(s);
         sample y(width);
         for (int c = 0; c < width; ++c) {
           y[std::size_t(c)] = now.b[c];
@@ -122,6 +136,18 @@ class oracle {
   weights const& newest_of(long stage) const { return versions_[std::size_t(stage)].back(); }
 
  private:
+  weights read_forward(long s) const {
+    long const version = std::max(oldest_, by_.forward(k_, p_ - 1 - s, p_, a_));
+    weights now = at(s, version);
+    if (!by_.predicts || version == oldest_) return now;
+    weights const& before = at(s, version - 1);
+    double const n = double(by_.backward(k_, p_ - 1 - s, p_, a_) - version);
+    for (int c = 0; c < width; ++c) {
+      now.b[c] += n * (now.b[c] - before.b[c]);
+      for (int r = 0; r < width; ++r) now.w[r][c] += n * (now.w[r][c] - before.w[r][c]);
+    }
+    return now;
+  }
   weights const& at(long stage, long version) const {
     return versions_[std::size_t(stage)][std::size_t(version)];
   }
@@ -241,6 +267,36 @@ TEST_CASE("PACI reads the versions of the oracle", "[laws]") {
   as_the_oracle<PACI<>, 4, 1>();
   as_the_oracle<PACI<>, 4, 5>();
   as_the_oracle<PACI<>, 8, 2>();
+}
+TEST_CASE("PACI with prediction reads what the oracle predicts", "[laws]") {
+  as_the_oracle<PACI<0, true>, 2, 1>();
+  as_the_oracle<PACI<0, true>, 4, 1>();
+  as_the_oracle<PACI<0, true>, 4, 2>();
+  as_the_oracle<PACI<0, true>, 4, 5>();
+  as_the_oracle<PACI<0, true>, 7, 4>();
+}
+TEST_CASE("a prediction is exact while gradients do not change", "[laws]") {
+  // The loss of the outputs is their sum, so the gradient of the first stage is always the same.
+  auto const losses = [](auto trainer) {
+    std::vector<double> all;
+    sample_batch<decltype(trainer)> const data(3);
+    std::vector const same(9, data.view());
+    trainer.train(same, [&](step_result const& r) { all.push_back(r.loss); });
+    return all;
+  };
+  auto const flushed = losses(Pipeline<Flat, FP64, SGD, Stages<2>, MicroBatches<1>>{});
+  auto const predicted =
+      losses(Pipeline<Flat, FP64, SGD, Stages<2>, MicroBatches<1>, PACI<0, true>>{});
+  auto const stale = losses(Pipeline<Flat, FP64, SGD, Stages<2>, MicroBatches<1>, PACI<>>{});
+  for (std::size_t k = 0; k < flushed.size(); ++k) {
+    // Before the first update there is nothing to predict from.
+    CHECK(predicted[k] == Approx(flushed[k == 1 ? 0 : k]).epsilon(1e-12));
+    CHECK(stale[k] == Approx(flushed[k == 0 ? 0 : k - 1]).epsilon(1e-12));
+  }
+  CHECK(std::fabs(flushed[8] - flushed[0]) > 1e-3);
+  using predicting = Pipeline<Flat, SGD, Stages<2>, MicroBatches<1>, PACI<0, true>>;
+  CHECK(predicting::plan().stages[0].versions == 2);
+  CHECK(predicting::plan().stages[1].versions == 1);
 }
 TEST_CASE("one stage without a flush trains as with one", "[laws]") {
   using flushed = Pipeline<Chain<3>, AdamW, MicroBatches<4>, MicroBatchSize<2>>;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <pipe/pipe.hpp>
+#include <pipe/schedule/families.hpp>
 #include <pipe/train/virtual_worker.hpp>
 #include <pipe/train/weights.hpp>
 
@@ -34,6 +35,11 @@ using Ring = Small<Shared, Between, StageReplicas<4>>;
 using Alone = Small<Shared, Stages<2>>;
 
 namespace {
+
+struct Chain
+    : Model<Input<4>, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, Linear<4>, Tanh, MSE> {};
+using Flow = Pipeline<Chain, PortableHost, SGD, Stages<8>, MicroBatches<2>, MicroBatchSize<1>,
+                      Between, PipeDream<>>;
 
 bool is(char const* a, char const* b) { return std::strcmp(a, b) == 0; }
 void say(char const* what) {
@@ -114,6 +120,20 @@ void run_ranks_of_a_stage() {
     ring.watch(data.view(), [&](launch_seen const& seen) {
       if (seen.micro_batch == lost && seen.which == detail::program::backward && seen.launch == 1)
         arrive("adding");
+    });
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
+/// The others wait for what has begun to flow.
+void run_flow() {
+  laws::sample_batch<Flow> const data(1);
+  try {
+    Flow flow({.seed = 3});
+    flow.train(std::vector(100, data.view()), [](step_result const&) {
+      static int seen = 0;
+      if (++seen == 3) arrive("flowing", "MPI_Start");
     });
   } catch (error const& e) {
     say(e.what());
@@ -233,6 +253,17 @@ void run(char const* what) {
       }
     }
   }
+  if (is(what, "ends_flow")) {
+    laws::sample_batch<Flow> const data(1);
+    try {
+      Flow flow({.seed = 3});
+      flow.train(std::vector(100, data.view()), [](step_result const&) {
+        if (Between::process() == 3) throw std::runtime_error("stopped");
+      });
+    } catch (std::exception const& e) {
+      say(e.what());
+    }
+  }
   if (std::strncmp(what, "other ", 6) == 0) make_another_call(what + 6);
   if (is(what, "other_plan")) {
     try {
@@ -307,6 +338,7 @@ int main(int count, char** arguments) {
   if (count == 4) {
     phase = arguments[1], way = arguments[2], file = arguments[3];
     if (is(phase, "exchanging")) return run_replicas(), 0;
+    if (is(phase, "flowing")) return run_flow(), 0;
     if (is(phase, "waving")) return run_workers(), 0;
     return is(phase, "adding") ? run_ranks_of_a_stage() : run_through_all_phases(), 0;
   }

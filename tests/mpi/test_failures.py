@@ -34,6 +34,7 @@ PHASES = {
     "meeting": RUNS,
     "exchanging": r"in a run: rank 0: adding up gradients with the other replicas",
     "adding": rf"in a run: rank {FINDER}: .*",
+    "flowing": RUNS,
     "waving": r"(outside of the trainers' calls|waiting for the waves of other workers)",
     "saving": r"passing values between processes",
     "outside": r"outside of the trainers' calls",
@@ -154,6 +155,10 @@ class Failures(unittest.TestCase):
 
     def test_a_rank_says_for_what_it_waits_at_the_end_of_a_run(self):
         self.ends("is_late", r"^rank [01]: exchanging losses, norms or shared parameters with rank \d, for \d+ s$")
+
+    def test_an_end_of_steps_that_overlap_in_one_process_ends_all(self):
+        self.ends("ends_flow", r"^process 3: stopped$",
+                  r"^process [0-2]: process [23] makes another call than process [03]: (the end of train, and not train|train, and not the end of train)$")
 
     def test_other_plans_are_refused(self):
         self.ends("other_plan", r"^process 0: process 1 has another plan than process 0: start the same program in all processes$",

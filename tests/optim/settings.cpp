@@ -78,6 +78,9 @@ void refuses(Trainer& trainer, Call call, std::string const& words) {
 TEST_CASE("optimizers say the ranges of their numbers", "[optim]") {
   holds_adams<Adam>();
   holds_adams<AdamW>();
+  holds_adams<NAdam>();
+  holds_amount<NAdam>("momentum_decay", &NAdam::momentum_decay);
+  holds_amount("correction", &ErrorFeedback<Lion>::correction);
   holds_adams<LAMB>();
   holds_fraction("beta1", &Lion::beta1);
   holds_fraction("beta2", &Lion::beta2);

@@ -128,6 +128,8 @@ TEST_CASE("a run of every optimizer is resumed", "[train]") {
   resumes<Trained<LAMB>, Trained<LAMB>>();
   resumes<Trained<Adafactor>, Trained<Adafactor>>();
   resumes<Trained<Muon>, Trained<Muon>>();
+  resumes<Trained<NAdam>, Trained<NAdam>>(1);
+  resumes<Trained<ErrorFeedback<Muon>>, Trained<ErrorFeedback<Muon>>>();
   resumes<Trained<laws::Normed>, Trained<laws::Normed>>();
   resumes<Trained<Shrinking>, Trained<Shrinking>>();
   resumes<Trained<Slow>, Trained<Slow>>();

@@ -142,6 +142,27 @@ TEST_CASE("a checkpoint between steps that overlap has the versions of the weigh
   resumes_to_the_bit<PipeDream2BW<>, 3>();
   resumes_to_the_bit<PipeDream<true>, 1, HostThreads<2>>();
 }
+TEST_CASE("a run with predicted weights is resumed as it goes on", "[train]") {
+  using Trainer = Pipeline<Net, Stages<4>, MicroBatches<2>, MicroBatchSize<2>, AdamW, PACI<0, true>,
+                           HostThreads<2>>;
+  using Plain =
+      Pipeline<Net, Stages<4>, MicroBatches<2>, MicroBatchSize<2>, AdamW, PACI<>, HostThreads<2>>;
+  numbers data(60);
+  temporary_folder const folder;
+  std::string const file = folder.file("predicted.safetensors");
+  Trainer first({.seed = 2}), second({.seed = 3});
+  Plain plain({.seed = 2});
+  auto const all = [&](auto& trainer) {
+    trainer.train(batches<std::decay_t<decltype(trainer)>>({data.inputs, data.targets}));
+  };
+  all(first), all(plain);
+  CHECK(!laws::same_numbers(laws::snapshot(first).values, laws::snapshot(plain).values));
+  first.save(file);
+  second.load(file);
+  CHECK(laws::same_numbers(laws::snapshot(first).values, laws::snapshot(second).values));
+  all(first), all(second);
+  CHECK(laws::same_numbers(laws::snapshot(first).values, laws::snapshot(second).values));
+}
 TEST_CASE("a run goes on with a flush, and without one", "[train]") {
   using Free = Pipeline<Net, Stages<4>, MicroBatches<2>, MicroBatchSize<2>, AdamW, PipeDream<>>;
   using Flushed = Pipeline<Net, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, AdamW>;

@@ -11,6 +11,5 @@ struct Adam;
 struct RMSprop : no_such<Adam> {};
 struct Adagrad : no_such<Adam> {};
 struct Adamax : no_such<Adam> {};
-struct NAdam : no_such<Adam> {};
 
 }  // namespace pp

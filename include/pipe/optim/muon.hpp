@@ -76,13 +76,19 @@ struct Muon {
   static constexpr int states = formula::states;
   template <class T>
   using coefficients = formula::coefficients<T>;
-  /// The context has the rate of Muon in this step; that of `others` is in the same proportion to
-  /// its setting. With a setting of 0 there is none: both have the same rate.
+  /// The context of `others`: it has the rate of Muon in this step; theirs is in the same
+  /// proportion to its setting. With a setting of 0 there is none: both have the same rate.
+  update_context of_others(update_context context) const {
+    if (learning_rate > 0) context.learning_rate *= others.learning_rate / learning_rate;
+    return context;
+  }
   template <class T>
   coefficients<T> prepare(update_context const& context) const {
-    update_context theirs = context;
-    if (learning_rate > 0) theirs.learning_rate *= others.learning_rate / learning_rate;
-    return formula::prepare<T>(others, theirs);
+    return formula::prepare<T>(others, of_others(context));
+  }
+  /// The factor by which a step decays a weight that is not in a matrix.
+  double decay_of_elements(update_context const& context) const {
+    return 1 - of_others(context).learning_rate * others.weight_decay * context.decay_scale;
   }
   /// One element of AdamW.
   template <class T>

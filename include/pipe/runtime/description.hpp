@@ -216,6 +216,9 @@ struct rank_description {
   /// versions that they read, of which 0 is the newest: see unflushed.
   action const* flow = nullptr;
   int flow_count = 0;
+  /// Whether forwards read weights that are predicted for their backwards, in the slot before the
+  /// newest version.
+  bool predicts = false;
   /// The most actions of a run, or of a period.
   constexpr int most_actions() const {
     int const most = training_count > evaluation_count ? training_count : evaluation_count;
@@ -236,6 +239,8 @@ struct rank_description {
   /// If the transport copies: squared norms of other ranks' chunks. If it copies, or there are
   /// several devices: the gradient of a shared parameter's later place.
   long norms = 0, received_tie = 0;
+  /// If steps overlap, too: a ring of reports, each the squared norms of all chunks, and the loss.
+  long reports = 0, report_stride = 0;
   /// If there may be replicas: room for what they send, in two halves; on the host without ZeRO.
   long received_leaves = 0, received_leaf_bytes = 0;
   long executed = 0;                 ///< executed_action records of the last run
@@ -275,6 +280,7 @@ struct pipeline_description {
   int threads = 1;               ///< per rank
   int turns = 1;                 ///< most pairs of holders at a boundary: see turns_of
   int copied_holders = 0;        ///< most holders of a chunk with copies of its weights
+  int report_slots = 0;          ///< reports in progress, if steps overlap and are copied
   int element_bytes = 4;         ///< of parameters and gradients
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread

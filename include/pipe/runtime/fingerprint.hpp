@@ -24,10 +24,12 @@ namespace pp::detail {
     mix(n);
   for (int r = 0; r < d.ranks; ++r) {
     mix(d.rank[r].bytes), mix(d.rank[r].training_count);
-    for (int i = 0; i < d.rank[r].training_count; ++i) {
-      action const& a = d.rank[r].training[i];
-      mix(long(a.kind)), mix(a.chunk), mix(a.micro_batch);
-    }
+    auto const mix_all = [&](action const* actions, int count) {
+      for (action const* a = actions; a < actions + count; ++a)
+        mix(long(a->kind)), mix(a->chunk), mix(a->micro_batch), mix(a->version);
+    };
+    mix_all(d.rank[r].training, d.rank[r].training_count);
+    mix_all(d.rank[r].flow, d.rank[r].flow_count);
   }
   for (int c = 0; c < d.chunks; ++c) {
     chunk_description const& chunk = d.chunk[c];

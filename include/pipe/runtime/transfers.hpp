@@ -92,9 +92,33 @@ inline int sum_stream(pipeline_description const& d, chunk_description const& c,
                       parameter_place const& p) {
   return 2 * d.chunks * d.turns + micro_batch % c.holders * d.parameter_count + p.index;
 }
+/// The number of the stream of reports on steps from chunk c's rank to rank `reader`.
+inline int report_stream(pipeline_description const& d, int c, int reader) {
+  return 2 * d.chunks * d.turns + d.copied_holders * d.parameter_count + c * d.ranks + reader;
+}
 /// The number of all streams.
 inline int count_rank_streams(pipeline_description const& d) {
-  return 2 * d.chunks * d.turns + d.copied_holders * d.parameter_count;
+  return report_stream(d, d.report_slots > 0 ? d.chunks : 0, 0);
+}
+/// Calls use(number, stream) for the streams of reports to rank `reader`. Micro-batch n is the n-th
+/// step of a run.
+///
+/// shape: doubles [parameters of the chunk, 2], and the loss behind those of the last chunk
+template <class Use>
+void for_each_report_stream(pipeline_description const& d, int reader, Use const& use) {
+  for (int c = 0; c < d.chunks && d.report_slots > 0; ++c) {
+    chunk_description const& chunk = d.chunk[c];
+    if (chunk.rank == reader) continue;
+    rank_description const &maker = d.rank[chunk.rank], &to = d.rank[reader];
+    long const doubles = 2 * chunk.parameter_count + (c == d.chunks - 1 ? 1 : 0);
+    use(report_stream(d, c, reader),
+        boundary_stream{{chunk.rank, reader, maker.reports + chunk.norms_before,
+                         to.reports + chunk.norms_before, doubles * long(sizeof(double))},
+                        maker.report_stride,
+                        to.report_stride,
+                        d.report_slots,
+                        d.report_slots});
+  }
 }
 /// A range of the sums of a chunk whose holders have copies, from one of them to another: `begin`
 /// bytes from the start of its gradients.

@@ -70,15 +70,20 @@ struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
 
 /// PACI: one copy of the weights. F and backward read the newest, so backward may read a newer
 /// version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. Its gradient is
-/// that of the saved activations with the weights of now.
+/// that of the saved activations with the weights of now. If it Predicts, a forward reads the
+/// weights that its backward will have, as the last update predicts them: w + n (w - w'), where n
+/// is the number of updates in between and w' are the weights before the last one.
 ///
 /// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
 ///
-/// law:    one version of the weights; rank i keeps the activations of P-i micro-batches
-/// source: PACI, arXiv 2606.07881
-template <int MiniBatch = 0>
-struct PACI : detail::unflushed<PACI<MiniBatch>> {
-  static constexpr char const* name = "paci";
+/// law:    one version of the weights, and a predicted one on all ranks but the last; rank i keeps
+///         the activations of P-i micro-batches
+/// source: PACI, arXiv 2606.07881; prediction in forward only, by the optimizer's own rule:
+///         PipeOptim, arXiv 2312.00839
+template <int MiniBatch = 0, bool Predicts = false>
+struct PACI : detail::unflushed<PACI<MiniBatch, Predicts>> {
+  static constexpr char const* name = Predicts ? "paci-predicted" : "paci";
+  static constexpr bool predicts = Predicts;
 
   static constexpr int version(detail::version_question const& q) {
     int const behind = q.kind == action_kind::forward ? q.ahead : 0;

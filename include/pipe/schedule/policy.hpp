@@ -123,6 +123,15 @@ struct flushed_family<Policy> {
 template <class Policy>
 using flushed_of = typename flushed_family<Policy>::type;
 
+/// Whether forwards of the family read weights that are predicted for their backwards.
+template <class Policy>
+constexpr bool predicts() {
+  if constexpr (requires { Policy::predicts; })
+    return Policy::predicts;
+  else
+    return false;
+}
+
 /// How the steps of a family follow each other in a run of several.
 template <class Policy>
 constexpr step_overlap overlap_of() {

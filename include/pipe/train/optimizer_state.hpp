@@ -7,6 +7,7 @@
 //     state.NAME.exp_avg, ...     the arrays that the optimizer keeps for parameter NAME, of the
 //                                 parameter's shape
 //     state.NAME.step             the number of steps
+//     state.NAME.mu_product       and what else PyTorch keeps that follows from it and the settings
 //     param_groups.NAME...        settings: not written, and not read
 //
 // Written are the rows of the table of a run's states (parts/run_states.hpp) that are optimizer
@@ -20,7 +21,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +30,7 @@
 
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/name_map.hpp>
@@ -85,17 +86,19 @@ class optimizer_states {
                        "steps, this trainer has made " + std::to_string(trainer_.steps_));
     parameter_list tensors;
     for (state const& s : states_) tensors.push_back(s.in_file);
-    for (std::string const& name : step_names_)
+    std::vector<T> numbers;
+    for (auto const& [name, which] : numbers_) {
       tensors.push_back({name, {}, false, 1, 1, {}, true});
-    T steps = T(trainer_.steps_);
+      numbers.push_back(T(number_at(trainer_.steps_, which)));
+    }
     std::vector<T> room;
     save_together(
         processes_, tensors, path, stored_type_of<T>(),
         {{"format", "pt"}, {optimizer_key, text_of_optimizer(trainer_.settings_.optimizer)}},
         [&](std::size_t i) {
           named_parameter<T> tensor = tensors[i];
-          tensor.values =
-              i < states_.size() ? values_of(states_[i].row, room) : std::span(&steps, 1);
+          tensor.values = i < states_.size() ? values_of(states_[i].row, room)
+                                             : std::span(&numbers[i - states_.size()], 1);
           return tensor;
         });
   }
@@ -108,6 +111,7 @@ class optimizer_states {
           safetensors_reader const file(path);
           require_optimizer(file);
           long const of_file = steps_in(file, given);
+          require_numbers(file, of_file);
           parameter_list to;
           for (state const& s : states_) {
             to.push_back(s.in_file);
@@ -143,7 +147,9 @@ class optimizer_states {
       if (array.empty()) continue;
       std::size_t const i = number_of.at(name);
       std::string const beginning = "state." + there[i] + ".";
-      step_names_.insert(beginning + "step");
+      for_each_number(0, [&](std::string_view which, double) {
+        numbers_.emplace(beginning + std::string(which), which);
+      });
       named_parameter<T> in_file = as_in_pytorch(row.of, array, all[i].transposed);
       in_file.name = beginning + in_file.name;
       states_.push_back({std::move(row), std::move(in_file)});
@@ -199,11 +205,26 @@ class optimizer_states {
     if (theirs != file.metadata().end() && theirs->second != ours)
       refuse(file, "it has the state of " + theirs->second + ", this trainer has " + ours);
   }
-  /// The tensors that are no settings and no numbers of steps.
+  /// use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
+  template <class Use>
+  void for_each_number(long steps, Use use) const {
+    use(step_name, double(steps));
+    auto const& o = trainer_.settings_.optimizer;
+    if constexpr (requires { o.for_each_state_number(steps, use); })
+      o.for_each_state_number(steps, use);
+  }
+  double number_at(long steps, std::string_view which) const {
+    double found = 0;
+    for_each_number(steps, [&](std::string_view name, double value) {
+      if (name == which) found = value;
+    });
+    return found;
+  }
+  /// The tensors that are no settings and no such numbers.
   std::vector<safetensors_place> arrays_in(safetensors_reader const& file) const {
     std::vector<safetensors_place> all = file.tensors();
     std::erase_if(all, [&](safetensors_place const& t) {
-      return t.name.starts_with("param_groups.") || step_names_.contains(t.name);
+      return t.name.starts_with("param_groups.") || numbers_.contains(t.name);
     });
     return all;
   }
@@ -214,15 +235,10 @@ class optimizer_states {
     std::optional<long> steps = given;
     std::string where = "the argument";
     for (safetensors_place const& t : file.tensors()) {
-      if (!step_names_.contains(t.name)) continue;
+      auto const of = numbers_.find(t.name);
+      if (of == numbers_.end() || of->second != step_name) continue;
       std::string const tensor = "tensor " + in_quotes(t.name);
-      if (!is_real(t.type) || t.end - t.begin != std::uint64_t(size_of(t.type)))
-        refuse(file, tensor + ": expected one F64, F32, F16 or BF16, found " + text_of_type(t) +
-                         " of shape " + text_of_shape(t.shape));
-      std::byte bytes[8];
-      file.read(t.begin, {bytes, std::size_t(t.end - t.begin)});
-      double number = 0;
-      decode(t.type, bytes, std::span(&number, 1));
+      double const number = number_in(file, t);
       if (!(number >= 0 && number < 9e15 && double(long(number)) == number))
         refuse(file, tensor + ": expected a number of steps, found " + std::to_string(number));
       long const found = long(number);
@@ -237,17 +253,41 @@ class optimizer_states {
     return *steps;
   }
 
+  static double number_in(safetensors_reader const& file, safetensors_place const& t) {
+    if (!is_real(t.type) || t.end - t.begin != std::uint64_t(size_of(t.type)))
+      refuse(file, "tensor " + in_quotes(t.name) + ": expected one F64, F32, F16 or BF16, found " +
+                       text_of_type(t) + " of shape " + text_of_shape(t.shape));
+    std::byte bytes[8];
+    file.read(t.begin, {bytes, std::size_t(t.end - t.begin)});
+    double number = 0;
+    decode(t.type, bytes, std::span(&number, 1));
+    return number;
+  }
+  /// Throws data_error for numbers of other settings than the trainer's.
+  void require_numbers(safetensors_reader const& file, long steps) const {
+    for (safetensors_place const& t : file.tensors()) {
+      auto const of = numbers_.find(t.name);
+      if (of == numbers_.end() || of->second == step_name) continue;
+      double const ours = number_at(steps, of->second), theirs = number_in(file, t);
+      if (!(libm::fabs(ours - theirs) <= 1e-4))
+        refuse(file, "tensor " + in_quotes(t.name) + ": " + std::to_string(theirs) + " after " +
+                         std::to_string(steps) + " steps, which other settings have made: by " +
+                         "this trainer's it is " + std::to_string(ours));
+    }
+  }
+
+  static constexpr std::string_view step_name = "step";
   Trainer& trainer_;
   decltype(std::declval<Trainer&>().processes()) processes_;
   std::vector<state> states_;
-  std::set<std::string> step_names_;  ///< of the tensors with the number of steps
+  std::map<std::string, std::string> numbers_;  ///< by the name of a tensor: which number
 };
 
 }  // namespace detail
 
 /// Saves the optimizer state of all trained parameters, in the model's own type, with the number of
-/// steps at each: what PyTorch's AdamW, Adam, SGD, Adafactor and Muon keep. If ranks are in several
-/// processes, all of them call it.
+/// steps at each: what PyTorch's AdamW, Adam, NAdam, SGD, Adafactor and Muon keep. If ranks are in
+/// several processes, all of them call it.
 ///
 /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads
 /// throws: in all processes, if it does in one: file_error, and the previous file is unchanged;

@@ -237,7 +237,7 @@ struct planned_pipeline {
       auto const when = simulate(whole, run);
       for (int s = 0; s < stages; ++s) {
         if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
-        versions[s] = peak_versions(run, rank_of(where, ranks, s));
+        versions[s] = version_slots_of<flow>(run, ranks, rank_of(where, ranks, s));
         if (s + 1 < stages)
           slots[std::size_t(s) + 1] = most_of(
               slots[std::size_t(s) + 1],

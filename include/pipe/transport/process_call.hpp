@@ -14,7 +14,15 @@ namespace pp::detail {
 /// A call, and what of its arguments and of the trainer's settings must be the same in all
 /// processes. It is sent as its bytes, of which none is padding.
 struct process_call {
-  enum class kinds : std::uint64_t { step, accumulate, gradients, evaluate, forward };
+  enum class kinds : std::uint64_t {
+    step,
+    accumulate,
+    gradients,
+    evaluate,
+    forward,
+    train,   ///< a step of train(), where steps overlap
+    trained  ///< train() takes no more mini-batches
+  };
   kinds kind = kinds::step;
   std::uint64_t seed = 0;
   std::uint64_t optimizer = 0;  ///< a hash of its settings
@@ -27,8 +35,9 @@ struct process_call {
     return std::memcmp(this, &other, sizeof(*this)) == 0;
   }
   char const* name() const {
-    constexpr char const* names[]{"step", "accumulate", "gradients", "evaluate", "forward"};
-    return kind <= kinds::forward ? names[int(kind)] : "an unknown one";
+    constexpr char const* names[]{"step",    "accumulate", "gradients",       "evaluate",
+                                  "forward", "train",      "the end of train"};
+    return kind <= kinds::trained ? names[int(kind)] : "an unknown one";
   }
 };
 static_assert(sizeof(process_call) == 9 * 8);

@@ -116,9 +116,9 @@ class process_transport {
   /// See call_ring.
   /// throws: rank_error if another process has failed; end_call() also if it makes another call
   void begin_call(process_call const& c) {
+    std::lock_guard const lock(calls());  // where steps overlap, ranks look at it meanwhile
     ++calls_begun_;
     if (!ring_.is_open()) return;
-    std::lock_guard const lock(calls());
     ring_.begin(messages_, c);
     is_running_ = true;
   }

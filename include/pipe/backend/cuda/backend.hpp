@@ -42,6 +42,17 @@ inline constexpr bool is_nvcc = false;
 using device_stream = struct no_stream*;
 #endif
 
+/// Whether there are kernels for O's updates.
+template <class O>
+constexpr bool has_updates_for_cuda() {
+  if constexpr (tensor_optimizer<O> && !two_pass_optimizer<O> && !spectral_optimizer<O>)
+    return false;
+  else if constexpr (element_optimizer<O>)
+    return O::states <= 2;
+  else
+    return true;
+}
+
 }  // namespace detail
 
 namespace wrong {
@@ -80,9 +91,7 @@ struct Cuda {
     else if constexpr (!computes_in<typename Chosen::precision>)
       return detail::diagnosis_of<wrong::backend_has_no_such_precision, Cuda,
                                   typename Chosen::precision>();
-    else if constexpr (tensor_optimizer<typename Chosen::optimizer> &&
-                       !two_pass_optimizer<typename Chosen::optimizer> &&
-                       !detail::spectral_optimizer<typename Chosen::optimizer>)
+    else if constexpr (!detail::has_updates_for_cuda<typename Chosen::optimizer>())
       return detail::diagnosis_of<wrong::optimizer_has_no_passes_for_cuda, Cuda,
                                   typename Chosen::optimizer>();
     else if constexpr (Chosen::transport::transport::copies &&

@@ -68,10 +68,21 @@ class action_runner {
   /// Begins a run: times count from here.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
+  /// While it lives, actions are of steps that overlap, with these boundaries.
+  class part_of_flow {
+   public:
+    part_of_flow(action_runner& r, boundary_flow<Transport>& flow) : of_(r) { of_.flow_ = &flow; }
+    ~part_of_flow() { of_.flow_ = nullptr; }
+    part_of_flow(part_of_flow const&) = delete;
+    part_of_flow& operator=(part_of_flow const&) = delete;
+
+   private:
+    action_runner& of_;
+  };
   /// Nanoseconds from the start of the run.
   long now() const { return std::chrono::nanoseconds(clock::now() - begin_).count(); }
 
-  rank_link<Transport> link(int r, job const& j) { return {d_, j, transport_, r, failed_}; }
+  rank_link<Transport> link(int r, job const& j) { return {d_, j, transport_, r, failed_, flow_}; }
   host::batch_of_rank batch_of(int r, job const& j) const {
     return {d_, j, d_.rank[r], ranks_[r].memory.data()};
   }
@@ -205,6 +216,7 @@ class action_runner {
   parameter_work<T, Transport>& parameters_;
   heap_array<worker>& ranks_;
   failure_flag const& failed_;
+  boundary_flow<Transport>* flow_ = nullptr;
   clock::time_point begin_;
 };
 

@@ -19,15 +19,14 @@ namespace pp::detail {
 struct flow_step {
   job of;                         ///< its arrays are copies, padded to whole micro-batches
   int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next step's
-  heap_array<double> squares;     ///< [parameters, 2] of all chunks in turn: see norms_of
-  double loss = 0, norm = 0;
+  double norm = 0;
   std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
   long end = 0;                 ///< when it was judged
 
   [[gnu::cold]] void assemble(pipeline_description const& d) {
     long parameters = 0;
     for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
-    squares = heap_array<double>(2 * parameters);
+    report_ = heap_array<double>(2 * parameters + 1);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(d.micro_batches * d.bytes_of(i));
   }
@@ -69,11 +68,18 @@ struct flow_step {
       if (int const last = next_first - c.holders + h - c.first_holder; last >= first) use(h, last);
     }
   }
-  /// The squares of a chunk.
+  /// The squares of a chunk: see norms_of.
   double* squares_of(pipeline_description const& d, int chunk) {
-    double* at = squares.begin();
+    double* at = report_.begin();
     for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameter_count;
     return at;
+  }
+  double& loss() { return report_[report_.size() - 1]; }
+  double loss() const { return report_[report_.size() - 1]; }
+  /// Where a report on the step has what is `bytes` from its start: see for_each_report_stream.
+  void* report_at(long bytes) { return reinterpret_cast<char*>(report_.begin()) + bytes; }
+  void const* report_at(long bytes) const {
+    return reinterpret_cast<char const*>(report_.begin()) + bytes;
   }
 
   /// Norm and clipping factor, when all ranks have measured.
@@ -81,12 +87,12 @@ struct flow_step {
   /// law: sums are in parameter order, as parameter_work::judge has them
   gradient_outcome outcome() const {
     double sums[2]{};
-    for (long i = 0; i < squares.size(); ++i) sums[i % 2] += squares[i];
+    for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];
     bool const clamps = of.clip_value > 0;
     return outcome_of(sums[0], sums[clamps], of.gradient_scale, of.clip_norm);
   }
   bool is_sound(gradient_outcome const& o) const {
-    return libm::isfinite(o.norm) && libm::isfinite(loss);
+    return libm::isfinite(o.norm) && libm::isfinite(loss());
   }
   /// Whether an update without clipping was right.
   bool is_as_updated(gradient_outcome const& o) const {
@@ -94,6 +100,7 @@ struct flow_step {
   }
 
  private:
+  heap_array<double> report_;                   // squares [parameters, 2] of all chunks, loss
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
 };
 

@@ -260,6 +260,24 @@ class parameter_work {
     });
   }
 
+  /// Predicts a chunk's weights w of `ahead` updates later, in the slot of the version w' before
+  /// the newest: w + ahead (w - w'). Returns false if there was no update in this run.
+  bool predict(chunk_description const& c, team& all, long ahead) {
+    long const was = versions_.exchange_ahead(c, ahead);
+    if (was == 0 || was == ahead) return was != 0;
+    char *const to = versions_.memory_before(c), *const from = versions_.memory(c);
+    all.run([&](int part) {
+      auto const own = elements_of(c.parameter_bytes / long(sizeof(T)), part, all.size());
+      // It is w + was (w - w') there.
+      calls_.approach(own.size(), reinterpret_cast<T*>(to + c.values) + own.begin,
+                      reinterpret_cast<T const*>(from + c.values) + own.begin,
+                      T(1 - double(ahead) / double(was)));
+    });
+    std::memcpy(to + c.buffers, from + c.buffers, std::size_t(c.buffer_bytes));
+    transpose_chunk(to, c, all);
+    return true;
+  }
+
  private:
   /// Elements of a cache line: shares begin at multiples, so no two threads write to one.
   static constexpr long line = host::columns_step<T>;

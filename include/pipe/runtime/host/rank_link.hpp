@@ -8,6 +8,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/fingerprint.hpp>
+#include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/sum_order.hpp>
 #include <pipe/runtime/host/sum_ring.hpp>
 #include <pipe/runtime/job.hpp>
@@ -19,6 +20,11 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
+/// Whether a rank is the first one of its process.
+template <stream_transport Transport>
+bool is_first_of_process(Transport const& transport, int rank) {
+  return rank == 0 || transport.process_of(rank) != transport.process_of(rank - 1);
+}
 /// Compares the pipelines of all processes, and opens the streams between ranks.
 ///
 /// throws: error if another process has another pipeline
@@ -28,8 +34,20 @@ template <stream_transport Transport>
   auto const open = [&](int number, boundary_stream const& s) { transport.open(number, s); };
   for_each_stream(d, open);
   for_each_sum_stream(d, open);
+  for (int r = 0; r < d.ranks; ++r)
+    if (is_first_of_process(transport, r)) for_each_report_stream(d, r, open);
 }
 
+/// A call as processes compare it: its job, and a hash of the optimizer's settings.
+inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_t optimizer) {
+  process_call c;
+  c.kind = kind;
+  c.seed = j.seed, c.optimizer = optimizer;
+  c.samples = j.samples, c.loss_terms = j.loss_terms;
+  c.step = double(j.step), c.learning_rate = j.learning_rate;
+  c.clip_value = j.clip_value, c.clip_norm = j.clip_norm;
+  return c;
+}
 /// Begins a run; if it is the first one of a call, says which. optimizer: a hash of its settings.
 ///
 /// throws: rank_error if another process has failed
@@ -40,17 +58,12 @@ void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transpo
     if (run.leaf > 0) return;
     job const& j = run.whole != nullptr ? *run.whole : run;
     using kinds = process_call::kinds;
-    process_call c;
-    c.kind = j.what == job::kind::infer      ? kinds::forward
-             : j.what == job::kind::evaluate ? kinds::evaluate
-             : j.is_continued                ? kinds::accumulate
-             : j.updates                     ? kinds::step
-                                             : kinds::gradients;
-    c.seed = j.seed, c.optimizer = optimizer;
-    c.samples = j.samples, c.loss_terms = j.loss_terms;
-    c.step = double(j.step), c.learning_rate = j.learning_rate;
-    c.clip_value = j.clip_value, c.clip_norm = j.clip_norm;
-    transport.begin_call(c);
+    kinds const kind = j.what == job::kind::infer      ? kinds::forward
+                       : j.what == job::kind::evaluate ? kinds::evaluate
+                       : j.is_continued                ? kinds::accumulate
+                       : j.updates                     ? kinds::step
+                                                       : kinds::gradients;
+    transport.begin_call(call_of(kind, j, optimizer));
   }
 }
 /// Ends a run. The last one of a call ends it, and gives the output of an inference to all
@@ -86,9 +99,10 @@ class rank_link {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
+  /// flow: of a run of steps that overlap, or null.
   rank_link(pipeline_description const& d, job const& j, Transport& transport, int rank,
-            failure_flag const& failed)
-      : d_(d), j_(j), transport_(transport), rank_(rank), failed_(failed) {}
+            failure_flag const& failed, boundary_flow<Transport>* flow = nullptr)
+      : d_(d), j_(j), transport_(transport), rank_(rank), failed_(failed), flow_(flow) {}
 
   /// Begins the run: all slots are free.
   void begin() const {
@@ -108,6 +122,8 @@ class rank_link {
         if (all == waited::done && mb >= 0) all = wait(chunk, m, mb);
       });
     if constexpr (streams) {
+      if (flow_ != nullptr) all = flow_->receive(a, see, failed_);
+      if (all != waited::done) return all;
       chunk_description const& c = d_.chunk[a.chunk];
       bool const forward = a.kind == action_kind::forward;
       int const to = forward ? a.chunk + 1 : makes_input_gradient(a.kind) ? a.chunk - 1 : -1;
@@ -141,6 +157,7 @@ class rank_link {
     if constexpr (!Transport::copies)
       transport_.publish(d_.holder_of(chunk, micro_batch), m, micro_batch);
     if constexpr (streams) {
+      if (flow_ != nullptr) return flow_->publish(rank_, chunk, m, micro_batch);
       if (m != milestone::release) return;
       chunk_description const& c = d_.chunk[chunk];
       if (int const next = c.received.after(micro_batch); crosses(chunk - 1, next))
@@ -263,6 +280,7 @@ class rank_link {
   Transport& transport_;
   int rank_;
   failure_flag const& failed_;
+  boundary_flow<Transport>* flow_;
 };
 
 }  // namespace pp::detail

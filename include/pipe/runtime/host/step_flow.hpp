@@ -12,7 +12,7 @@
 // unless the step was sound. Until then all gradients are still there, so a step that has to be
 // clipped is taken back and updated again.
 //
-// Free steps are not taken back: a stage looks at its own numbers only.
+// Free steps are not taken back. They also overlap over processes: see boundary_flow, step_reports.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,12 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/base/libm.hpp>
 #include <pipe/runtime/actions.hpp>
+#include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
+#include <pipe/runtime/host/flow_steps.hpp>
+#include <pipe/runtime/host/step_reports.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -40,6 +42,7 @@ template <class T, class Transport>
 class step_flow {
   using machine = executor<T, Transport>;
   using version_state = typename machine::version_state;
+  static constexpr bool streams = stream_transport<Transport>;
   /// Ends a segment: a step was updated as it should not have been, or its numbers are not finite.
   struct step_rejected {
     long step;
@@ -48,13 +51,9 @@ class step_flow {
  public:
   explicit step_flow(machine& of)
       : m_(of), d_(of.description()), is_free_(d_.rank[0].flow != nullptr), ready_(d_.ranks),
-        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks) {
-    for (int r = 0; r < d_.ranks; ++r)
-      if (int const n = 3 + steps_ahead(r); n > most_) most_ = n;
-    for (int c = 0; c < d_.chunks; ++c) turns_ = turns_of(turns_, d_.chunk[c].holders);
-    steps_ = heap_array<flow_step>(most_ + 1);
-    for (flow_step& s : steps_) s.assemble(d_);
-  }
+        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
+        steps_(d_, 3 + most_steps_ahead()), boundaries_(d_, m_.transport_),
+        reports_(d_, m_.transport_, m_.place_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
   /// prepares the job of the next step, or returns false after the last; its arrays are copied.
@@ -64,8 +63,8 @@ class step_flow {
   /// throws: what next and done throw, after the steps that had begun; as executor::run
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
-    begin_ = given_ = seen_ = first;
-    began_ = std::chrono::steady_clock::now();
+    begin_ = first;
+    steps_.begin(first);
     for (rank_state& r : ranks_) r.updated = r.averaged = first;
     if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
       m_.each_rank([&](int r) {
@@ -79,30 +78,35 @@ class step_flow {
     m_.stale_ = m_.updated_ = false;
     newest_at_first_ = first;
     std::exception_ptr failure;
-    while (rejected_ < 0 && !failure && (begin_ < given_ || takes_more_)) {
+    [[maybe_unused]] auto const saying = m_.during_run();
+    typename action_runner<T, Transport>::part_of_flow const part(m_.runner_, boundaries_);
+    while (rejected_ < 0 && !failure && (begin_ < steps_.given() || steps_.takes_more())) {
       begin_segment();
       try {
         m_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
-        if (judged() < given_) judge_last();
-        see_judged(done);
-        begin_ = given_;
+        if (judged() < steps_.given()) judge_last();
+        see_judged(next, done);
+        begin_ = steps_.given();
+        if (unsound_ >= 0) break_at(unsound_);
       } catch (step_rejected const& of) {
-        see_judged(done);
-        reject(of.step, done);
+        see_judged(next, done);
+        reject(of.step, next, done);
       } catch (...) {
         failure = std::current_exception();
         stop_at_one_step();
-        see_judged(done);
+        see_judged(next, done);
       }
     }
-    m_.each_rank([&](int r) {
-      if (seen_ > first) average(r, seen_ - 1);
-      for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
-    });
+    if (!failure || !is_free_)
+      m_.each_rank([&](int r) {
+        if (steps_.seen() > first) average(r, steps_.seen() - 1);
+        for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
+      });
     if (d_.tie_count > 0) m_.updated_ = true;
+    steps_.rethrow();
     if (failure) std::rethrow_exception(failure);
-    if (user_failure_) std::rethrow_exception(user_failure_);
-    return seen_ - first;
+    if constexpr (streams) reports_.end();
+    return steps_.seen() - first;
   }
   /// The job of the step that was not sound, if one was: it changed nothing.
   job const* rejected() const { return rejected_ < 0 ? nullptr : &at(rejected_).of; }
@@ -111,13 +115,14 @@ class step_flow {
   /// What only the rank's own thread uses, and the caller between segments.
   struct alignas(64) rank_state {
     long updated = 0, averaged = 0;  // steps
+    long known = 0;                  // steps whose values it expects
     bool is_careful = false;         // waits for the verdict before it updates
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
   /// Step n, while it is in progress.
-  flow_step& at(long n) { return steps_[n % steps_.size()]; }
-  flow_step const& at(long n) const { return steps_[n % steps_.size()]; }
+  flow_step& at(long n) { return steps_.at(n); }
+  flow_step const& at(long n) const { return steps_.at(n); }
   /// The actions of rank r in a period, and how many steps ahead of it they are at most.
   view<action> actions_of(int r) const {
     rank_description const& plan = d_.rank[r];
@@ -128,6 +133,12 @@ class step_flow {
     int most = 0;
     for (action const& a : actions_of(r))
       if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
+    return most;
+  }
+  int most_steps_ahead() const {
+    int most = 0;
+    for (int r = 0; r < d_.ranks; ++r)
+      if (int const n = steps_ahead(r); n > most) most = n;
     return most;
   }
   /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
@@ -156,83 +167,75 @@ class step_flow {
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
     judged_.reset(), available_.reset(), ended_.reset();
-    next_number_ = 0;
-    for (long n = begin_; n < given_; ++n) at(n).number(d_, turns_, next_number_);
-    available_.publish(takes_more_ ? count(given_) : ended);
+    steps_.number(begin_);
+    available_.publish(steps_.takes_more() ? count(steps_.given()) : ended);
   }
-  /// Gives ranks steps while there is room, and shows results, until all ranks have ended.
+  /// Gives ranks steps, and shows results, until all ranks have ended.
   template <class Next, class Done>
   void feed(Next const& next, Done const& done) {
     for (;;) {
       int const news = news_.now();
-      while (takes_more_ && given_ - seen_ < most_)
-        if (take(next)) available_.publish(count(given_));
-      if (!takes_more_ && available_.now() != ended) available_.publish(ended);
+      give(next);
       if (is_free_) judge_updated();
-      if (see_judged(done)) continue;
+      if (see_judged(next, done)) continue;
+      if (unsound_ == steps_.seen()) steps_.take_no_more(), give(next);
       if (ended_.now() == m_.place_.ranks) return;
-      m_.watch(news_, progress::after(news), at(seen_).of);
+      m_.watch(news_, progress::after(news), at(steps_.seen()).of);
     }
   }
-  /// Takes the next mini-batch, if there is one.
+  /// Gives ranks steps while there is room.
   template <class Next>
-  bool take(Next const& next) {
-    job j;
-    try {
-      takes_more_ = next(j);
-    } catch (...) {
-      user_failure_ = std::current_exception();
-      takes_more_ = false;
+  void give(Next const& next) {
+    while (steps_.take(next)) {
+      long const n = steps_.given() - 1;
+      if constexpr (streams) reports_.expect(count(n));
+      available_.publish(count(n + 1));
+      if constexpr (streams)
+        reports_.compare(process_call::kinds::train, at(n).of, m_.calls_.optimizer_settings);
     }
-    if (!takes_more_) return false;
-    flow_step& s = at(given_);
-    s.take(d_, j);
-    s.number(d_, turns_, next_number_);
-    ++given_;
-    return true;
+    if (steps_.takes_more() || std::exchange(is_end_told_, true)) return;
+    available_.publish(ended);
+    if constexpr (streams) reports_.compare(process_call::kinds::trained, {}, 0);
   }
   /// Shows the results of steps that were judged sound. Returns whether there were any.
-  template <class Done>
-  bool see_judged(Done const& done) {
+  template <class Next, class Done>
+  bool see_judged(Next const& next, Done const& done) {
     bool any = false;
-    for (; seen_ < judged(); ++seen_, any = true) {
-      flow_step const& s = at(seen_);
-      step_result r;
-      r.loss = s.loss, r.gradient_norm = s.norm;
-      r.seconds = double(s.end - judged_at_) * 1e-9;
-      r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;
-      judged_at_ = s.end;
-      try {
-        if (!done(r)) takes_more_ = false;
-      } catch (...) {
-        user_failure_ = std::current_exception();
-        takes_more_ = false;
-      }
+    for (; steps_.seen() < judged(); any = true) {
+      give(next);
+      steps_.see(done);
     }
     return any;
   }
-  /// Notes free steps that all ranks have updated.
-  void judge_updated() {
-    for (long n = judged(); n < given_; ++n) {
-      for (progress const& p : updated_)
-        if (p.now() < count(n + 1)) return;
-      confirm(n, at(n).outcome());
-    }
+  /// Judges the next free step if all ranks have updated it; returns whether it is sound. After one
+  /// that is not, those that are taken run to their end, in all processes alike.
+  ///
+  /// needs: between processes: those before it are seen, as others may need what is taken then
+  bool judge_updated() {
+    long const n = judged();
+    if (n == steps_.given() || unsound_ >= 0) return false;
+    for (int r = m_.place_.first_rank; r < m_.place_.first_rank + m_.place_.ranks; ++r)
+      if (updated_[r].now() < count(n + 1)) return false;
+    if constexpr (streams)
+      m_.require(m_.place_.first_rank, reports_.receive(count(n), at(n), m_.failure_.flag()));
+    gradient_outcome const o = at(n).outcome();
+    if (!at(n).is_sound(o)) return unsound_ = n, false;
+    return confirm(n, o), true;
   }
   /// Judges the last step of all, which no backward follows.
   ///
   /// throws: step_rejected
   void judge_last() {
-    if (is_free_) return judge_updated();
-    gradient_outcome const o = at(given_ - 1).outcome();
-    if (!at(given_ - 1).is_as_updated(o)) throw step_rejected{given_ - 1};
-    confirm(given_ - 1, o);
+    while (is_free_ && judge_updated()) continue;
+    if (is_free_) return;
+    gradient_outcome const o = at(steps_.given() - 1).outcome();
+    if (!at(steps_.given() - 1).is_as_updated(o)) throw step_rejected{steps_.given() - 1};
+    confirm(steps_.given() - 1, o);
   }
   /// Takes a step back that was not updated as it should be, and updates it again if its numbers
   /// are finite.
-  template <class Done>
-  void reject(long n, Done const& done) {
-    if (is_free_) return break_at(n);
+  template <class Next, class Done>
+  void reject(long n, Next const& next, Done const& done) {
     m_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = at(n).outcome();
     if (!at(n).is_sound(o)) return void(rejected_ = n);
@@ -242,22 +245,23 @@ class step_flow {
       ranks_[r].is_careful = true;
     });
     confirm(n, o);
-    see_judged(done);
+    see_judged(next, done);
     begin_ = n + 1;
   }
   /// After a failure of free steps: stages have weights of different steps.
   void break_at(long n) {
     m_.failed_update_.store(n + 1);
-    takes_more_ = false;
     rejected_ = n;
   }
   /// After a failure: all ranks are brought to the last step that all of them have updated.
   void stop_at_one_step() {
+    steps_.take_no_more();
+    is_end_told_ = true;
     if (is_free_) {
-      judge_updated();
+      while (!streams && judge_updated()) continue;
       return break_at(judged());
     }
-    long least = given_;
+    long least = steps_.given();
     for (rank_state const& r : ranks_)
       if (r.updated < least) least = r.updated;
     if (least > judged()) {
@@ -268,7 +272,6 @@ class step_flow {
         --least;
     }
     m_.each_rank([&](int r) { take_back(r, least); });
-    takes_more_ = false;
   }
   void take_back(int r, long to) {
     if (ranks_[r].updated <= to) return;
@@ -279,8 +282,7 @@ class step_flow {
   // ---- verdicts ----
 
   void confirm(long n, gradient_outcome const& o) {
-    at(n).norm = o.norm;
-    at(n).end = std::chrono::nanoseconds(std::chrono::steady_clock::now() - began_).count();
+    steps_.confirm(n, o);
     judged_.publish(count(n + 1));
     news_.add();
   }
@@ -294,8 +296,10 @@ class step_flow {
     } const end{*this};
     auto& me = m_.ranks_[r];
     me.leaves.begin();
+    ranks_[r].known = begin_;
+    if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - steps_ahead(r);; ++n) {
-      if (n >= begin_ && !is_given(r, n)) return;
+      if (n >= begin_ && !is_given(r, n)) return end_segment(r, n);
       me.count = 0, me.waited = 0;
       if (n > begin_) take_ties(r, n);
       bool is_confirmed = is_free_ || n == begin_;
@@ -307,8 +311,7 @@ class step_flow {
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
         if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
           m_.require(r, await(updated_[owner], count(n)));
-        int const slot = slot_of(a.chunk, n + a.version);
-        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot)};
+        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step))};
         if (!is_confirmed && makes_input_gradient(a.kind)) {
           if (r == last_rank())
             judge(r, n - 1);
@@ -326,10 +329,33 @@ class step_flow {
       if (n >= begin_) end_step(r, n);
     }
   }
+  /// The slot that an action of rank r in period n reads: a forward of a later step perhaps what is
+  /// predicted for its backward.
+  int slot_for(int r, action const& a, long n, long step) {
+    if (!d_.rank[r].predicts) return slot_of(a.chunk, n + a.version);
+    bool const is_predicted =
+        a.kind == action_kind::forward && step > n &&
+        m_.parameters_.predict(d_.chunk[a.chunk], m_.ranks_[r].threads, step - n);
+    return slot_of(a.chunk, ranks_[r].updated - is_predicted);
+  }
   /// Waits for a step, or for the end of all; returns whether it is there.
   bool is_given(int r, long step) {
     m_.require(r, await(available_, count(step + 1)));
-    return available_.now() != ended || step < given_;
+    int const available = available_.now();
+    long const given = available == ended ? steps_.given() : begin_ + available;
+    if constexpr (streams)
+      if (given > ranks_[r].known) {
+        boundaries_.expect(r, at(given - 1).next_first);
+        ranks_[r].known = given;
+      }
+    return step < given;
+  }
+  /// The end of rank r's steps, before step n: waits until all that it has sent is there.
+  void end_segment(int r, long n) {
+    if constexpr (streams) {
+      m_.require(r, boundaries_.end(r, m_.failure_.flag()));
+      if (n > begin_) m_.require(r, reports_.sent(r, count(n - 1), m_.failure_.flag()));
+    }
   }
   /// Judges a step that all ranks have updated, on the last stage's rank. Where its output has come
   /// from all stages, nothing is waited for.
@@ -344,11 +370,12 @@ class step_flow {
   void end_step(int r, long n) {
     flow_step& s = at(n);
     auto& me = m_.ranks_[r];
-    s.for_each_missing(d_, [&](int h, int last) {
-      if (d_.holder[h].rank == r)
-        for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
-          m_.transport_.publish(h, m, last);
-    });
+    if constexpr (!Transport::copies)
+      s.for_each_missing(d_, [&](int h, int last) {
+        if (d_.holder[h].rank == r)
+          for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
+            m_.transport_.publish(h, m, last);
+      });
     ready_[r].publish(count(n + 1));
     for (int h = 0; h < d_.holders(); ++h)
       if (d_.chunk[d_.holder[h].chunk].rank == r)
@@ -363,10 +390,10 @@ class step_flow {
     });
     if (r == last_rank()) {
       m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
-      s.loss = m_.parameters_.loss(r, s.of);
+      s.loss() = m_.parameters_.loss(r, s.of);
     }
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
-    if (is_free_ && !is_finite_on(r, s)) throw step_rejected{n};
+    if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
     measured_[r].publish(count(n + 1));
     double factor = s.of.gradient_scale;
     if (ranks_[r].is_careful) {
@@ -391,18 +418,7 @@ class step_flow {
     });
     ranks_[r].updated = n + 1;
     updated_[r].publish(count(n + 1));
-    if (!is_free_) return;
-    average(r, n);
-    news_.add();
-  }
-  /// Whether the numbers of rank r in a step are finite.
-  bool is_finite_on(int r, flow_step& s) const {
-    bool finite = r != last_rank() || libm::isfinite(s.loss);
-    for_chunks_of(r, [&](int c) {
-      for (int i = 0; i < d_.chunk[c].parameter_count; ++i)
-        finite = finite && libm::isfinite(s.squares_of(d_, c)[2 * i]);
-    });
-    return finite;
+    if (is_free_) average(r, n), news_.add();
   }
   /// Updates the averages of parameters after a step that is confirmed, unless that is done.
   void average(int r, long n) {
@@ -419,25 +435,21 @@ class step_flow {
   machine& m_;
   pipeline_description const& d_;
   bool is_free_;  // or each is confirmed: see step_overlap
-  // Steps in progress: one that is judged, the next one, one that waits, and those that forwards
-  // are ahead of. A step is known until the next one has been judged as well.
-  int most_ = 0;
-  heap_array<flow_step> steps_;
   // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
   heap_array<progress> ready_, measured_, updated_;
   heap_array<rank_state> ranks_;
+  // In progress: one that is judged, the next one, one that waits, and those that forwards are
+  // ahead of.
+  flow_steps steps_;
+  boundary_flow<Transport> boundaries_;
+  step_reports<Transport> reports_;
   progress available_, judged_;  // steps given to ranks; found sound, by one thread
   progress ended_, news_;        // ranks at the segment's end; something for the calling thread
   long begin_ = 0;               // the segment's first step
-  long given_ = 0, seen_ = 0;    // steps
   long newest_at_first_ = 0;     // the version that was in slot 0
-  int next_number_ = 0;
-  int turns_ = 1;
-  long judged_at_ = 0;
-  std::chrono::steady_clock::time_point began_;  // times of verdicts count from it
-  bool takes_more_ = true;
-  long rejected_ = -1;  // a step
-  std::exception_ptr user_failure_;
+  long rejected_ = -1;           // a step
+  long unsound_ = -1;            // a free step
+  bool is_end_told_ = false;     // that there will be no more steps
 };
 
 }  // namespace pp::detail

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
@@ -29,11 +30,21 @@ class weight_versions {
   /// What the offset of a byte of the newest version counts from.
   char* memory(chunk_description const& c) const { return memory_[c.rank] + newest(c); }
 
+  /// The same of the version that the last update was made of, or of what has taken its slot.
+  char* memory_before(chunk_description const& c) const {
+    return memory_[c.rank] + shifts_[&c - d_.chunk].before;
+  }
+  /// Says by how many updates what is there is ahead of the newest version, if there was an update;
+  /// returns by how many it was.
+  long exchange_ahead(chunk_description const& c, long ahead) {
+    long& is = shifts_[&c - d_.chunk].ahead;
+    return is == 0 ? 0 : std::exchange(is, ahead);
+  }
   /// Begins a version in another slot, or in the same one. What updates do not change is there;
   /// buffers are copied.
   void begin(chunk_description const& c, int slot) {
     shift& s = shifts_[&c - d_.chunk];
-    s = {s.newest, c.shift_of(slot)};
+    s = {s.newest, c.shift_of(slot), -1};
     if (s.before != s.newest)
       std::memcpy(memory_[c.rank] + c.buffers + s.newest, memory_[c.rank] + c.buffers + s.before,
                   std::size_t(c.buffer_bytes));
@@ -108,6 +119,9 @@ class weight_versions {
   /// In bytes from slot 0: the newest version, and the one that its update read.
   struct shift {
     long before = 0, newest = 0;
+    /// Updates by which what is in the slot before the newest is ahead of it: -1, the version
+    /// before; more, predicted weights; 0, there was no update in this run.
+    long ahead = 0;
   };
   static void exchange(char* a, char* b, long bytes) {
     char block[4096];

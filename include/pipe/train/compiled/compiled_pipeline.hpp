@@ -129,6 +129,9 @@ struct compiled_pipeline {
   /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
   static constexpr bool may_have_leaves = sum::leaves > 1 || connects_replicas<transport>;
   /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
+  /// Whether predicted weights, or averages of weights, are made of the newest ones.
+  static constexpr bool predicts_weights = predicts<typename work::flow>();
+  static constexpr bool approaches = averaging::averages || predicts_weights;
   static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
 
   /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
@@ -154,6 +157,7 @@ struct compiled_pipeline {
           using flow = flow_schedule<work>;
           rank.flow = std::data(flow::period().row(r));
           rank.flow_count = flow::period().size(r);
+          rank.predicts = predicts_weights;
         }
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
@@ -201,6 +205,7 @@ struct compiled_pipeline {
         d.turns = n;
     for (chunk_description const& c : map->chunks)
       if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
+    d.report_slots = work::report_slots;
     d.element_bytes = int(sizeof(element));
     d.parts = parts.items;
     d.workspace_bytes = workspace;

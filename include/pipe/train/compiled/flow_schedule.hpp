@@ -30,6 +30,13 @@ constexpr int periods_of_flow(int ranks, int mini_batch) {
   return 3 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
 }
 
+/// Versions of the weights on a rank: those that are there at once and, if there is a later rank, a
+/// predicted one.
+template <class Flow, action_table Table>
+constexpr int version_slots_of(Table const& run, int ranks, int rank) {
+  return peak_versions(run, rank) + (predicts<Flow>() && rank + 1 < ranks);
+}
+
 /// The larger numbers of slots.
 constexpr slot_count most_of(slot_count a, slot_count b) {
   return {a.activation > b.activation ? a.activation : b.activation,
@@ -74,7 +81,7 @@ struct flow_schedule {
   }
   static constexpr int in_flight(int chunk) { return peak_in_chunk(table(), chunk); }
   static constexpr int version_slots(int chunk) {
-    return peak_versions(table(), rank_of(Work::where, ranks, chunk));
+    return version_slots_of<family>(table(), ranks, rank_of(Work::where, ranks, chunk));
   }
 
   /// By rank: the actions of a period.

@@ -131,6 +131,8 @@ struct step_memory {
           norms += 2 * chunks[s].parameter_count * long(sizeof(double));
         }
         rank.norms = take(norms);
+        rank.report_stride = norms + long(sizeof(double));
+        rank.reports = take(Work::report_slots * rank.report_stride);
         rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
       }
     }

@@ -40,7 +40,8 @@ constexpr member missing_of_optimizer() {
 
 namespace option_family {
 /// The family of optimizers: every type that satisfies concept optimizer. Members are checked one
-/// by one, so that the error names the first that is missing or not constant.
+/// by one, so that the error names the first that is missing or not constant. A type with a
+/// `diagnosis` is refused with it.
 struct optimizer : detail::any_family {
   using fallback = SGD;
   template <class O>
@@ -52,7 +53,9 @@ struct optimizer : detail::any_family {
   static constexpr auto diagnose_type() {
     using enum member;
     constexpr member lacks = detail::missing_of_optimizer<O>();
-    if constexpr (lacks != none)
+    if constexpr (requires { typename O::diagnosis; })
+      return std::type_identity<typename O::diagnosis>{};
+    else if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (!detail::has_parts_of_optimizer<O>)
       return std::type_identity<detail::nothing_wrong>{};

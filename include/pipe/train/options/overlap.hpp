@@ -37,7 +37,9 @@ constexpr auto diagnose_overlap() {
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, leaves>();
   else if constexpr (Backend::has_own_memory)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, Backend>();
-  else if constexpr (between::transport::copies)
+  else if constexpr (between::transport::copies &&
+                     !(overlap_of<steps>() == step_overlap::free &&
+                       replica_transport<typename between::transport>))
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, between>();
   else
     return std::type_identity<nothing_wrong>{};

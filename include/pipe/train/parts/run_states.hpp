@@ -117,7 +117,7 @@ class run_state_table {
       table.add("accumulated/", c, p, (p.is_buffer ? c.of.sums : c.of.gradients) + p.offset);
       table.rows_.back().is_accumulated = true;
     });
-    if constexpr (P::work::is_free)
+    if constexpr (P::work::is_free && !P::predicts_weights)
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
         for (int n = 1; n < c.of.version_slots && p.trained; ++n) {
           long const shift = c.of.shift_of(c.of.version_slots - n);

@@ -116,7 +116,8 @@ struct with_training {
   /// One training step on each mini-batch of a range, at its learning rate; see(result) after each,
   /// which may return false to end. Returns the number of steps. With Steady, steps overlap: a few
   /// mini-batches are taken, and copied, before the results of those before them are seen, and
-  /// train them all the same if `see` ends the training.
+  /// train them all the same if `see` ends the training. Over processes `see` returns the same in
+  /// all of them.
   ///
   /// law:    the bits of a call of step() for each
   /// throws: as step(), after the steps before the one that failed; what the range and `see` throw

@@ -3,6 +3,18 @@
 // Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
 // whole tensors computes with, and the norm of the gradients.
 
+template <class Optimizer, class T, int... I>
+[[gnu::always_inline]] inline void update_elements(
+    typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w, T const* g,
+    T* state, std::integer_sequence<int, I...>) {
+  constexpr extent block = columns_step<T>;
+  for (extent i = own.begin; i < own.end; i += block) {
+    PIPE_INDEPENDENT
+    for (int k = 0; k < block; ++k)
+      w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], state[I * n + i + k]...);
+  }
+}
+
 /// One optimizer step, element by element: Optimizer::apply(c, w, g, states...).
 ///
 /// shape: w, g (n), state (Optimizer::states, n) -> w, state
@@ -12,20 +24,8 @@
 template <class Optimizer, class T>
 [[gnu::flatten]] void update_elements(typename Optimizer::template coefficients<T> const& c,
                                       extent n, share own, T* w, T const* g, T* state) {
-  constexpr extent block = columns_step<T>;
-  T* const first = state;
-  T* const second = state + (Optimizer::states > 1 ? n : 0);
-  for (extent i = own.begin; i < own.end; i += block) {
-    PIPE_INDEPENDENT
-    for (int k = 0; k < block; ++k) {
-      if constexpr (Optimizer::states == 0)
-        w[i + k] = Optimizer::apply(c, w[i + k], g[i + k]);
-      else if constexpr (Optimizer::states == 1)
-        w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], first[i + k]);
-      else
-        w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], first[i + k], second[i + k]);
-    }
-  }
+  update_elements<Optimizer>(c, n, own, w, g, state,
+                             std::make_integer_sequence<int, Optimizer::states>{});
 }
 
 /// to += from
@@ -174,5 +174,5 @@ void fill(Table<P>& k, std::index_sequence<G...>) {
   k.clamp = &clamp<T>;
   k.transpose = &transpose<T>;
   if constexpr (P::adds_gradients) k.add = &add<T>;
-  if constexpr (P::averaging::averages) k.approach = &approach<T>;
+  if constexpr (P::approaches) k.approach = &approach<T>;
 }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Error feedback for an optimizer whose gradients are one update old, as under PipeDream2BW: the
+// step before moved by u(t-1) where, without the delay, it would have moved by u(t), which is known
+// now; so this step adds the difference. Source of the idea: arXiv 2606.30634 (One-Step Gradient
+// Delay is Not a Barrier), whose text we did not have; the formula is derived from that sentence.
+#pragma once
+
+#include <cstddef>
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
+#include <pipe/optim/named_states.hpp>
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/optim/setting_check.hpp>
+
+namespace pp {
+
+namespace wrong {
+/// ErrorFeedback of an optimizer whose update depends on the weights.
+template <class... What>
+struct optimizer_has_no_error_feedback;
+}  // namespace wrong
+
+namespace detail {
+
+/// O::name in ErrorFeedback<...>.
+template <class O>
+struct error_feedback_text {
+  static constexpr int length(char const* text) {
+    int n = 0;
+    while (text[n] != '\0') ++n;
+    return n;
+  }
+  char text[sizeof("ErrorFeedback<>") + std::size_t(length(O::name))]{};
+  constexpr error_feedback_text() {
+    char* to = text;
+    for (char const* part : {"ErrorFeedback<", O::name, ">"})
+      for (; *part != '\0'; ++part) *to++ = *part;
+  }
+};
+template <class O>
+inline constexpr error_feedback_text<O> error_feedback_name{};
+
+/// The factor by which a step of O decays a weight that it updates as one element.
+template <class O>
+double decay_of_elements(O const& o, update_context const& c) {
+  if constexpr (requires { o.decay_of_elements(c); })
+    return o.decay_of_elements(c);
+  else if constexpr (requires { o.weight_decay; })
+    return 1 - c.learning_rate * o.weight_decay * c.decay_scale;
+  else
+    return 1;
+}
+
+/// Optimizers whose updates without weight decay do not depend on the weights, as far as is known.
+template <class O>
+concept updates_by_gradients =
+    element_optimizer<O> && (!tensor_optimizer<O> || spectral_optimizer<O>);
+
+}  // namespace detail
+
+/// Another optimizer, which a Pipeline refuses.
+template <class O>
+struct ErrorFeedback {
+  using diagnosis = wrong::optimizer_has_no_error_feedback<O>;
+};
+
+/// O with error feedback: w = (1 - rate * weight_decay) w - rate (u + correction (u - u'))
+///
+/// where u is O's update of this step by a learning rate of 1 and without weight decay, and u' that
+/// of the step before (in the first step u' = u). The settings are O's, and `correction`; weight
+/// decay is decoupled, as AdamW's, whatever O's is.
+///
+/// needs: without weight decay O's update does not depend on the weights, and is proportional to
+///        the learning rate: SGD, Adam, AdamW, NAdam, Lion, Muon, and formulas by element alike
+/// cost:  one state more for each parameter; a matrix needs workspace of its size more
+template <detail::updates_by_gradients O>
+struct ErrorFeedback<O> : O {
+  double correction = 1;  ///< 0: O with decoupled decay
+
+  static constexpr char const* name = detail::error_feedback_name<O>.text;
+  static constexpr named_states states_of(tensor_kind kind)
+    requires requires { O::states_of(kind); }
+  {
+    named_states all{{"last_update"}};
+    for (named_state const& each : O::states_of(kind).items)
+      if (each.name != nullptr) all.items[all.count++] = each;
+    return all;
+  }
+  /// throws: as O's, and data_error for a correction outside [0, 1e30]
+  void check(setting_check const& is) const {
+    if constexpr (detail::checked_settings<O>) O::check(is);
+    is.amount("correction", correction);
+  }
+
+  // ---- by element ----
+
+  static constexpr int states = 1 + O::states;
+  template <class T>
+  struct coefficients {
+    typename O::template coefficients<T> of;
+    T decay, rate, correction;
+  };
+  template <class T>
+  coefficients<T> prepare(update_context const& now) const {
+    return {O::template prepare<T>(undecayed(now)), T(detail::decay_of_elements<O>(*this, now)),
+            T(now.learning_rate), T(correction_in(now))};
+  }
+  /// One element: returns the new w, and updates u' and O's states.
+  template <class T, class... States>
+  PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& k, T w, T g, T& last, States&... of) {
+    return moved(k, w, -O::apply(k.of, T(0), g, of...), last);
+  }
+
+  // ---- whole matrices ----
+
+  /// On a GPU there are kernels for O's matrices, but not for these.
+  void prepare_matrix() const = delete;
+
+  static constexpr long state_elements(tensor_shape const& s)
+    requires tensor_optimizer<O>
+  {
+    return detail::moment_stride(s.elements()) + O::state_elements(s);
+  }
+  template <class Backend, class T>
+  static constexpr long workspace_elements(tensor_shape const& s) {
+    return detail::padded<T>(s.elements()) + O::template workspace_elements<Backend, T>(s);
+  }
+  template <class T>
+  struct clear {
+    T* x;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = T(0); }
+  };
+  /// Element i, of which x is -u.
+  template <class T>
+  struct move_along {
+    T *w, *last;
+    T const* x;
+    coefficients<T> with;
+    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = moved(with, w[i], -x[i], last[i]); }
+  };
+  /// One step on one tensor: O's on zeros gives -u.
+  ///
+  /// shape: t.state: u' (n), then O's, a moment_stride later; t.workspace: -u (n), then O's
+  template <class Kernels, class T>
+  PIPE_INLINE void update(Kernels with, update_context const& now,
+                          tensor_update<T> const& t) const {
+    long const n = t.shape.elements();
+    T* const x = t.workspace;
+    with.each(n, clear<T>{x});
+    O::update(with, undecayed(now),
+              tensor_update<T>{t.shape, x, t.gradients, t.state + detail::moment_stride(n),
+                               x + detail::padded<T>(n)});
+    coefficients<T> const k{{},
+                            T(1 - now.learning_rate * this->weight_decay * now.decay_scale),
+                            T(now.learning_rate),
+                            T(correction_in(now))};
+    with.each(n, move_along<T>{t.values, t.state, x, k});
+  }
+
+ private:
+  /// A step by a learning rate of 1, without weight decay.
+  static update_context undecayed(update_context now) {
+    now.learning_rate = 1;
+    now.decay_scale = 0;
+    return now;
+  }
+  double correction_in(update_context const& now) const { return now.step == 1 ? 0 : correction; }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T moved(coefficients<T> const& k, T w, T u, T& last) {
+    T const corrected = u + k.correction * (u - last);
+    last = u;
+    return k.decay * w - k.rate * corrected;
+  }
+};
+
+}  // namespace pp
