@@ -16,6 +16,7 @@
 #include <pipe/report/trace.hpp>
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/recompute_ahead.hpp>
 #include <pipe/schedule/repeated.hpp>
 #include <pipe/schedule/torch_csv.hpp>
 #include <string>
@@ -62,6 +63,7 @@ inline void pose(entry& e, request const& r, pp::placement where) {
       return t[t.size() == 1 ? 0 : std::size_t(rank)] * e.scale / parts;
     };
     pp::chunk_cost cost{part(r.forward), part(r.backward), part(r.weight)};
+    if (r.recomputed == "in-backward") cost.backward_input += cost.forward;
     cost.memory = {r.memory[0], r.memory[1], r.memory[2]};
     problem.costs.push_back(cost);
   }
@@ -74,6 +76,20 @@ inline std::string sentence_of(pp::verdict const& v) {
   return std::string(pp::short_name(v.which.kind)) + " of chunk " + std::to_string(v.which.chunk) +
          " and micro-batch " + std::to_string(v.which.micro_batch) + " on rank " +
          std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " + v.text();
+}
+
+/// Whether a table could have R, and has none yet.
+inline bool may_recompute(pp::dynamic_table const& table) {
+  for (int rank = 0; rank < table.ranks(); ++rank)
+    for (pp::action const& a : table.row(rank))
+      if (a.kind == pp::action_kind::recompute) return false;
+  return table.trains && table.mini_batch == 0;
+}
+/// Makes e's table one with R ahead.
+inline void recompute_ahead(entry& e) {
+  auto table = pp::dynamic_table(e.problem.ranks, e.table.where);
+  pp::insert_recomputes(e.problem, e.table, table);
+  e.table = std::move(table);
 }
 
 /// Makes e's table one of several steps.
@@ -126,6 +142,14 @@ inline entry entry_of(request const& r, pp::family const& of_catalog) {
     return e;
   }
   e.table = pp::make_dynamic_table(f, e.problem);
+  if (r.recomputed == "ahead") {
+    if (!may_recompute(e.table)) {
+      e.verdict = "recomputes nothing ahead: it does not train, or has no flush";
+      e.table = pp::dynamic_table(0);
+      return e;
+    }
+    recompute_ahead(e);
+  }
   if (e.table.mini_batch == 0) {
     repeat(e, r.steps);
   } else {  // as many micro-batches, in mini-batches of its own
@@ -167,6 +191,10 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
     pose(e, r, file->table.where);
     e.table = std::move(file->table);
     judge(e);
+    if (e.exists() && r.recomputed == "ahead" && may_recompute(e.table)) {
+      recompute_ahead(e);
+      judge(e);
+    }
     if (e.exists() && r.steps > 1) {
       repeat(e, r.steps);
       judge(e);

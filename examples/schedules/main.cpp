@@ -77,6 +77,10 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--minimise", r.minimised, "what searched makes short: span or makespan")
       ->capture_default_str();
+  app.add_option(
+         "--recompute", r.recomputed,
+         "nothing, or all of F once more: in-backward, as a part of B, or ahead of it, as R")
+      ->capture_default_str();
   app.add_option("--format", r.format, "table, csv, text, svg, html, trace or torch")
       ->capture_default_str();
   app.add_option("--read", read,

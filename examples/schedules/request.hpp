@@ -24,7 +24,7 @@ struct request {
   long hop = 0;
   std::optional<double> limit;     // of ranks times what F adds
   std::vector<std::string> names;  // none: all, or only the file that is read
-  std::string searched_placement = "straight", minimised = "span";
+  std::string searched_placement = "straight", minimised = "span", recomputed = "nothing";
   std::string format = "table";
   std::string read_name, read_text;
   int width = 100;       // of text
@@ -78,10 +78,12 @@ inline void check(request const& r, int chunks) {
       if (x < 0) refuse(std::string(option) + " must be at least 0, not " + std::to_string(x));
     return double(*std::max_element(t.begin(), t.end()));
   };
-  double const work =
-      times("--forward", r.forward) + times("--backward", r.backward) + times("--weight", r.weight);
+  double const forward = times("--forward", r.forward),
+               work = (r.recomputed == "nothing" ? 1 : 2) * forward +
+                      times("--backward", r.backward) + times("--weight", r.weight);
   check_word("--format", r.format, {"table", "csv", "text", "svg", "html", "trace", "torch"});
   check_word("--placement", r.searched_placement, {"straight", "vee"});
+  check_word("--recompute", r.recomputed, {"nothing", "in-backward", "ahead"});
   check_word("--minimise", r.minimised, {"span", "makespan"});
 
   double const p = r.ranks, m = double(r.micro_batches) * r.steps;

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
-MORE_PAGES = {"README", "compare", "own", "steady"}
+MORE_PAGES = {"README", "compare", "own", "recompute-ahead", "steady"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
 BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)
@@ -39,6 +39,7 @@ def differing(program, search, update):
 
     wanted = {PICTURES / f"{name}.svg": answer(program, f"{DRAWN} {name}") for name in names}
     wanted[PICTURES.parent / "steady.svg"] = answer(program, f"--steps 3 {DRAWN} zb-h2")
+    wanted[PICTURES.parent / "recompute-ahead.svg"] = answer(program, f"--recompute ahead {DRAWN} 1f1b")
     wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}
     for path, text in wanted.items():
         if update:

@@ -58,6 +58,17 @@ class Formats(unittest.TestCase):
         self.assertEqual(len(boxes), 3 * 8)  # an update of each chunk ends a step
         self.assertIn("zb-v: P = 4, M = 8, 3 steps, 2 chunks per rank", answer("--schedule", "zb-v", "--steps", 3, "--format", "html"))
 
+    def test_recomputation_ahead_of_the_gradient_saves_time(self):
+        inside, ahead = rows("--recompute", "in-backward"), rows("--recompute", "ahead")
+        for name in NAMES:
+            if ahead[name]["verdict"] == "ok":
+                self.assertLess(int(ahead[name]["makespan"]), int(inside[name]["makespan"]), name)
+            else:
+                self.assertEqual(ahead[name]["verdict"], "recomputes nothing ahead: it does not train, or has no flush")
+        self.assertEqual(sum(row["verdict"] == "ok" for row in ahead.values()), len(NAMES) - 4)
+        drawn = answer("--recompute", "ahead", "--schedule", "1f1b", "--format", "svg")
+        self.assertEqual(len(re.findall(r"<title>R of ", drawn)), 3 * 8)  # not on the last rank
+
     def test_a_schedule_that_does_not_exist_says_why(self):
         odd = rows("--ranks", 3)["chimera"]
         self.assertEqual((odd["makespan"], odd["peak"], odd["verdict"]), ("", "", "needs an even number of ranks"))
@@ -226,6 +237,7 @@ class BadInput(unittest.TestCase):
         self.refused("--steps must be at least 1, not 0", "--steps", 0)
         self.refused("--format torch is of one step", "--schedule", "1f1b", "--steps", 2, "--format", "torch")
         self.refused("--minimise must be span or makespan, not 'peak'", "--minimise", "peak")
+        self.refused("--recompute must be nothing, in-backward or ahead, not 'all'", "--recompute", "all")
         self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")

@@ -1,7 +1,7 @@
 // error: wrong::schedule_is_not_valid<.*Again<true>.*Because<.*not_run>.*OnRank<0>.*AtPosition<2>.*ForAction<.*recompute, 0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
-// A recomputation as an action of its own, which no trainer runs.
+// A recomputation as an action of its own, in a schedule that does not say so.
 #include "own_order.hpp"
 
 template <bool Recomputes>

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*too_many>.*OnRank<0>.*AtPosition<4>.*ForAction<.*recompute, 0, 1>
+// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*too_many>.*OnRank<0>.*AtPosition<4>.*ForAction<.*forward, 0, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank's list is full when it has done everything.
@@ -9,7 +9,7 @@ struct Wrong {
   static constexpr void push(Table& table, int rank, action const& a) {
     table.push(rank, a);
     if (rank == 0 && a.kind == action_kind::backward && a.micro_batch == 1)
-      table.push(0, {action_kind::recompute, 0, 1});
+      table.push(0, {action_kind::forward, 0, 1});
   }
 };
 

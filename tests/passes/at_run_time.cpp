@@ -102,17 +102,21 @@ void stage_is_the_same(detail::heap_compilation const& heap) {
               programs::template order<detail::program::forward>));
   constexpr detail::program backward = detail::backward_of(C::whole.splits_backward);
   CHECK(equal(stage.order(backward), programs::template order<backward>));
+  if constexpr (C::whole.recomputes_ahead)
+    CHECK(equal(stage.order(detail::program::recompute),
+                programs::template order<detail::program::recompute>));
 }
 
 /// What the compiler found, by the same passes.
 template <class C, class Cutter>
 void is_the_same() {
-  detail::heap_compilation const heap(C::model::graph,
-                                      {C::stages, C::samples, C::widths, C::whole.splits_backward,
-                                       detail::rule_of<typename C::recompute>()},
-                                      [](auto const& costs, int units, int stages, auto& cuts) {
-                                        Cutter::cut(costs, units, stages, cuts);
-                                      });
+  detail::heap_compilation const heap(
+      C::model::graph,
+      {C::stages, C::samples, C::widths, C::whole.splits_backward,
+       detail::rule_of<typename C::recompute>(), C::whole.recomputes_ahead},
+      [](auto const& costs, int units, int stages, auto& cuts) {
+        Cutter::cut(costs, units, stages, cuts);
+      });
   detail::compiled_model const &a = heap.model(), &b = C::whole;
   CHECK(equal(heap.backward().input_ops, C::backward.input_ops));
   CHECK(equal(heap.backward().weight_ops, C::backward.weight_ops));
@@ -130,8 +134,9 @@ void is_the_same() {
   }(std::make_integer_sequence<int, C::stages>{});
 }
 
-template <class M, int Stages, bool Splits, class Rule = RecomputeNothing>
-using of = detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule>;
+template <class M, int Stages, bool Splits, class Rule = RecomputeNothing, bool Ahead = false>
+using of =
+    detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule, Ahead>;
 
 /// Two products of a row: y = (x w0) w1, whose loss is in the second unit.
 struct two_products {
@@ -276,6 +281,7 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
   is_the_same<of<laws::RandomModel<3, 6>, 1, false>, ByCost>();
   is_the_same<of<laws::RandomModel<4, 8>, 3, true>, ByCost>();
   is_the_same<of<laws::RandomModel<5, 9>, 4, false, RecomputeAll>, ByCost>();
+  is_the_same<of<laws::RandomModel<5, 9>, 4, true, RecomputeAll, true>, ByCost>();
   is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
               ByCost>();
 }

@@ -228,6 +228,16 @@ TEST_CASE("every launch finds its operands where values are made again", "[passe
   check<compiled<EndsInNorms, Stages<3>, Cut<2, 4>, RecomputeAll, laws::LastWeights>>();
 }
 
+TEST_CASE("every launch finds its operands where values are made again ahead", "[passes]") {
+  check<compiled<Gpt, Stages<5>, RecomputeAll, RecomputeAhead<GPipe>>>();
+  check<compiled<Gpt, Stages<4>, Recompute<op_kind::attention, op_kind::map>,
+                 RecomputeAhead<ZeroBubbleH1>>>();
+  check<compiled<Skips, Stages<5>, RecomputeAllButLast, RecomputeAhead<GPipe>>>();
+  check<compiled<EndsInPositions, Stages<5>, RecomputeAll, RecomputeAhead<GPipe>>>();
+  check<compiled<Buffers, Stages<5>, RecomputeAll, RecomputeAhead<ZeroBubbleH1>>>();
+  check<compiled<EndsInNorms, Stages<3>, Cut<2, 4>, RecomputeAll, RecomputeAhead<GPipe>>>();
+}
+
 TEST_CASE("values share scratch where their lifetimes allow it", "[passes]") {
   detail::scratch_block live[8];
   detail::scratch_allocator room{live};

@@ -90,8 +90,10 @@ inline bool may_write(detail::program p, detail::region to) {
     case detail::region::record:
     case detail::region::boundary_out: return p == detail::program::forward;
     case detail::region::gradient_out:
-    case detail::region::pending:
       return p == detail::program::backward_input || p == detail::program::backward;
+    case detail::region::pending:
+      return p == detail::program::backward_input || p == detail::program::backward ||
+             p == detail::program::recompute;
     case detail::region::parameter_gradients:
     case detail::region::buffer_sums:
       return p == detail::program::backward_weight || p == detail::program::backward;
@@ -158,6 +160,8 @@ class run : public findings {
       launch_all<S, detail::program::forward>();
       relay<S>(C::boundaries[S + 1].forward, programs<S>::passed_values);
     });
+    if constexpr (C::whole.recomputes_ahead)
+      stages([&]<int S>() { launch_all<S, detail::program::recompute>(); });  // as early as can be
     stages([&]<int Reversed>() {
       constexpr int S = C::stages - 1 - Reversed;
       launch_all<S, C::whole.splits_backward ? detail::program::backward_input

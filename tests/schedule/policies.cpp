@@ -111,7 +111,7 @@ TEMPLATE_TEST_CASE("a policy is right, and not faster than the floors, at any ti
 TEST_CASE("closed forms of GPipe and 1F1B", "[policy]") {
   for (int p = 1; p <= 8; ++p)
     for (int m = 1; m <= 12; ++m)
-      for (chunk_cost const cost :
+      for (chunk_cost const& cost :
            {chunk_cost{1, 1, 0}, chunk_cost{3, 2, 4}, chunk_cost{5, 0, 1}, chunk_cost{1, 7, 7}})
         for (long hop : {0L, 3L}) {
           INFO("p " << p << ", m " << m << ", hop " << hop);

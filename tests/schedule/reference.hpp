@@ -141,9 +141,10 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
            a.micro_batch + (table.where == pp::placement::bidirectional ? 2 : 1) <
                problem.micro_batches))
         return false;
+      int const copy = table.where == pp::placement::bidirectional ? a.micro_batch % 2 : 0;
+      if (a.kind == action_kind::recompute) order[{'R', a.chunk}][copy].push_back(a.micro_batch);
       for (result const& r : results_of(a)) {
         ++made[r];
-        int const copy = table.where == pp::placement::bidirectional ? a.micro_batch % 2 : 0;
         order[{std::get<0>(r), a.chunk}][copy].push_back(a.micro_batch);
       }
     }
@@ -227,8 +228,9 @@ inline pp::dynamic_table random_table(dice& roll, many_costs const& problem, pp:
           offer(action_kind::backward_input);
           offer(action_kind::backward_weight);
         }
-        bool const before_backward =
-            made.count({'R', chunk, mb}) == 0 && made.count({'B', chunk, mb}) == 0;
+        bool before_backward = made.count({'B', chunk, mb}) == 0;
+        for (int later = mb; later < problem.micro_batches; ++later)
+          before_backward = before_backward && made.count({'R', chunk, later}) == 0;
         if (how == style::anything && before_backward && roll(0, 9) == 0)
           offer(action_kind::recompute);
       }

@@ -159,6 +159,19 @@ static_assert(flushed == step_period{24, 1});  // in units and steps: no rank is
 static_assert(period_of<PACI<>>(even, 8) == flushed);
 // [/period]
 
+namespace recompute_ahead {
+// [recompute-ahead]
+template <class S>
+using Trainer = Pipeline<Mlp, Stages<4>, MicroBatches<8>, RecomputeAll, S>;
+using Ahead = Trainer<RecomputeAhead<OneFOneB>>;
+static_assert(Ahead::compiled::timeline().makespan <
+              Trainer<OneFOneB>::compiled::timeline().makespan);
+// The last stage reads at once what it stores.
+static_assert(Ahead::plan.stages[0].recompute_flops > 0 &&
+              Ahead::plan.stages[3].recompute_flops == 0);
+// [/recompute-ahead]
+}  // namespace recompute_ahead
+
 // [forward-only]
 constexpr auto forward = make_table<ForwardOnly, 4, 8>();  // ranks and micro-batches
 static_assert(simulate(equal_times(4, 8), forward).makespan == 8 + 4 - 1);

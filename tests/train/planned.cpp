@@ -79,6 +79,8 @@ TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
   plans_are_the_same<Gpt, PortableHost, Stages<3>, MicroBatches<6>, ZeroBubbleH1, RecomputeAll>();
   plans_are_the_same<Gpt, PortableHost, Stages<5>, MicroBatches<4>, RecomputeAllButLast, ByCount>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, Steady<ZeroBubbleH2>>();
+  plans_are_the_same<Gpt, PortableHost, Stages<4>, MicroBatches<4>, RecomputeAhead<ZeroBubbleH1>,
+                     RecomputeAll>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<>>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<0, true>>();
   plans_are_the_same<laws::RandomModel<5, 9>, PortableHost, Stages<3>, MicroBatches<4>>();

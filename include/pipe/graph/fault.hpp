@@ -107,6 +107,7 @@ enum class member : unsigned char {
   of,
   fits_a_constant,
   updates,
+  recomputes_ahead,
   states,
   takes,
   state_elements,

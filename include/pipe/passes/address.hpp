@@ -18,7 +18,7 @@ enum class region : unsigned char {
   copies,               // of parameters, in 16 bits, in the same order
   transposed,           // copies of weights that input gradients read
   record,               // one per micro-batch in flight: values that forward stores for backward
-  pending,              // one per micro-batch between B and W: values that B stores for W
+  pending,              // one per micro-batch between B (or R) and W: values that they store
   buffers,              // of the stage, in the type of parameters
   buffer_sums,          // of the buffers that steps write, same offsets as buffers
   scratch,              // of one program run

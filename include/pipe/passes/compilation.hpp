@@ -307,14 +307,23 @@ struct fused_model {
       fused_lists, numbers, written.items, values, {parameter_elements.items, sizes.parameters}};
 };
 
+/// The same recomputation where some stages keep all values, so that forward stores them.
+template <recompute_policy Recompute>
+struct keeps_in_some : Recompute {
+  static constexpr bool keeps_last = Recompute::recomputes;
+};
+
 /// Model M compiled: its stages as constants, for the passes over single stages and the runtime.
 ///
 /// SplitsBackward: the schedule runs B and W apart, so values that B makes for W must outlive B.
+/// RecomputesAhead: it runs R, so values that R makes must outlive it.
 template <class M, int Stages, class Cutter, int Samples, number_widths Widths, bool SplitsBackward,
-          class Recompute>
-struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> {
-  using fused = fused_model<M, Stages, Cutter, Samples, Widths, Recompute>;
-  static constexpr bool splits_backward = SplitsBackward;
+          class Recompute, bool RecomputesAhead = false>
+struct compilation
+    : fused_model<M, Stages, Cutter, Samples, Widths,
+                  std::conditional_t<RecomputesAhead, keeps_in_some<Recompute>, Recompute>> {
+  using fused = typename compilation::fused_model;
+  static constexpr bool splits_backward = SplitsBackward, recomputes_ahead = RecomputesAhead;
 
   /// All of it as one value, which the passes over single stages read.
   static constexpr compiled_model whole = [](auto...) {
@@ -332,7 +341,8 @@ struct compilation : fused_model<M, Stages, Cutter, Samples, Widths, Recompute> 
                           fused::logits_read,
                           fused::numbers,
                           fused::written.items,
-                          splits_backward};
+                          splits_backward,
+                          recomputes_ahead};
   }();
   /// By stage: its ranges in the lists of the model.
   static constexpr auto ranges = [](auto...) {

@@ -88,6 +88,7 @@ struct compile_options {
   number_widths widths{};
   bool splits_backward = false;
   recompute_rule recompute{};
+  bool recomputes_ahead = false;
 };
 
 /// A model compiled at run time. The graph must outlive it.
@@ -109,6 +110,7 @@ class heap_compilation {
     m_.logits = g.loss().in[0].index;
     m_.stages = options.stages;
     m_.splits_backward = options.splits_backward;
+    m_.recomputes_ahead = options.recomputes_ahead;
     partition(cut);
     find_values(options);
     plan_recomputation(options.recompute);
@@ -207,7 +209,7 @@ class heap_compilation {
     // The counts of backward are the start of the other two.
     for (int v = 0; v < m_.values.size(); ++v) uses_[0][v] = uses_[2][v] = uses_[1][v];
     count_other_uses(graph_, kernels_.ops[op_list::recompute], m_.boundaries.items, m_.dropped,
-                     rule.keeps_last, memory, bound);
+                     rule.keeps_last || m_.recomputes_ahead, memory, bound);
     for (op_list l : every_op_list) {
       fused_[l] = heap_fused(kernels_.ops[l], graph_.repetitions, kernels_.uses[l],
                              kernels_.read_once, m_.stage_of_unit, bound[l]);
@@ -277,7 +279,8 @@ class heap_stage {
     heap_array<char> turn(parameters);
     lay_out_parameters(m, r, turn.begin(), out, totals_.bytes);
 
-    view<program> const run = programs_of(m.splits_backward);
+    view<program> const run = programs_of(m.splits_backward, m.recomputes_ahead);
+    recompute_place const again = m.place_of_recompute(drops);
     heap_array<occurrence> seen(long(run.count) * values);
     heap_array<scratch_block> forward_blocks(r.values.size() + 1), backward_blocks(values + 1);
     layout_scratch scratch{{}, forward_blocks.begin(), backward_blocks.begin()};
@@ -285,8 +288,8 @@ class heap_stage {
     value_layout pass(m, r, stage, drops, scratch);
     for (program p : run) {
       heap_array<scheduled_segment>& order = order_[int(p)];
-      order = heap_array<scheduled_segment>(length_of(p, r, drops));
-      order_program(m.fused, r, p, drops, order.begin());
+      order = heap_array<scheduled_segment>(length_of(p, r, again));
+      order_program(m.fused, r, p, again, order.begin());
       pass.note(p, this->order(p));
     }
     pass.run(out, totals_);

@@ -67,11 +67,11 @@ struct launch_source {
 
 /// The number of operands of the launches of a program.
 constexpr int count_operands(per_op_list<fused_view> const& fused, program p, stage_range const& r,
-                             bool drops) {
+                             recompute_place again) {
   int n = 0;
   for (op_list l : every_op_list) {
     range const all = r.segments[l];
-    if (!runs(p, l, drops) || all.size() == 0) continue;
+    if (!runs(p, l, again) || all.size() == 0) continue;
     segment const* const segments = fused[l].segments.items;
     n += segments[all.end - 1].first + segments[all.end - 1].operands - segments[all.begin].first;
   }

@@ -3,7 +3,8 @@
 // The memory layout of one stage: a region and an offset for every value that reaches memory.
 // Values that forward stores for backward are in a record, one per micro-batch in flight; values
 // that live only inside one program run are in scratch, which they share with values of other
-// lifetimes.
+// lifetimes. What B stores for W, and R for both, is in a pending record, one per micro-batch
+// between them.
 #pragma once
 
 #include <pipe/base/bytes.hpp>
@@ -218,29 +219,37 @@ class value_layout {
               recomputed_logits =
                   overwritten_logits(drops_ ? op_list::recompute : op_list::forward);
     program const backward = backward_of(m_.splits_backward);
+    bool const ahead = m_.place_of_recompute(drops_) == recompute_place::ahead;
     // Compilers evaluate locals faster than members.
     value_table const values = m_.values;
     occurrence const* const in_forward = scratch_.seen[int(program::forward)];
     occurrence* const in_backward = scratch_.seen[int(backward)];
     occurrence const* const in_weights =
         m_.splits_backward ? scratch_.seen[int(program::backward_weight)] : nullptr;
+    occurrence* const in_recompute = scratch_.seen[int(ahead ? program::recompute : backward)];
     if (loss_gradient >= 0 && find(entered.gradient, value_operand(m_.loss)) >= 0 &&
         in_backward[loss_gradient].any())
       in_backward[loss_gradient].last = length_[int(backward)];  // sent at the end
     if (logits >= 0) share(program::forward, logits, loss_gradient);
-    if (recomputed_logits >= 0) share(backward, recomputed_logits, loss_gradient);
+    if (recomputed_logits >= 0)
+      share(ahead ? program::recompute : backward, recomputed_logits, loss_gradient);
     place_in_slots(entered, left, out);
 
     bool const keeps_loss = keeps(m_.loss);
-    bool const weights_read_loss =
-        in_weights != nullptr && loss_gradient >= 0 && in_weights[loss_gradient].any();
+    // Backward reads the gradient of the loss, or sends it.
+    bool const loss_stays =
+        loss_gradient >= 0 && ((in_weights != nullptr && in_weights[loss_gradient].any()) ||
+                               (ahead && in_recompute[loss_gradient].any()));
     for (int v = r_.values.begin; v < r_.values.end; ++v) {
       int const at = v - r_.values.begin;
       long const size = values.bytes(v);
       bool const gradient_of_loss = at == loss_gradient;
       bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;
-      bool const for_backward = in_backward[at].first >= 0 || for_weights || gradient_of_loss ||
-                                (at == logits && keeps_loss);
+      bool const again = in_recompute[at].first >= 0;
+      bool const for_backward = in_backward[at].first >= 0 || again || for_weights ||
+                                gradient_of_loss || (at == logits && keeps_loss);
+      // What R makes for B: R has ended, and other actions of the rank have run, before B begins.
+      bool const stays = ahead && again && (in_backward[at].first >= 0 || gradient_of_loss);
       bool const kept = for_backward && (!drops_ || !m_.dropped[v]) && is_in_memory(at);
       address place = out.values[at];
       if (place.where != region::none)
@@ -256,11 +265,12 @@ class value_layout {
         out.recomputed[at] = place;
       else if (gradient_of_loss && recomputed_logits >= 0)
         out.recomputed[at] = out.recomputed[recomputed_logits];
-      else if (for_weights || (at == recomputed_logits && weights_read_loss))
+      else if (for_weights || stays || (at == recomputed_logits && loss_stays))
         out.recomputed[at] = append(region::pending, bytes.pending, size);
       else
-        out.recomputed[at] = scratch(backward_scratch_, in_backward[at], at, size);
+        out.recomputed[at] = scratch(backward_scratch_, in_recompute[at], at, size);
     }
+    if (ahead) backward_scratch_.count = 0;  // another program begins
     for (int v = r_.gradients.begin; v < r_.gradients.end; ++v) {
       int const at = v - r_.gradients.begin + r_.values.size();
       bool const for_weights = in_weights != nullptr && in_weights[at].first >= 0;

@@ -15,6 +15,10 @@ inline constexpr int op_lists = 4;
 inline constexpr op_list every_op_list[] = {op_list::forward, op_list::input_gradients,
                                             op_list::weight_gradients, op_list::recompute};
 
+/// Where the ops of list `recompute` run: nowhere if all values are kept; at the beginning of the
+/// program that makes input gradients; or in a program of their own before it.
+enum class recompute_place : unsigned char { nowhere, in_backward, ahead };
+
 /// A T for each list of ops.
 template <class T>
 struct per_op_list {

@@ -82,17 +82,15 @@ struct ByProfile {
   static constexpr void cut(Costs const&, int layers, int stages, Cuts& cuts, Ranks const& ranks) {
     detail::partition_for_ranks(times{}, layers, stages, ranks, cuts);
   }
-  /// Time of a layer in nanoseconds. The profile has one backward time: its split into B and W, and
-  /// the time of recomputation, are in proportion to the estimates.
-  ///
-  /// recompute: estimated cost of recomputation, counted as a share of forward
-  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate, long recompute) {
+  /// Times of a layer in nanoseconds. The profile has one backward time: its split into B and W,
+  /// and the time of R, a share of forward, are in proportion to the estimates.
+  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = detail::in_proportion(backward, estimate.backward_weight,
                                               estimate.backward_input + estimate.backward_weight);
-    return chunk_cost{
-        forward, backward - weight + detail::in_proportion(forward, recompute, estimate.forward),
-        weight};
+    chunk_cost c{forward, backward - weight, weight};
+    c.recompute = detail::in_proportion(forward, estimate.recompute, estimate.forward);
+    return c;
   }
 };
 /// User-defined cuts: the first layer (from 0, as `explain` counts them) of the second, third ...

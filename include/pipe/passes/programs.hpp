@@ -7,18 +7,33 @@
 
 namespace pp::detail {
 
-/// The programs of a stage, each a list of segments: forward; B; W; and B with W, where each W runs
-/// as soon as it can.
-enum class program : unsigned char { forward, backward_input, backward_weight, backward };
-/// law: a schedule runs either split_programs or whole_programs
-inline constexpr int program_count = 4;
-inline constexpr program split_programs[] = {program::forward, program::backward_input,
-                                             program::backward_weight},
-                         whole_programs[] = {program::forward, program::backward};
+/// The programs of a stage, each a list of segments: forward; B; W; B with W, where each W runs as
+/// soon as it can; and R.
+enum class program : unsigned char {
+  forward,
+  backward_input,
+  backward_weight,
+  backward,
+  recompute
+};
+/// law: a schedule runs either split_programs or whole_programs; the first only if it recomputes
+///      ahead
+inline constexpr int program_count = 5;
+inline constexpr program split_programs[] = {program::recompute, program::forward,
+                                             program::backward_input, program::backward_weight},
+                         whole_programs[] = {program::recompute, program::forward,
+                                             program::backward};
 
-/// The programs that a schedule runs.
-constexpr view<program> programs_of(bool splits_backward) {
-  return splits_backward ? view<program>{split_programs, 3} : view<program>{whole_programs, 2};
+/// Whether a program adds to sums over micro-batches: of gradients, or in forward of buffers.
+constexpr bool adds_up(program p) {
+  return p != program::backward_input && p != program::recompute;
+}
+
+/// The programs that a schedule runs. recomputes_ahead: R, too; otherwise it is part of backward.
+constexpr view<program> programs_of(bool splits_backward, bool recomputes_ahead) {
+  int const first = !recomputes_ahead;
+  return splits_backward ? view<program>{split_programs + first, 4 - first}
+                         : view<program>{whole_programs + first, 3 - first};
 }
 /// The program that makes input gradients.
 constexpr program backward_of(bool splits_backward) {
@@ -31,40 +46,41 @@ struct scheduled_segment {
   int index = 0;
 };
 
-/// Whether a program runs the ops of list l. `drops`: whether the values that the recompute policy
-/// drops are dropped in this run; a backward program then begins with the recomputed ops.
-constexpr bool runs(program p, op_list l, bool drops) {
+/// Whether a program runs the ops of list l.
+constexpr bool runs(program p, op_list l, recompute_place again) {
   switch (l) {
     case op_list::forward: return p == program::forward;
     case op_list::input_gradients: return p == program::backward || p == program::backward_input;
     case op_list::weight_gradients: return p == program::backward || p == program::backward_weight;
     case op_list::recompute:
-      return drops && (p == program::backward || p == program::backward_input);
+      return p == program::recompute ? again == recompute_place::ahead
+                                     : again == recompute_place::in_backward &&
+                                           (p == program::backward || p == program::backward_input);
   }
   return false;
 }
 
 /// The number of segments of a program.
-constexpr int length_of(program p, stage_range const& r, bool drops) {
+constexpr int length_of(program p, stage_range const& r, recompute_place again) {
   int n = 0;
   for (op_list l : every_op_list)
-    if (runs(p, l, drops)) n += r.segments[l].size();
+    if (runs(p, l, again)) n += r.segments[l].size();
   return n;
 }
 
 /// Lists the segments of a program in order.
 ///
-/// shape: -> order[length_of(p, r, drops)]
+/// shape: -> order[length_of(p, r, again)]
 /// law:   in program::backward a weight gradient runs as soon as the gradient that it reads is
 ///        complete
 constexpr void order_program(per_op_list<fused_view> const& fused, stage_range const& r, program p,
-                             bool drops, scheduled_segment* order) {
+                             recompute_place again, scheduled_segment* order) {
   int n = 0;
   for (op_list l : {op_list::recompute, op_list::forward})
-    if (runs(p, l, drops))
+    if (runs(p, l, again))
       for (int i = r.segments[l].begin; i < r.segments[l].end; ++i)
         order[n++] = scheduled_segment{l, i};
-  auto const part = [&](op_list l) { return runs(p, l, drops) ? r.segments[l] : range{}; };
+  auto const part = [&](op_list l) { return runs(p, l, again) ? r.segments[l] : range{}; };
   // Both lists are in descending order of the forward ops that they differentiate.
   range const inputs = part(op_list::input_gradients), weights = part(op_list::weight_gradients);
   segment const* const input_segments = fused[op_list::input_gradients].segments.items;

@@ -45,6 +45,14 @@ struct compiled_model {
   group_numbers numbers;
   unsigned const* written = nullptr;  // by group, see slots_written
   bool splits_backward = false;       // B and W run apart: values that B makes for W outlive B
+  bool recomputes_ahead = false;      // R runs apart: values that it makes for backward outlive it
+
+  /// Where the values run again that a stage drops.
+  constexpr recompute_place place_of_recompute(bool drops) const {
+    return !drops             ? recompute_place::nowhere
+           : recomputes_ahead ? recompute_place::ahead
+                              : recompute_place::in_backward;
+  }
 };
 
 /// How often a value is read, by list of ops.

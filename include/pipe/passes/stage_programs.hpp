@@ -31,15 +31,17 @@ struct stage_layout : layout_totals {
 template <class C, int S, bool Drops, class Chains>
 struct stage_programs {
   static constexpr stage_range range = C::ranges[S];
-  static constexpr bool splits_backward = C::splits_backward, drops = Drops;
+  static constexpr bool splits_backward = C::splits_backward,
+                        recomputes_ahead = C::recomputes_ahead, drops = Drops;
+  static constexpr recompute_place again = C::whole.place_of_recompute(Drops);
 
   /// The programs that the schedule runs. Each list below is one constant for all of them, which
   /// nvcc compiles faster than one for each: see compiled_model.
-  static constexpr view<program> run = programs_of(splits_backward);
+  static constexpr view<program> run = programs_of(splits_backward, recomputes_ahead);
   /// The number of segments of the programs that run before p; of all, if p does not run.
   static constexpr int segments_before(program p) {
     int n = 0;
-    for (int i = 0; i < run.count && run[i] != p; ++i) n += length_of(run[i], range, Drops);
+    for (int i = 0; i < run.count && run[i] != p; ++i) n += length_of(run[i], range, again);
     return n;
   }
   static constexpr int segments = segments_before(program{program_count});
@@ -49,11 +51,11 @@ struct stage_programs {
   static constexpr auto plain_orders = [](auto...) {
     list<scheduled_segment, segments> o;
     for (int i = 0; i < run.count; ++i)
-      order_program(C::fused_lists, range, run[i], Drops, o.items + segments_before(run[i]));
+      order_program(C::fused_lists, range, run[i], again, o.items + segments_before(run[i]));
     return o;
   }();
   static constexpr view<scheduled_segment> plain_order_of(program p) {
-    return {plain_orders.items + segments_before(p), length_of(p, range, Drops)};
+    return {plain_orders.items + segments_before(p), length_of(p, range, again)};
   }
 
   // ---- chains ----
@@ -140,7 +142,7 @@ struct stage_programs {
   /// of forward, too, and here have operands of their own, most of them without a place.
   struct backward_memory {
     list<scheduled_segment,
-         chains_recompute ? length_of(program::backward, range, Drops) + recomputed.launches : 0>
+         chains_recompute ? length_of(program::backward, range, again) + recomputed.launches : 0>
         order;
     list<launch_chain, chains_recompute ? recomputed.items.size() : 0> chains;
   };
@@ -275,7 +277,7 @@ struct stage_programs {
       n.launches[p] = count_launches(order_of(run[i]), joined);
       n.trained[p] = n.launches[p];
       if (has_loss_in_backward && run[i] == program::forward) n.trained[p] -= 2;  // chain, loss
-      n.operands[p] = count_operands(C::fused_lists, run[i], range, Drops) +
+      n.operands[p] = count_operands(C::fused_lists, run[i], range, again) +
                       (run[i] == program::backward ? recomputed.operands : 0);
     }
     return n;

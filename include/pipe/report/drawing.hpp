@@ -222,17 +222,16 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
         row.memory.push_back({time, live});
     };
     int const count = when.spans.size(rank);  // less than the table's after a deadlock
-    detail::for_each_memory(problem, table, rank, [&](int i, long live) {
+    detail::for_each_memory(problem, table, rank, [&](int i, long live, long after) {
       if (i >= count) return;
       action const a = table.at(rank, i);
       time_span const span = when.spans.at(rank, i);
       int const copies = replicas(table.where, a.chunk),
                 shade = copies > 1 ? a.micro_batch % copies : a.chunk / problem.ranks;
-      detail::memory_change const memory = problem.cost(a.chunk).memory;
       row.actions.push_back({a, span.start, span.end, shade, false});
       row.peak_memory = std::max(row.peak_memory, live);
       live_from(span.start, live);
-      live_from(span.end, live - memory.at_most(a.kind) + (table.trains ? memory.of(a.kind) : 0));
+      live_from(span.end, after);
     });
   }
   auto const made = detail::sources(d, problem.chunks, problem.micro_batches);

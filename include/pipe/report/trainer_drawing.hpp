@@ -189,13 +189,15 @@ class seen_kernels {
     int group = 0;
     long nanoseconds = 0;
   };
-  /// Whether a launch is part of action a. A program that is not F, B or W alone is B and W in one.
+  /// Whether a launch is part of action a. A program that is not F, B, W or R alone is B and W in
+  /// one.
   static bool belongs(launched const& k, action const& a) {
     using enum action_kind;
     bool const same_program =
         k.which == detail::program::forward           ? a.kind == forward
         : k.which == detail::program::backward_input  ? a.kind == backward_input
         : k.which == detail::program::backward_weight ? a.kind == backward_weight
+        : k.which == detail::program::recompute       ? a.kind == recompute
                                                       : a.kind == backward;
     return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
   }

@@ -78,8 +78,8 @@ region_bases arena_bases(pipeline_description const& d, int c, int mb, Memory co
 /// neighbouring chunks produce, and a free slot for the result. A negative micro-batch is no
 /// dependency.
 ///
-/// A W alone has no dependency: it reads what F and B of the same micro-batch, earlier on the same
-/// rank, have waited for.
+/// A W or an R alone has no dependency: it reads what F and B of the same micro-batch, earlier on
+/// the same rank, have waited for.
 template <class Need>
 void for_each_need(pipeline_description const& d, action const& a, Need const& need) {
   int const c = a.chunk, mb = a.micro_batch;
@@ -97,8 +97,8 @@ void for_each_need(pipeline_description const& d, action const& a, Need const& n
 /// Runs an action by the executor's operations: run(set, program), relay(copied list, count),
 /// copy_output(address of the model's output), publish(milestone).
 ///
-/// R and U do nothing here: recomputation is part of the backward program, and the update of the
-/// end of the run.
+/// U does nothing here: it is part of the end of the run. R runs where the chunk has a program for
+/// it; otherwise recomputation is part of the backward program.
 ///
 /// law: a milestone is published after all programs and copies that it stands for
 template <class Run, class Relay, class CopyOutput, class Publish>
@@ -115,6 +115,7 @@ void run_action(pipeline_description const& d, job const& j, action const& a, Ru
     if (j.what != job::kind::train) publish(milestone::release);
     return;
   }
+  if (a.kind == action_kind::recompute) run(set, program::recompute);
   bool const split = set.splits();
   if (detail::makes_input_gradient(a.kind)) {
     run(set, split ? program::backward_input : program::backward);

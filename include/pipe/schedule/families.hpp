@@ -12,6 +12,7 @@
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/paired.hpp>
 #include <pipe/schedule/pipedream.hpp>
+#include <pipe/schedule/recompute_ahead.hpp>
 #include <pipe/schedule/search.hpp>
 #include <pipe/schedule/steady.hpp>
 #include <pipe/schedule/waves.hpp>

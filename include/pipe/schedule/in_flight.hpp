@@ -51,12 +51,26 @@ constexpr int peak_in_chunk(Table const& table, int chunk) {
   return most;
 }
 
-/// The maximum number of micro-batches of a chunk between their B and their W at once.
+/// Whether a chunk has R in a table.
+template <action_table Table>
+constexpr bool is_recomputed(Table const& table, int chunk) {
+  bool found = false;
+  for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
+    found = found || a.kind == action_kind::recompute;
+  });
+  return found;
+}
+
+/// The maximum number of micro-batches of a chunk between their B, or their R if the chunk has R,
+/// and their W at once.
 template <action_table Table>
 constexpr int peak_pending(Table const& table, int chunk) {
+  bool const recomputed = is_recomputed(table, chunk);
   int live = 0, peak = 0;
   for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
-    if (makes_input_gradient(a.kind) && ++live > peak) peak = live;
+    bool const begins =
+        recomputed ? a.kind == action_kind::recompute : makes_input_gradient(a.kind);
+    if (begins && ++live > peak) peak = live;
     if (makes_weight_gradient(a.kind)) --live;
   });
   return peak;
@@ -64,24 +78,26 @@ constexpr int peak_pending(Table const& table, int chunk) {
 
 /// Whether a rank runs each backward of a chunk directly after its forward, with no other action
 /// between them; then nothing is gained by what a forward computes before its backward begins.
+/// kinds: bits of the actions that count as backward
 template <action_table Table>
-constexpr bool is_backward_next(Table const& table, int rank, int chunk) {
+constexpr bool is_backward_next(Table const& table, int rank, int chunk,
+                                unsigned kinds = bit(action_kind::backward)) {
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
     if (a.kind != action_kind::forward || a.chunk != chunk) continue;
     if (i + 1 == table.size(rank)) return false;
     action const next = table.at(rank, i + 1);
-    if (next.kind != action_kind::backward || next.chunk != chunk ||
-        next.micro_batch != a.micro_batch)
+    if (!(bit(next.kind) & kinds) || next.chunk != chunk || next.micro_batch != a.micro_batch)
       return false;
   }
   return true;
 }
 /// The same of all ranks that hold the chunk.
 template <action_table Table>
-constexpr bool is_backward_next(Table const& table, int chunk) {
+constexpr bool is_backward_next_everywhere(Table const& table, int chunk,
+                                           unsigned kinds = bit(action_kind::backward)) {
   for (int replica = 0; replica < replicas(table.where, chunk); ++replica)
-    if (!is_backward_next(table, rank_of(table.where, table.ranks(), chunk, replica), chunk))
+    if (!is_backward_next(table, rank_of(table.where, table.ranks(), chunk, replica), chunk, kinds))
       return false;
   return true;
 }
@@ -105,8 +121,9 @@ constexpr int peak_versions(Table const& table, int rank) {
   return most;
 }
 
-/// Calls use(position, live) for every action of a rank, with the memory in use while it runs, in
-/// the unit of the problem's memory_change. Forward only: an action's memory is freed at its end.
+/// Calls use(position, live, after) for every action of a rank, with the memory in use while it
+/// runs and after its end, in the unit of the problem's memory_change. Forward only: an action's
+/// memory is freed at its end.
 ///
 /// needs:  check_complete, but for missing actions
 /// throws: pp::error if there is no such rank
@@ -114,11 +131,18 @@ template <pipeline_problem Problem, action_table Table, class Use>
 constexpr void for_each_memory(Problem const& problem, Table const& table, int rank, Use use) {
   require_rank(table, rank);
   long live = 0;
+  auto recomputed = scratch<int>(problem.chunks);  // by chunk: micro-batches from R to their W
   for (int i = 0; i < table.size(rank); ++i) {
     action const a = table.at(rank, i);
     memory_change const memory = problem.cost(a.chunk).memory;
-    use(i, live + memory.at_most(a.kind));
+    long const before = live;
     if (table.trains) live += memory.of(a.kind);
+    if (memory.recompute != 0) {
+      int& mine = recomputed.item[a.chunk];
+      if (a.kind == action_kind::recompute) ++mine;
+      if (mine > 0 && makes_weight_gradient(a.kind)) --mine, live -= memory.recompute;
+    }
+    use(i, before + memory.at_most(a.kind), live);
   }
 }
 
@@ -131,7 +155,7 @@ template <pipeline_problem Problem, detail::action_table Table>
 constexpr long peak_memory(Problem const& problem, Table const& table, int rank) {
   long peak = 0;
   detail::for_each_memory(problem, table, rank,
-                          [&](int, long live) { peak = live > peak ? live : peak; });
+                          [&](int, long live, long) { peak = live > peak ? live : peak; });
   return peak;
 }
 

@@ -18,8 +18,8 @@
 //
 // Optional members: `static constexpr char const* refuses(int ranks, int micro_batches)` (see
 // why_refused), `static constexpr bool updates = true` (see is_unflushed), `static constexpr bool
-// replicates = true` (see has_stage_replicas), and `static constexpr bool fits_a_constant(int
-// ranks, int micro_batches)`.
+// replicates = true` (see has_stage_replicas), `static constexpr bool recomputes_ahead = true` (R
+// is in the table), and `static constexpr bool fits_a_constant(int ranks, int micro_batches)`.
 #pragma once
 
 #include <concepts>
@@ -71,6 +71,8 @@ concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
                              detail::is_read(P::splits_backward), detail::is_read(P::trains)>;
 } && (!requires { P::updates; } || requires {
   typename detail::constants<detail::is_read(P::updates)>;
+}) && (!requires { P::recomputes_ahead; } || requires {
+  typename detail::constants<detail::is_read(P::recomputes_ahead)>;
 });
 
 /// The reason why a family has no table for these numbers, a text that follows its name; null if it
@@ -177,14 +179,23 @@ struct prefixed {
 template <char const* Prefix, class S>
 inline constexpr prefixed<Prefix, S> prefixed_name{};
 
+/// Whether the family has R in its table. A chunk without it stores all that its backward reads.
+template <schedule_policy Policy>
+constexpr bool recomputes_ahead() {
+  if constexpr (requires { Policy::recomputes_ahead; })
+    return Policy::recomputes_ahead;
+  else
+    return false;
+}
+
 /// The maximum length of a rank's list: F, and BW or B and W, of every chunk and micro-batch of the
-/// rank, and an update after each where there is no flush.
+/// rank, R where there is any, and an update after each where there is no flush.
 template <schedule_policy Policy>
 constexpr long actions_per_rank(int micro_batches) {
   constexpr long kinds = (!Policy::trains           ? 1
                           : Policy::splits_backward ? 3
                                                     : 2) +
-                         is_unflushed<Policy>();
+                         is_unflushed<Policy>() + recomputes_ahead<Policy>();
   constexpr int copies = replicas(Policy::where);
   return kinds * Policy::chunks_per_rank * ((long(micro_batches) + copies - 1) / copies);
 }

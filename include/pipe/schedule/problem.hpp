@@ -22,12 +22,15 @@ struct memory_change {
   long forward = 1;
   long backward_input = 0;
   long backward_weight = -1;
+  long recompute = 0;  ///< R brings it back, and the end of W or BW frees it, too
 
   /// The change by an action of this kind: BW changes by what B and W do.
   constexpr long of(action_kind kind) const {
     return kind == action_kind::forward ? forward
-                                        : (makes_input_gradient(kind) ? backward_input : 0) +
-                                              (makes_weight_gradient(kind) ? backward_weight : 0);
+           : kind == action_kind::recompute
+               ? recompute
+               : (makes_input_gradient(kind) ? backward_input : 0) +
+                     (makes_weight_gradient(kind) ? backward_weight : 0);
   }
   /// The maximum that an action adds while it runs: BW is B and then W.
   constexpr long at_most(action_kind kind) const {
@@ -50,6 +53,8 @@ struct chunk_cost {
   /// The part of F that a backward hides which runs together with it: the pair takes F + B (or BW)
   /// less this, and at least as long as either of the two.
   long hidden = 0;
+  /// The time of R, where less than all of F runs again; negative: that of F.
+  long recompute = -1;
 };
 
 /// Equal costs for all chunks, whatever their number.
@@ -89,11 +94,12 @@ struct problem {
   constexpr long time(action const& a) const {
     using enum action_kind;
     chunk_cost const& c = cost(a.chunk);
-    return a.kind == forward || a.kind == recompute ? c.forward
-           : a.kind == backward                     ? c.backward_input + c.backward_weight
-           : a.kind == backward_input               ? c.backward_input
-           : a.kind == backward_weight              ? c.backward_weight
-                                                    : 0;
+    return a.kind == forward           ? c.forward
+           : a.kind == backward        ? c.backward_input + c.backward_weight
+           : a.kind == backward_input  ? c.backward_input
+           : a.kind == backward_weight ? c.backward_weight
+           : a.kind == recompute       ? (c.recompute < 0 ? c.forward : c.recompute)
+                                       : 0;
   }
   /// The duration of a forward and a backward that run together.
   constexpr long time_of_pair(action const& forward, action const& backward) const {

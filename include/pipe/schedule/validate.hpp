@@ -49,8 +49,8 @@ constexpr char const* describe(fault what) {
       "there is no room for it: the rank's list is as long as a step needs",
       "its chunk is held by another rank",
       "a forward-only schedule has nothing but forwards",
-      "no trainer runs it: recomputation is part of the backward, and the update follows the last "
-      "action",
+      "no trainer runs it: the update follows the last action, and recomputation is part of the "
+      "backward unless schedule and options recompute ahead",
       "it has been done before",
       "it runs together with what follows it, which is no backward of another micro-batch",
       "it is never done",
@@ -174,8 +174,9 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
 }
 
 /// Whether the micro-batches pass every chunk (every replica of it) in order: as forwards, as input
-/// gradients and as weight gradients. Then gradients are summed in that order, every channel
-/// delivers its values in order, and storage per micro-batch can be a ring of slots.
+/// gradients, as weight gradients, and as R where there are any. Then gradients are summed in that
+/// order, every channel delivers its values in order, and storage per micro-batch can be a ring of
+/// slots.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -184,29 +185,32 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   auto outputs = scratch<int>(streams, -1);
   auto input_gradients = scratch<int>(streams, -1);
   auto weight_gradients = scratch<int>(streams, -1);
+  auto recomputed = scratch<int>(streams, -1);
 
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < table.size(rank); ++i) {
       action const a = table.at(rank, i);
       int const stream = holder_of(table.where, a.chunk, a.micro_batch);
-      bool const output = a.kind == action_kind::forward;
+      bool const output = a.kind == action_kind::forward, again = a.kind == action_kind::recompute;
       bool const input_gradient = makes_input_gradient(a.kind),
                  weight_gradient = makes_weight_gradient(a.kind);
       if ((output && outputs.item[stream] >= a.micro_batch) ||
           (input_gradient && input_gradients.item[stream] >= a.micro_batch) ||
-          (weight_gradient && weight_gradients.item[stream] >= a.micro_batch))
+          (weight_gradient && weight_gradients.item[stream] >= a.micro_batch) ||
+          (again && recomputed.item[stream] >= a.micro_batch))
         return verdict{fault::out_of_order, rank, i, a};
       if (output) outputs.item[stream] = a.micro_batch;
       if (input_gradient) input_gradients.item[stream] = a.micro_batch;
       if (weight_gradient) weight_gradients.item[stream] = a.micro_batch;
+      if (again) recomputed.item[stream] = a.micro_batch;
     }
   return verdict{};
 }
 
 /// Whether every action reads a version of the weights that its chunk has by then, F and backward
-/// of a micro-batch the same one, or backward one that is newer by the table's drift at most;
-/// whether each update makes the next version; and whether the
-/// memory of every rank stays within the problem's limit.
+/// of a micro-batch the same one, R too, or backward one that is newer by the table's drift at
+/// most; whether each update makes the next version; and whether the memory of every rank stays
+/// within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -215,7 +219,7 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
   auto read = scratch<int>(long(problem.chunks) * problem.micro_batches, -1);
   verdict found;
   for (int rank = 0; rank < problem.ranks; ++rank)
-    for_each_memory(problem, table, rank, [&](int i, long live) {
+    for_each_memory(problem, table, rank, [&](int i, long live, long) {
       if (!found.ok()) return;
       action const a = table.at(rank, i);
       int& now = updates.item[holder_of(table.where, a.chunk, a.micro_batch)];
@@ -223,8 +227,10 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
       bool const is_update = a.kind == action_kind::update, in_table = table.mini_batch > 0;
       bool const right = is_update        ? a.version == (in_table ? now + 1 : 0)
                          : by_forward < 0 ? a.version >= 0 && a.version <= now
-                                          : a.version >= by_forward && a.version <= now &&
-                                                a.version <= by_forward + table.drift;
+                         : a.kind == action_kind::recompute
+                             ? a.version == by_forward
+                             : a.version >= by_forward && a.version <= now &&
+                                   a.version <= by_forward + table.drift;
       if (is_update)
         now += in_table;
       else if (by_forward < 0)
@@ -260,15 +266,45 @@ constexpr verdict check_progress(Problem const& problem, Table const& table,
                  culprit, position, table.at(culprit, position)};
 }
 
-/// Whether a trainer can run every action of a table with a flush: F, B, W and BW only.
-/// Recomputation is part of a trainer's B and BW, and its update follows the last action.
+/// Whether a chunk with R has it for every micro-batch: what a chunk does not store, R brings back.
+///
+/// needs: check_complete
+template <pipeline_problem Problem, action_table Table>
+constexpr verdict check_recomputed(Problem const& problem, Table const& table) {
+  auto again = scratch<int>(problem.chunks);
+  for (int rank = 0; rank < problem.ranks; ++rank)
+    for (int i = 0; i < table.size(rank); ++i)
+      if (action const a = table.at(rank, i); a.kind == action_kind::recompute)
+        ++again.item[a.chunk];
+  for (int chunk = 0; chunk < problem.chunks; ++chunk) {
+    if (again.item[chunk] == 0 || again.item[chunk] == problem.micro_batches) continue;
+    auto has = scratch<bool>(problem.micro_batches);
+    for_each_of_chunk(table, chunk, [&](int, int, action const& a) {
+      if (a.kind == action_kind::recompute) has.item[a.micro_batch] = true;
+    });
+    int mb = 0;
+    while (has.item[mb]) ++mb;
+    int const rank = rank_of(table.where, problem.ranks, chunk, mb);
+    return verdict{fault::missing, rank, table.size(rank),
+                   action{action_kind::recompute, chunk, mb}};
+  }
+  return verdict{};
+}
+
+/// Whether a trainer can run every action of a table with a flush: F, B, W and BW, as its update
+/// follows the last action. recomputes: also R; otherwise recomputation is part of B and BW.
 template <action_table Table>
-constexpr verdict check_runs(Table const& table) {
+constexpr verdict check_runs(Table const& table, bool recomputes = false) {
+  auto const is_run = [&](action const& a) {
+    return a.kind != action_kind::update && (recomputes || a.kind != action_kind::recompute);
+  };
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < table.size(rank); ++i)
-      if (action const a = table.at(rank, i);
-          a.kind == action_kind::recompute || a.kind == action_kind::update)
+      if (action const a = table.at(rank, i); !is_run(a))
         return verdict{fault::not_run, rank, i, a};
+  if constexpr (requires { table.unplaced; })  // one that the list has no room for
+    if (unplaced_action const& u = table.unplaced; u.any && u.rank_exists && !is_run(u.which))
+      return verdict{fault::not_run, u.rank, table.size(u.rank), u.which};
   return verdict{};
 }
 

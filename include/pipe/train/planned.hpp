@@ -80,7 +80,9 @@ struct planned_pipeline {
   /// values.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  static constexpr bool recomputes_ahead = pp::detail::recomputes_ahead<schedule>(),
+                        some_keep = first_kept < micro_batches || recomputes_ahead,
+                        some_drop = first_kept > 0;
 
   static graph_view graph() { return *all().graph; }
   static int const* cuts() { return all().compilation.model().cuts; }
@@ -134,7 +136,8 @@ struct planned_pipeline {
                        samples,
                        {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
                        schedule::splits_backward,
-                       rule_of<recompute>()},
+                       rule_of<recompute>(),
+                       recomputes_ahead},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
                         partition_of<partition, option<option_family::stages>>::cut(
                             layer_times, units, count, cuts);
@@ -194,9 +197,10 @@ struct planned_pipeline {
     for (int s = 0; s < stages; ++s) {
       stage const& one = stage_of[std::size_t(s)];
       heap_stage const& saves = some_drop ? *one.dropping : *one.keeping;
-      p.costs.push_back(time_of_stage<partition>(
-          c.costs().items, c.model().cuts[s], c.model().cuts[s + 1], samples, some_drop,
-          saves.totals().bytes.record, hidden_percent_of<schedule>()));
+      p.costs.push_back(
+          time_of_stage<partition>(c.costs().items, c.model().cuts[s], c.model().cuts[s + 1],
+                                   samples, c.model().place_of_recompute(some_drop),
+                                   saves.totals().bytes, hidden_percent_of<schedule>()));
     }
     return p;
   }
@@ -204,7 +208,8 @@ struct planned_pipeline {
   static table_type proved(run_time_problem const& problem) {
     table_type table = make_dynamic_table<schedule>(problem, where);
     verdict v = validate(problem, table);
-    if (v.ok()) v = detail::check_runs(table);
+    if (v.ok()) v = check_runs(table, recomputes_ahead && some_drop);
+    if (v.ok() && recomputes_ahead) v = check_recomputed(problem, table);
     if (!v.ok())
       throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
                           micro_batches, " micro-batches: ", v.text()});
@@ -253,12 +258,12 @@ struct planned_pipeline {
       c.parameter_count = int(one.places.size());
       c.updates = one.updates.begin();
       c.update_count = one.update_count;
-      c.first_kept = first_kept;
+      c.first_kept = recomputes_ahead && !is_recomputed(e.table, s) ? 0 : first_kept;
       chunk_facts f;
       if (one.keeping) f.keeping = one.keeping->totals();
       if (one.dropping) f.dropping = one.dropping->totals();
-      f.keeping_micro_batches = micro_batches - first_kept;
-      f.dropping_micro_batches = first_kept;
+      f.keeping_micro_batches = micro_batches - c.first_kept;
+      f.dropping_micro_batches = c.first_kept;
       f.holders = replicas(where, s);
       f.copies_weights = f.holders > 1 && transport::copies;
       if (s > 0) f.holders_before = replicas(where, s - 1);
@@ -268,7 +273,8 @@ struct planned_pipeline {
       if (is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
       f.version_slots = versions[s];
       f.keeps_state = overlap == step_overlap::confirmed;
-      f.pending_slots = schedule::splits_backward ? detail::peak_pending(e.table, s) : 0;
+      if (schedule::splits_backward || recomputes_ahead)
+        f.pending_slots = detail::peak_pending(e.table, s);
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
       f.has_entered = s > 0;
@@ -323,7 +329,7 @@ struct planned_pipeline {
   static void count_launches(compiled_model const& m, stage const& one, chunk_description& c) {
     for (auto const& [of, set] :
          {std::pair{one.keeping.get(), &c.keeping}, std::pair{one.dropping.get(), &c.dropping}})
-      for (program p : programs_of(m.splits_backward))
+      for (program p : programs_of(m.splits_backward, m.recomputes_ahead))
         if (of != nullptr) set->programs[int(p)].count = of->order(p).count;
   }
 };

@@ -30,8 +30,7 @@ class sum_order {
             int shift)
       : d_(d), transport_(transport), failed_(failed), chunk_(d.chunk[a.chunk]), of_(a),
         view_(set.programs[int(p)]), shift_(shift) {
-    is_on_ = !Transport::copies && chunk_.holders > 1 && j.what == job::kind::train &&
-             p != program::backward_input;
+    is_on_ = !Transport::copies && chunk_.holders > 1 && j.what == job::kind::train && adds_up(p);
     if (!is_on_) return;
     // Launch i for a micro-batch has number micro_batch * numbers + i; the last is for its end.
     int const kept = chunk_.keeping.programs[int(p)].count,

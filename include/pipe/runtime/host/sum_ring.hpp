@@ -28,7 +28,7 @@ class sum_ring {
            failure_flag const& failed, action const& a, program_set const& set, program p)
       : d_(d), transport_(transport), failed_(failed), chunk_(d.chunk[a.chunk]),
         view_(set.programs[int(p)]), micro_batch_(a.micro_batch) {
-    is_on_ = chunk_.has_copies() && j.what == job::kind::train && p != program::backward_input;
+    is_on_ = chunk_.has_copies() && j.what == job::kind::train && adds_up(p);
     int const next = micro_batch_ + 1;
     hands_on_ = is_on_ && next < d.micro_batches && samples_in(d, j, next) > 0;
   }

@@ -38,10 +38,13 @@ class chain_table {
     each_stage([&]<class Programs>() { each_of<Programs>(visit); });
   }
   /// The programs of a stage are those that its schedule runs: whole backward passes, or B and W.
-  /// Calls visit for the programs of one stage: forward, backward and, if backward is split, W.
+  /// Calls visit for the programs of one stage: forward, R if it runs ahead, backward and, if
+  /// backward is split, W.
   template <class Programs, class Visit>
   static constexpr void each_of(Visit visit) {
     visit.template operator()<Programs, program::forward>();
+    if constexpr (Programs::recomputes_ahead)
+      visit.template operator()<Programs, program::recompute>();
     visit.template operator()<Programs, backward_of(Programs::splits_backward)>();
     if constexpr (Programs::splits_backward)
       visit.template operator()<Programs, program::backward_weight>();

@@ -90,6 +90,7 @@ struct compiled_stage {
   template <class Programs>
   static void make_launches_of() {
     Programs::template launches<program::forward>();
+    if constexpr (Work::recomputes_ahead) Programs::template launches<program::recompute>();
     if constexpr (schedule::splits_backward) {
       Programs::template launches<program::backward_input>();
       Programs::template launches<program::backward_weight>();
@@ -103,6 +104,8 @@ struct compiled_stage {
   static constexpr program_set describe_set() {
     program_set set;
     set.programs[int(program::forward)] = view_of<Programs, program::forward>();
+    if constexpr (Work::recomputes_ahead)
+      set.programs[int(program::recompute)] = view_of<Programs, program::recompute>();
     if constexpr (schedule::splits_backward) {
       set.programs[int(program::backward_input)] = view_of<Programs, program::backward_input>();
       set.programs[int(program::backward_weight)] = view_of<Programs, program::backward_weight>();
@@ -122,8 +125,8 @@ struct compiled_stage {
     chunk_facts f;
     if constexpr (Work::some_keep) f.keeping = programs<false>::totals();
     if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
-    f.keeping_micro_batches = Work::micro_batches - Work::first_kept;
-    f.dropping_micro_batches = Work::first_kept;
+    f.dropping_micro_batches = Work::first_kept_of(S);
+    f.keeping_micro_batches = Work::micro_batches - f.dropping_micro_batches;
     f.in_flight = Work::in_flight(S);
     // Of several mini-batches at once, any number of each kind may be in flight.
     if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
@@ -170,7 +173,7 @@ struct compiled_stage {
     c.parameter_count = places.size();
     c.updates = update_ranges.items;
     c.update_count = update_ranges.count;
-    c.first_kept = Work::first_kept;
+    c.first_kept = Work::first_kept_of(S);
     if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
     if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
     c.passed_values = any_programs::passed_values.items;

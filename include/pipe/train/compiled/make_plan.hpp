@@ -14,9 +14,10 @@
 
 namespace pp::detail {
 
-/// Time that a chunk is computed for, per micro-batch.
-constexpr long time_of(chunk_cost const& c) {
-  return c.forward + c.backward_input + c.backward_weight;
+/// Time that a chunk is computed for, per micro-batch, R included where it is apart.
+constexpr long time_of(chunk_cost const& c, chunk_description const& chunk) {
+  return c.forward + c.backward_input + c.backward_weight +
+         (chunk.first_kept > 0 ? c.recompute : 0);
 }
 /// The most that any rank computes for a micro-batch; for one of r micro-batches if there are r in
 /// its stage.
@@ -28,7 +29,7 @@ constexpr long slowest_rank(Problem const& problem, list<chunk_description, Stag
   long slowest = 0;
   for (int s = 0; s < Stages; ++s) {
     long& all = time[chunks[s].rank];
-    all += time_of(problem.cost(s)) / chunks[s].holders;
+    all += time_of(problem.cost(s), chunks[s]) / chunks[s].holders;
     if (all > slowest) slowest = all;
   }
   return slowest;
@@ -66,7 +67,7 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   long total = 0;
   double slowest = 0;
   for (int s = 0; s < stages; ++s) {
-    long const time = time_of(problem.cost(s));
+    long const time = time_of(problem.cost(s), map.chunks[s]);
     total += time;
     if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
   }
@@ -94,15 +95,15 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
       q.forward_flops += samples * layer[op_list::forward].flops;
       q.backward_flops += samples * (layer[op_list::input_gradients].flops +
                                      layer[op_list::weight_gradients].flops);
-      if (P::some_drop) q.recompute_flops += samples * layer[op_list::recompute].flops;
+      if (c.first_kept > 0) q.recompute_flops += samples * layer[op_list::recompute].flops;
     }
-    q.share = double(time_of(problem.cost(s))) / double(total);
+    q.share = double(time_of(problem.cost(s), c)) / double(total);
     // As norms_of() and loss_of() have them.
     p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
     q.ranks = c.holders;
     if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
     q.in_flight = P::work::in_flight(s);
-    program_set const& set = P::some_drop ? c.dropping : c.keeping;
+    program_set const& set = c.first_kept > 0 ? c.dropping : c.keeping;
     q.forward_kernels = set.programs[int(program::forward)].count;
     for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
     q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);

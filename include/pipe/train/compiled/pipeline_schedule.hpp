@@ -72,14 +72,24 @@ struct pipeline_schedule {
                   samples,
                   number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes,
                                 (zero::level > 1)},
-                  schedule::splits_backward, option<option_family::recompute>>;
-  using recompute = typename passes::recompute;
+                  schedule::splits_backward, option<option_family::recompute>,
+                  pp::detail::recomputes_ahead<schedule>()>;
+  using recompute = option<option_family::recompute>;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }
   /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
   static constexpr int first_kept =
       !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_keep = first_kept < micro_batches, some_drop = first_kept > 0;
+  static constexpr bool some_drop = first_kept > 0;
+  /// Whether R is in the table: then a stage that has none there keeps all values.
+  static constexpr bool recomputes_ahead = passes::recomputes_ahead;
+  static constexpr bool some_keep = first_kept < micro_batches || recomputes_ahead;
+  /// The first micro-batch whose values a stage keeps. needs: a valid table
+  static constexpr int first_kept_of([[maybe_unused]] int chunk) {
+    if constexpr (recomputes_ahead)
+      if (!is_recomputed(table(), chunk)) return 0;
+    return first_kept;
+  }
 
   /// The backend's rule for launches of a program that run as one kernel.
   using chain_rule = typename backend::template chains<option<option_family::precision>,
@@ -101,7 +111,7 @@ struct pipeline_schedule {
     else if constexpr (why_refused<schedule>(ranks, micro_batches) != nullptr)
       return false;
     else
-      return is_backward_next(
+      return is_backward_next_everywhere(
           make_table<schedule, ranks, micro_batches>(
               pp::problem<>{ranks, stages, micro_batches, 0, same_cost{}}, where),
           stages - 1);
@@ -135,8 +145,9 @@ struct pipeline_schedule {
   template <int... S>
   static constexpr auto make_problem(std::integer_sequence<int, S...>) {
     chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
-        passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples, some_drop,
-        programs<S, some_drop>::layout.bytes.record, hidden_percent_of<schedule>())...};
+        passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples,
+        passes::whole.place_of_recompute(some_drop), programs<S, some_drop>::layout.bytes,
+        hidden_percent_of<schedule>())...};
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});
@@ -163,13 +174,23 @@ struct pipeline_schedule {
   /// The table as the policy fills it, not yet proved.
   static constexpr auto const& filled() { return once<by_compiler, make_schedule>::get(); }
 
+  /// Whether a trainer runs every action of the table. complete: check_complete(); actions that no
+  /// trainer runs may have taken the room of others
+  static constexpr verdict check_run(verdict const& complete) {
+    if (!complete.ok() && complete.what != fault::too_many) return complete;
+    verdict found = check_runs(filled(), recomputes_ahead && some_drop);
+    if (found.ok()) found = complete;
+    if constexpr (recomputes_ahead)
+      if (found.ok()) found = check_recomputed(problem, filled());
+    return found;
+  }
   /// validate(), each check in a constant with its own evaluation budget: in a single one only half
   /// as many actions would fit.
   struct proof {
     static constexpr verdict has_shape = detail::check_shape(problem, filled());
     static constexpr verdict is_complete =
         has_shape.ok() ? detail::check_complete(problem, filled()) : has_shape;
-    static constexpr verdict is_run = is_complete.ok() ? detail::check_runs(filled()) : is_complete;
+    static constexpr verdict is_run = check_run(is_complete);
     static constexpr verdict is_ordered =
         is_run.ok() ? detail::check_order(problem, filled()) : is_run;
     static constexpr verdict has_resources =
@@ -182,7 +203,7 @@ struct pipeline_schedule {
     static constexpr verdict make() {
       if constexpr (by_compiler) return proof::found;
       verdict const found = validate(problem, filled());
-      return found.ok() ? detail::check_runs(filled()) : found;
+      return found.ok() ? check_run(found) : found;
     }
   };
   /// The result of all checks of the table. cost: at run time, that of the checks at the first call
@@ -318,9 +339,9 @@ struct pipeline_schedule {
     return most;
   }
 
-  /// Most micro-batches between B and W at once; 0 without split backward.
+  /// Most micro-batches between B, or R where it is, and W at once; 0 if neither is in the table.
   static constexpr int pending_slots(int chunk) {
-    return schedule::splits_backward ? detail::peak_pending(table(), chunk) : 0;
+    return schedule::splits_backward || recomputes_ahead ? detail::peak_pending(table(), chunk) : 0;
   }
 };
 

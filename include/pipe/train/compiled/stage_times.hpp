@@ -4,39 +4,45 @@
 #pragma once
 
 #include <pipe/passes/costs.hpp>
+#include <pipe/passes/memory.hpp>
 #include <pipe/schedule/problem.hpp>
 
 namespace pp::detail {
 
 /// Time of a layer per micro-batch: estimated from the layer's cost, or measured if the partition
-/// policy has a profile. `recomputes`: recomputation counts as part of backward.
+/// policy has a profile. again: whether recomputation counts as part of backward, apart, or not at
+/// all.
 ///
 /// units: FLOPs at full speed, or nanoseconds with a profile
 template <class Partition>
 constexpr chunk_cost time_of_layer(unit_cost const& layer, int index, int samples,
-                                   bool recomputes) {
+                                   recompute_place again) {
   auto const estimate = [&](op_list l) { return samples * estimated_time(layer[l]); };
   chunk_cost c{estimate(op_list::forward), estimate(op_list::input_gradients),
                estimate(op_list::weight_gradients)};
-  long const recompute = recomputes ? estimate(op_list::recompute) : 0;
-  if constexpr (requires { typename Partition::profile; })
-    c = Partition::time_of(index, c, recompute);
-  else
-    c.backward_input += recompute;
+  c.recompute = again == recompute_place::nowhere ? 0 : estimate(op_list::recompute);
+  if constexpr (requires { typename Partition::profile; }) c = Partition::time_of(index, c);
+  if (again == recompute_place::ahead) return c;
+  c.backward_input += c.recompute;
+  c.recompute = 0;
   return c;
 }
 
-/// Time of stage [first, end) per micro-batch, and the bytes that F saves and W releases.
-/// hidden_percent: see Paired.
+/// Time of stage [first, end) per micro-batch, and the bytes that F saves, R brings back and W
+/// releases. hidden_percent: see Paired.
 template <class Partition>
 constexpr chunk_cost time_of_stage(unit_cost const* layers, int first, int end, int samples,
-                                   bool recomputes, long saved, int hidden_percent) {
-  chunk_cost c{0, 0, 0, detail::memory_change{saved, 0, -saved}};
+                                   recompute_place again, stage_bytes const& bytes,
+                                   int hidden_percent) {
+  long const saved = bytes.record, brought = again == recompute_place::ahead ? bytes.pending : 0;
+  chunk_cost c{0, 0, 0, detail::memory_change{saved, 0, -saved, brought}};
+  c.recompute = 0;
   for (int u = first; u < end; ++u) {
-    chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, recomputes);
+    chunk_cost const layer = time_of_layer<Partition>(layers[u], u, samples, again);
     c.forward += layer.forward;
     c.backward_input += layer.backward_input;
     c.backward_weight += layer.backward_weight;
+    c.recompute += layer.recompute;
   }
   c.hidden = in_proportion(c.forward, hidden_percent, 100);
   return c;

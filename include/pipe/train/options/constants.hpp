@@ -14,6 +14,13 @@ namespace pp::detail {
 /// argument.
 template <class O, member Which>
 struct fact_of {
+  /// Optional, and not the last that is looked at.
+  static constexpr bool has_updates() {
+    if constexpr (requires { O::updates; })
+      return O::updates;
+    else
+      return false;
+  }
   static constexpr auto call() {
     using enum member;
     if constexpr (Which == name) return O::name;
@@ -21,7 +28,8 @@ struct fact_of {
     if constexpr (Which == chunks_per_rank) return O::chunks_per_rank;
     if constexpr (Which == splits_backward) return O::splits_backward;
     if constexpr (Which == trains) return O::trains;
-    if constexpr (Which == updates) return O::updates;
+    if constexpr (Which == updates) return has_updates();
+    if constexpr (Which == recomputes_ahead) return O::recomputes_ahead;
     if constexpr (Which == states) return O::states;
     if constexpr (Which == takes) return O::takes(tensor_kind::matrix);
     if constexpr (Which == state_elements) return O::state_elements(detail::smallest_tensor);
