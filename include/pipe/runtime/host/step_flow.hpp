@@ -232,7 +232,7 @@ class step_flow {
   /// are finite.
   template <class Done>
   void reject(long n, Done const& done) {
-    if (is_free_) return break_at(n);
+    if (is_free_) return break_at(n, "the loss or a gradient was not finite in");
     m_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = at(n).outcome();
     if (!at(n).is_sound(o)) return void(rejected_ = n);
@@ -246,8 +246,8 @@ class step_flow {
     begin_ = n + 1;
   }
   /// After a failure of free steps: stages have weights of different steps.
-  void break_at(long n) {
-    m_.failed_update_.store(n + 1);
+  void break_at(long n, char const* how) {
+    m_.mark_broken(how, n + 1);
     takes_more_ = false;
     rejected_ = n;
   }
@@ -255,7 +255,7 @@ class step_flow {
   void stop_at_one_step() {
     if (is_free_) {
       judge_updated();
-      return break_at(judged());
+      return break_at(judged(), "a rank failed in");
     }
     long least = given_;
     for (rank_state const& r : ranks_)
@@ -383,7 +383,7 @@ class step_flow {
   void update(int r, long n, double factor) {
     flow_step const& s = at(n);
     team& all = m_.ranks_[r].threads;
-    m_.updating([&] {
+    m_.updating(n + 1, [&] {
       for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
       m_.parameters_.update(r, all, s.of, factor);
       if (d_.has_buffers) m_.parameters_.commit(r, s.of);
