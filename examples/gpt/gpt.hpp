@@ -52,6 +52,13 @@ template <class Schedule, class Backend = pp::Host>
 using Trainer = pp::Pipeline<GPT, pp::Stages<4>, Partition, pp::MicroBatches<8>,
                              pp::MicroBatchSize<2>, Schedule, pp::AdamW, Backend, Transport>;
 
+/// Whether steps begin before those before them have ended, and whether that goes on without a
+/// flush: then a micro-batch meets several versions of the weights.
+template <class Trainer>
+constexpr bool steps_overlap = Trainer::compiled::plan().period.value() > 0;
+template <class Trainer>
+constexpr bool has_no_flush = Trainer::compiled::work::is_free;
+
 /// As many steps as two cores do in two or three minutes.
 inline constexpr long default_steps = 3000;
 
@@ -81,8 +88,8 @@ struct options {
   std::string page;                       ///< the same as a page; empty: none
 };
 
-/// The program for every schedule, by name. Those of the device "cpu" are in schedules.cpp, those
-/// of "cuda" in cuda.cu.
+/// The program for every schedule, by name. Those of the device "cpu" are in schedules.cpp and
+/// overlapping.cpp, those of "cuda" in cuda.cu.
 using program = void (*)(options const&);
 std::map<std::string, program>& programs(std::string const& device = "cpu");
 

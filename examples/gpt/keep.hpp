@@ -4,6 +4,7 @@
 // beside them what each step computed.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -35,14 +36,16 @@ void save_weights_somewhere(Trainer& trainer, std::string const& path) {
          1);
 }
 
-/// A run as text, from which its checkpoints tell whether another one is the same.
-inline std::string text_of_run(options const& o, long bytes) {
+/// A run as text, from which its checkpoints tell whether another one is the same. Schedules with a
+/// flush have the same bits.
+template <class Trainer>
+std::string text_of_run(options const& o, long bytes) {
   char rate[32];
   std::snprintf(rate, sizeof rate, "%.9g", o.learning_rate);
   return std::string("--steps ") + std::to_string(o.steps) + " --seed " + std::to_string(o.seed) +
-         " --lr " + rate + (o.load.empty() ? "" : " --load " + o.load) +
-         (o.data.empty() ? "" : " --data " + o.data) + ", " + std::to_string(bytes) +
-         " bytes of text";
+         " --lr " + rate + (has_no_flush<Trainer> ? " --schedule " + o.schedule : "") +
+         (o.load.empty() ? "" : " --load " + o.load) + (o.data.empty() ? "" : " --data " + o.data) +
+         ", " + std::to_string(bytes) + " bytes of text";
 }
 
 /// The run that a folder of checkpoints has.
@@ -53,13 +56,13 @@ struct earlier_run {
 
   /// Throws if the options do not say what is to become of it: a run that is not done, or is to be
   /// replayed, is of other options.
-  earlier_run(options const& o, long bytes) {
+  earlier_run(options const& o, std::string const& run) {
     if (o.steps == 0 && o.replay == 0) return;  // nothing is trained
     pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
     text = found.position.text;
     is_done = text.ends_with(done);
     if (is_done) text.resize(text.size() - std::string_view(done).size());
-    if (found.path.empty() || text == text_of_run(o, bytes)) return;
+    if (found.path.empty() || text == run) return;
     if (o.replay > 0)
       throw pp::error("--replay: '" + o.checkpoints + "' has a run with other options: " + text);
     if (!is_done && !o.resume)
@@ -80,8 +83,9 @@ template <class Trainer>
 class run_checkpoints {
  public:
   /// Loads the run of the folder. One that is done is set aside, unless --resume is given.
-  run_checkpoints(options const& o, earlier_run const& earlier, Trainer& trainer, long bytes)
-      : trainer_(trainer), run_(text_of_run(o, bytes)), steps_(o.steps),
+  run_checkpoints(options const& o, earlier_run const& earlier, Trainer& trainer,
+                  std::string const& run)
+      : trainer_(trainer), run_(run), steps_(o.steps), every_(o.checkpoint_every),
         files_(o.checkpoints, {.every_steps = o.checkpoint_every,
                                .every = std::chrono::minutes(o.checkpoint_every > 0 ? 0 : 1),
                                .keep_best = 1,
@@ -101,15 +105,25 @@ class run_checkpoints {
     if (earlier.text != run_)
       std::printf("resumed: the run was begun with %s\n", earlier.text.c_str());
   }
-  void after_step(pp::step_result const& r, double loss) {
+  /// The step up to which to train before pause(): the next one, unless it would be made while
+  /// the ones before it end.
+  long next_pause(long done) const {
+    if (!steps_overlap<Trainer>) return done + 1;
+    long end = steps_;
+    for (long const every : {steps_without_pause, every_})
+      if (every > 0) end = done + std::min(end - done, every - done % every);
+    return end;
+  }
+  void after_step(pp::step_result const& r) {
     try {
       log_->record(trainer_, r);
     } catch (pp::file_error const& e) {
       if (!std::exchange(has_lost_rows_, true))
         warn(std::string(e.what()) + " (the training goes on)", 1);
     }
-    files_.after_step(trainer_, position(), loss);
   }
+  /// Saves a checkpoint if it is time for one. No step is in progress.
+  void pause(double loss) { files_.after_step(trainer_, position(), loss); }
   /// Saves what the run has come to; that this fails is a warning, for weights are saved after it.
   void finish(double loss) {
     try {
@@ -120,7 +134,9 @@ class run_checkpoints {
   }
 
  private:
-  static constexpr long steps_of_hash = 10;  ///< the parameters are hashed after every tenth step
+  /// The parameters are hashed after every tenth step, if no other one is in progress then.
+  static constexpr long steps_of_hash = steps_overlap<Trainer> ? 0 : 10;
+  static constexpr long steps_without_pause = 100;
 
   /// Opens the log: the one that is there, if the run goes on. Without a place for it, it goes
   /// nowhere, and the training goes on.
@@ -141,7 +157,7 @@ class run_checkpoints {
 
   Trainer& trainer_;
   std::string run_;
-  long steps_;
+  long steps_, every_;
   pp::checkpoints<Trainer> files_;
   std::optional<pp::step_log> log_;
   bool has_lost_rows_ = false;

@@ -7,6 +7,7 @@
 //     gpt --data book.txt --steps 5000   learns a book
 //     gpt --plan                         shows what the compiler decided
 //     gpt --schedule zb-v --timeline     trains under another schedule, draws what the ranks did
+//     gpt --schedule "steady zb-h2"      lets steps overlap: the same weights, sooner
 //     gpt --save a.safetensors           keeps what it learned, also after Ctrl-C
 //     gpt                                goes on where Ctrl-C, or a crash, has ended it
 //     gpt --load a.safetensors --steps 0 only writes
@@ -123,7 +124,9 @@ int main(int count, char** arguments) {
   app.add_option("--seed", o.seed, "of all random numbers")
       ->check(whole<std::uint64_t>)
       ->capture_default_str();
-  app.add_option("--schedule", o.schedule, "one of those that are compiled in")
+  app.add_option("--schedule", o.schedule,
+                 "one of those that are compiled in; all make the same weights but pipedream, "
+                 "pipedream-2bw and paci, which have no flush")
       ->check(CLI::IsMember(&programs()))
       ->capture_default_str();
   app.add_option("--device", o.device, "what trains")
@@ -180,6 +183,8 @@ int main(int count, char** arguments) {
     if (o.on_device && o.device != "cuda") throw pp::error("--data-on-device needs --device cuda");
     if (o.generates_on_device && o.device != "cuda")
       throw pp::error("--generate-on-device needs --device cuda");
+    if (!programs(o.device).contains(o.schedule))
+      throw pp::error("--schedule " + o.schedule + " needs --device cpu");
     (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
     return ended(code_of_warnings);
   } catch (CLI::Success const& e) {

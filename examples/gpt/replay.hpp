@@ -26,6 +26,10 @@ inline constexpr int code_of_difference = 3;
 /// throws: pp::error if there is nothing to compare
 template <class Trainer, class MakeStep>
 void replay_steps(options const& o, Trainer& trainer, MakeStep const& make_step) {
+  if (has_no_flush<Trainer> && Trainer::compiled::plan().stages[0].versions == 1)
+    throw pp::error("--replay: under " + o.schedule +
+                    " a step depends on those that were in progress with it, which are not made "
+                    "again");
   std::vector<pp::step_record> const log = pp::read_step_log(step_log_of(o));
   if (log.empty() || log.back().step < o.replay)
     throw pp::error("--replay: '" + step_log_of(o) + "' has no step " + std::to_string(o.replay) +

@@ -12,6 +12,7 @@
 #include <memory>
 #include <numbers>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -49,6 +50,9 @@ struct no_device_text {
 template <class Trainer>
 using text_on_device =
     std::conditional_t<Trainer::compiled::backend::has_own_memory, device_text, no_device_text>;
+template <class Trainer>
+using batch_on_device = std::conditional_t<Trainer::compiled::backend::has_own_memory,
+                                           typename Trainer::device_batch, typename Trainer::batch>;
 
 template <class Trainer>
 void run(options const& o) {
@@ -58,10 +62,14 @@ void run(options const& o) {
     std::printf("%s%s", plan.c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
   }
+  if (steps_overlap<Trainer> && (o.timeline || !o.page.empty()))
+    throw pp::error("--timeline and --page draw one step, and those of " + o.schedule +
+                    " overlap: take a schedule with a barrier");
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
-  earlier_run const earlier(o, text.bytes());
+  std::string const run_text = text_of_run<Trainer>(o, text.bytes());
+  earlier_run const earlier(o, run_text);
   if (process() == 0)
     for (std::string const& file : {o.save, o.page})
       if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
@@ -69,48 +77,64 @@ void run(options const& o) {
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
 
   // [train]
+  pp::learning_rate_schedule const schedule{
+      .warm_up = std::min(100L, o.steps / 10), .steps = std::max(1L, o.steps), .floor = 0.1};
   Trainer trainer(
       {.seed = o.seed,
        .optimizer = {.learning_rate = o.learning_rate, .beta2 = 0.99, .weight_decay = 0.1},
-       .clip_norm = 1,
+       .learning_rate_factor = schedule,
+       .clip_norm = has_no_flush<Trainer> ? 0.0 : 1.0,  // no stage waits for the norm of all
        .runtime = {.timeline = true}});
   if (!o.load.empty()) pp::load_weights(trainer, o.load);
-  pp::learning_rate_schedule const schedule{
-      .warm_up = std::min(100L, o.steps / 10), .steps = o.steps, .floor = 0.1};
   std::vector<int> tokens(tokens_per_step), labels(tokens_per_step);
   std::unique_ptr<text_on_device<Trainer>> gathered;
   if (o.on_device)
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
-  auto const rate_of = [&](long step) { return o.learning_rate * schedule(step); };
-  auto const make_step = [&] {
-    long const step = trainer.steps() + 1;
-    if (gathered) {
-      gathered->draw(o.seed, std::uint64_t(step));
-      return trainer.step({gathered->tokens(), gathered->labels()}, rate_of(step));
-    }
-    text.draw(o.seed, std::uint64_t(step), tokens, labels);
-    return trainer.step({tokens, labels}, rate_of(step));
+  auto const train = [&](long last, auto const& see) {  // up to step `last`
+    auto const on_each = [&](auto const& draw) {
+      trainer.train(std::views::iota(trainer.steps() + 1, last + 1) | std::views::transform(draw),
+                    see);
+    };
+    if (gathered)
+      on_each([&](long step) {
+        gathered->draw(o.seed, std::uint64_t(step));
+        return batch_on_device<Trainer>{gathered->tokens(), gathered->labels()};
+      });
+    else
+      on_each([&](long step) {
+        text.draw(o.seed, std::uint64_t(step), tokens, labels);
+        return typename Trainer::batch{tokens, labels};
+      });
   };
-  if (o.replay > 0) return replay_steps(o, trainer, make_step);
+  if (o.replay > 0)
+    return replay_steps(o, trainer, [&] {
+      pp::step_result made;
+      train(trainer.steps() + 1, [&](pp::step_result const& r) { made = r; });
+      return made;
+    });
   std::optional<run_checkpoints<Trainer>> checkpoints;
-  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, text.bytes());
+  if (o.steps > 0) checkpoints.emplace(o, earlier, trainer, run_text);
   long const first = trainer.steps();
-  run_watch watch(o, first, context, Trainer::compiled::plan().bubble);
+  auto const& planned = Trainer::compiled::plan();
+  run_watch watch(o, first, context,
+                  steps_overlap<Trainer> ? planned.bubble_steady : planned.bubble);
   auto const begin = std::chrono::steady_clock::now();
   std::optional<pp::stop_request> stop(std::in_place);
   long done = first;
   bool is_alone = false;
   while (done < o.steps && !stop->is_requested(trainer)) {
-    pp::step_result r;
     try {
-      r = make_step();
-    } catch (pp::not_finite const&) {  // the trainer is as before this step
-      checkpoints->finish(watch.recent_bits(100));
+      train(checkpoints->next_pause(done), [&](pp::step_result const& r) {
+        done = trainer.steps();
+        watch.after_step(trainer, r, o.learning_rate * schedule(done));
+        checkpoints->after_step(r);
+        return stop->exit_code() == 0;
+      });
+    } catch (pp::not_finite const&) {  // the trainer is as before this step, or broken
+      if (!has_no_flush<Trainer>) checkpoints->finish(watch.recent_bits(100));
       throw;
     }
-    done = trainer.steps();
-    watch.after_step(trainer, r, rate_of(done));
-    checkpoints->after_step(r, watch.recent_bits(100));
+    checkpoints->pause(watch.recent_bits(100));
     if (stop->has_lost_terminal() && !std::exchange(is_alone, true))
       warn("the terminal is lost (SIGHUP); the training goes on", 0);
   }
@@ -141,7 +165,7 @@ void run(options const& o) {
         watch.recent_bits(std::max(1L, done / 20)), validation, speed);
 }
 
-/// Compiles schedules in.
+/// Compiles schedules in, for --schedule of a program on a backend.
 template <class Backend, class... Schedule>
 struct compiled_in {
   compiled_in() {

@@ -52,7 +52,8 @@ class run_watch {
   void after_step(Trainer const& trainer, pp::step_result const& r, double rate) {
     double const bits = r.loss / std::numbers::ln2, speed = Trainer::samples / r.seconds;
     bits_.add(bits);
-    if (page_) page_->show_ranks(pp::rank_loads(trainer, r));
+    // Between steps that overlap there is no run that has ended.
+    if (page_ && !steps_overlap<Trainer>) page_->show_ranks(pp::rank_loads(trainer, r));
     pp::step_metrics const m{
         .step = trainer.steps(),
         .loss = r.loss,

@@ -10,6 +10,8 @@
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "runtime/allocation.hpp"
 #include "runtime/trainers.hpp"
@@ -238,6 +240,26 @@ TEST_CASE("an optimizer that throws leaves a broken trainer, which says so", "[r
     CHECK_THROWS_WITH(moved.executed(0), broken);
   }
   CHECK(n > 50);
+}
+
+TEST_CASE("a trainer whose steps overlap says what has broken it", "[runtime]") {
+  using Confirmed = Trained<PortableHost, Stages<3>, Steady<ZeroBubbleH2>>;
+  using Free = Trained<PortableHost, Stages<3>, PipeDream<>>;
+  laws::sample_batch<ThreeRanks> const data(1);
+  auto const three = std::vector(3, data.view());
+  auto const after = [&]<class Trainer>(Trainer&& t, site s, long n, std::string const& says) {
+    t.train(three);
+    REQUIRE(trips(s, n, [&] { t.train(three); }));
+    if (says.empty())
+      CHECK_NOTHROW(t.train(three));
+    else
+      CHECK_THROWS_WITH(t.train(three), Contains("this trainer is broken: " + says));
+  };
+  after(Confirmed(settings<Confirmed>()), site::optimizer, 0,
+        "its optimizer threw in the update of step 4");
+  after(Confirmed(settings<Confirmed>()), site::weight_gradient, 7, "");
+  after(Free(settings<Free>()), site::optimizer, 0, "its optimizer threw in the update of step 4");
+  after(Free(settings<Free>()), site::weight_gradient, 0, "a rank failed in step 4");
 }
 
 #if PIPE_TESTS_COUNT_ALLOCATIONS

@@ -87,8 +87,13 @@ TEST_CASE("updates that are free need no norm of all stages, and break on infini
   CHECK(clipped.steps() == 0);
   Trainer trainer({.clip_value = 0.1});
   data.inputs[20 * 6] = std::numeric_limits<float>::infinity();
-  CHECK(message_of<not_finite>([&] { trainer.train(all()); }).find("step 11 rejected") == 0);
-  CHECK_THROWS_WITH(trainer.train(all()), Catch::Contains("broken"));
+  std::string const says = message_of<not_finite>([&] { trainer.train(all()); });
+  CHECK(says.find("step 11 rejected: its loss or a gradient is not finite") == 0);
+  auto const broken = Catch::Contains(
+      "this trainer is broken: the loss or a gradient was not finite in step 11, and some "
+      "parameters are updated, others are not: load a checkpoint in another trainer");
+  CHECK_THROWS_WITH(trainer.train(all()), broken);
+  CHECK_THROWS_WITH(trainer.parameters(), broken);
 }
 TEST_CASE("a trainer with a barrier trains on ranges, too", "[train]") {
   using Trainer = Pipeline<Net, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, AdamW>;

@@ -65,9 +65,10 @@ class executor {
 
   /// Throws if a run has left the parameters half updated.
   void check() const {
-    if (long const step = failed_update_.load())
-      throw_error<error>({"this trainer is broken: its optimizer threw in the update of step ",
-                          step, ", and some parameters are updated, others are not"});
+    if (char const* const how = broken_by_.load())
+      throw_error<error>({"this trainer is broken: ", how, " step ", failed_update_.load(),
+                          ", and some parameters are updated, others are not: load a checkpoint in "
+                          "another trainer"});
   }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const {
@@ -325,26 +326,38 @@ class executor {
           break;
         case step_op::update:
           me.doing.change(activity::kind::updates, 0, now());
-          updating([&] { parameters_.update(r, me.threads, job_, outcome.factor); });
+          updating(job_.step, [&] { parameters_.update(r, me.threads, job_, outcome.factor); });
           break;
-        case step_op::share: updating([&] { require(r, parameters_.share(r, me.leaves)); }); break;
-        case step_op::commit: updating([&] { parameters_.commit(r, job_); }); break;
-        case step_op::average: updating([&] { parameters_.average(r, me.threads, job_); }); break;
-        case step_op::transpose: updating([&] { parameters_.transpose(r, me.threads); }); break;
+        case step_op::share:
+          updating(job_.step, [&] { require(r, parameters_.share(r, me.leaves)); });
+          break;
+        case step_op::commit: updating(job_.step, [&] { parameters_.commit(r, job_); }); break;
+        case step_op::average:
+          updating(job_.step, [&] { parameters_.average(r, me.threads, job_); });
+          break;
+        case step_op::transpose:
+          updating(job_.step, [&] { parameters_.transpose(r, me.threads); });
+          break;
         case step_op::copy_ties: break;  // at the start of the next run
       }
       return facts;
     });
   }
-  /// Runs `use`; an exception from it marks the parameters as half updated.
+  /// Runs `use` of the update of a step; an exception from it marks the parameters as half updated.
   template <class Use>
-  void updating(Use const& use) {
+  void updating(long step, Use const& use) {
     try {
       use();
     } catch (...) {
-      failed_update_.store(job_.step);
+      mark_broken("its optimizer threw in the update of", step);
       throw;
     }
+  }
+  /// From now on check() throws. how: what has happened in the step, in words; of several, the
+  /// first is kept
+  void mark_broken(char const* how, long step) {
+    long unbroken = 0;
+    if (failed_update_.compare_exchange_strong(unbroken, step)) broken_by_.store(how);
   }
   rank_link<Transport> link(int r) { return runner_.link(r, job_); }
   void require(int r, waited outcome) { runner_.require(r, outcome); }
@@ -361,7 +374,8 @@ class executor {
   first_failure failure_;
   action_runner<T, Transport> runner_;
   detail::progress start_, finished_;
-  std::atomic<long> failed_update_{0};  // the step whose update failed half-way; 0: none
+  std::atomic<long> failed_update_{0};           // the step whose update failed half-way; 0: none
+  std::atomic<char const*> broken_by_{nullptr};  // in words
   job job_;
   /// What ranks do instead of the job, if it is set.
   struct {

@@ -24,6 +24,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/flow_order.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/flow_steps.hpp>
 #include <pipe/runtime/host/step_reports.hpp>
@@ -50,9 +51,9 @@ class step_flow {
 
  public:
   explicit step_flow(machine& of)
-      : m_(of), d_(of.description()), is_free_(d_.rank[0].flow != nullptr), ready_(d_.ranks),
+      : m_(of), d_(of.description()), order_(d_), is_free_(order_.is_free()), ready_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
-        steps_(d_, 3 + most_steps_ahead()), boundaries_(d_, m_.transport_),
+        steps_(d_, 3 + order_.most_steps_ahead()), boundaries_(d_, m_.transport_),
         reports_(d_, m_.transport_, m_.place_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
@@ -70,7 +71,7 @@ class step_flow {
       m_.each_rank([&](int r) {
         m_.renew(r);
         if (m_.versions_ == version_state::unknown)
-          for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
+          order_.for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
         else if (m_.versions_ == version_state::written)
           m_.parameters_.complete_versions(r, m_.ranks_[r].threads);
       });
@@ -87,7 +88,7 @@ class step_flow {
         if (judged() < steps_.given()) judge_last();
         see_judged(next, done);
         begin_ = steps_.given();
-        if (unsound_ >= 0) break_at(unsound_);
+        if (unsound_ >= 0) break_at(unsound_, "the loss or a gradient was not finite in");
       } catch (step_rejected const& of) {
         see_judged(next, done);
         reject(of.step, next, done);
@@ -100,7 +101,7 @@ class step_flow {
     if (!failure || !is_free_)
       m_.each_rank([&](int r) {
         if (steps_.seen() > first) average(r, steps_.seen() - 1);
-        for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
+        order_.for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
       });
     if (d_.tie_count > 0) m_.updated_ = true;
     steps_.rethrow();
@@ -123,24 +124,6 @@ class step_flow {
   /// Step n, while it is in progress.
   flow_step& at(long n) { return steps_.at(n); }
   flow_step const& at(long n) const { return steps_.at(n); }
-  /// The actions of rank r in a period, and how many steps ahead of it they are at most.
-  view<action> actions_of(int r) const {
-    rank_description const& plan = d_.rank[r];
-    return is_free_ ? view<action>{plan.flow, plan.flow_count}
-                    : view<action>{plan.training, plan.training_count};
-  }
-  int steps_ahead(int r) const {
-    int most = 0;
-    for (action const& a : actions_of(r))
-      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
-    return most;
-  }
-  int most_steps_ahead() const {
-    int most = 0;
-    for (int r = 0; r < d_.ranks; ++r)
-      if (int const n = steps_ahead(r); n > most) most = n;
-    return most;
-  }
   /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
   /// all updates are where the first one was copied to.
   int slot_of(int chunk, long version) const {
@@ -151,13 +134,6 @@ class step_flow {
   int count(long n) const { return int(n - begin_); }
   long judged() const { return begin_ + judged_.now(); }
   weight_versions<T>& versions() { return m_.parameters_.versions(); }
-  /// use(number) for the chunks of rank r.
-  template <class Use>
-  void for_chunks_of(int r, Use use) const {
-    for (int c = 0; c < d_.chunks; ++c)
-      if (d_.chunk[c].rank == r) use(c);
-  }
-  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
   waited await(progress& p, int n) { return p.wait(n, m_.waits(), m_.failure_.flag()); }
 
   // ---- the calling thread ----
@@ -249,8 +225,8 @@ class step_flow {
     begin_ = n + 1;
   }
   /// After a failure of free steps: stages have weights of different steps.
-  void break_at(long n) {
-    m_.failed_update_.store(n + 1);
+  void break_at(long n, char const* how) {
+    m_.mark_broken(how, n + 1);
     rejected_ = n;
   }
   /// After a failure: all ranks are brought to the last step that all of them have updated.
@@ -259,7 +235,7 @@ class step_flow {
     is_end_told_ = true;
     if (is_free_) {
       while (!streams && judge_updated()) continue;
-      return break_at(judged());
+      return break_at(judged(), "a rank failed in");
     }
     long least = steps_.given();
     for (rank_state const& r : ranks_)
@@ -275,7 +251,7 @@ class step_flow {
   }
   void take_back(int r, long to) {
     if (ranks_[r].updated <= to) return;
-    for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
+    order_.for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
     ranks_[r].updated = to;
   }
 
@@ -298,12 +274,12 @@ class step_flow {
     me.leaves.begin();
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
-    for (long n = begin_ - steps_ahead(r);; ++n) {
+    for (long n = begin_ - order_.steps_ahead(r);; ++n) {
       if (n >= begin_ && !is_given(r, n)) return end_segment(r, n);
       me.count = 0, me.waited = 0;
       if (n > begin_) take_ties(r, n);
       bool is_confirmed = is_free_ || n == begin_;
-      for (action a; action const& planned : actions_of(r)) {
+      for (action a; action const& planned : order_.actions_of(r)) {
         long const step = n + planned.micro_batch / d_.micro_batches;
         a = planned, a.micro_batch %= d_.micro_batches;
         if (step < begin_ || !is_given(r, step)) continue;
@@ -313,7 +289,7 @@ class step_flow {
           m_.require(r, await(updated_[owner], count(n)));
         run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step))};
         if (!is_confirmed && makes_input_gradient(a.kind)) {
-          if (r == last_rank())
+          if (r == order_.last_rank())
             judge(r, n - 1);
           else if (a.chunk == d_.chunks - 1)  // another one that holds it
             m_.require(r, await(judged_, count(n)));
@@ -384,11 +360,11 @@ class step_flow {
       if (x.to_rank == r) m_.require(r, await(ready_[x.from_rank], count(n + 1)));
     });
     m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
-    for_chunks_of(r, [&](int c) {
+    order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
         s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
     });
-    if (r == last_rank()) {
+    if (r == order_.last_rank()) {
       m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
       s.loss() = m_.parameters_.loss(r, s.of);
     }
@@ -402,7 +378,7 @@ class step_flow {
       if (!s.is_sound(o)) throw step_rejected{n};
       ranks_[r].is_careful = o.factor != factor;
       factor = o.factor;
-      if (r == last_rank()) confirm(n, o);
+      if (r == order_.last_rank()) confirm(n, o);
     }
     me.doing.change(activity::kind::updates, 0, m_.now());
     update(r, n, factor);
@@ -410,8 +386,8 @@ class step_flow {
   void update(int r, long n, double factor) {
     flow_step const& s = at(n);
     team& all = m_.ranks_[r].threads;
-    m_.updating([&] {
-      for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
+    m_.updating(n + 1, [&] {
+      order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
       m_.parameters_.update(r, all, s.of, factor);
       if (d_.has_buffers) m_.parameters_.commit(r, s.of);
       m_.parameters_.transpose(r, all);
@@ -434,6 +410,7 @@ class step_flow {
 
   machine& m_;
   pipeline_description const& d_;
+  flow_order order_;
   bool is_free_;  // or each is confirmed: see step_overlap
   // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
   heap_array<progress> ready_, measured_, updated_;

@@ -95,8 +95,8 @@ struct training_of {
     if constexpr (compiled::work::is_free)
       throw_error<not_finite>({"step ", bad.step,
                                " rejected: its loss or a gradient is not finite; "
-                               "stages that had updated before are not taken back, so this trainer "
-                               "is broken"});
+                               "what other stages had updated is not taken back, so this trainer "
+                               "is broken: load a checkpoint in another one"});
     job again = bad;
     again.updates = false;
     again.data = data_place::host;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The order of ranks where steps overlap: that of one step, or the period of a family without a
+// flush, in which actions of later steps are among those of a step.
+#pragma once
+
+#include <pipe/base/view.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/schedule/action.hpp>
+
+namespace pp::detail {
+
+/// See above.
+class flow_order {
+ public:
+  explicit flow_order(pipeline_description const& d) : d_(d) {}
+
+  /// Whether updates are not taken back: see step_overlap.
+  bool is_free() const { return d_.rank[0].flow != nullptr; }
+  /// The actions of rank r in a period.
+  view<action> actions_of(int r) const {
+    rank_description const& plan = d_.rank[r];
+    return is_free() ? view<action>{plan.flow, plan.flow_count}
+                     : view<action>{plan.training, plan.training_count};
+  }
+  /// How many steps ahead of its period an action of rank r is at most.
+  int steps_ahead(int r) const {
+    int most = 0;
+    for (action const& a : actions_of(r))
+      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
+    return most;
+  }
+  int most_steps_ahead() const {
+    int most = 0;
+    for (int r = 0; r < d_.ranks; ++r)
+      if (int const n = steps_ahead(r); n > most) most = n;
+    return most;
+  }
+  /// The rank that judges confirmed steps: that of the last stage.
+  int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
+  /// use(number) for the chunks of rank r.
+  template <class Use>
+  void for_chunks_of(int r, Use use) const {
+    for (int c = 0; c < d_.chunks; ++c)
+      if (d_.chunk[c].rank == r) use(c);
+  }
+
+ private:
+  pipeline_description const& d_;
+};
+
+}  // namespace pp::detail
