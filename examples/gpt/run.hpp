@@ -12,7 +12,6 @@
 #include <memory>
 #include <numbers>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -54,6 +53,22 @@ template <class Trainer>
 using batch_on_device = std::conditional_t<Trainer::compiled::backend::has_own_memory,
                                            typename Trainer::device_batch, typename Trainer::batch>;
 
+/// The mini-batches draw(step) of steps [first, last), as a range.
+template <class Draw>
+struct drawn_steps {
+  struct iterator {
+    Draw const* draw;
+    long step;
+    auto operator*() const { return (*draw)(step); }
+    iterator& operator++() { return ++step, *this; }
+    bool operator==(iterator const& other) const { return step == other.step; }
+  };
+  Draw const& draw;
+  long first, last;
+  iterator begin() const { return {&draw, first}; }
+  iterator end() const { return {&draw, last}; }
+};
+
 template <class Trainer>
 void run(options const& o) {
   std::string const plan = pp::explain<Trainer>() +
@@ -92,8 +107,9 @@ void run(options const& o) {
     gathered = std::make_unique<text_on_device<Trainer>>(text, context, tokens.size());
   auto const train = [&](long last, auto const& see) {  // up to step `last`
     auto const on_each = [&](auto const& draw) {
-      trainer.train(std::views::iota(trainer.steps() + 1, last + 1) | std::views::transform(draw),
-                    see);
+      trainer.train(
+          drawn_steps<std::remove_cvref_t<decltype(draw)>>{draw, trainer.steps() + 1, last + 1},
+          see);
     };
     if (gathered)
       on_each([&](long step) {
