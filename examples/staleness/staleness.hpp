@@ -30,7 +30,7 @@ struct experiment {
   long steps;  ///< of a run
 };
 
-/// How a run went. Losses are in nats per byte.
+/// The results of a run. Losses are in nats per byte.
 struct outcome {
   std::vector<double> curve;  ///< training loss: means over equal parts of the run
   double evaluation = 0;      ///< loss on held-out text after the last step

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "laws/data.hpp"
+#include "laws/slope.hpp"
 
 #include <pipe/schedule/families.hpp>
 
 using namespace pp;
-using laws::same_numbers, laws::sample_batch, laws::snapshot;
+using laws::Slope, laws::same_numbers, laws::sample_batch, laws::snapshot;
 
 namespace {
 
@@ -31,17 +32,7 @@ struct Chain<N, std::integer_sequence<int, I...>>
     : Model<Input<width>, std::enable_if_t<(I >= 0), Seq<Linear<width>, Tanh>>..., Linear<width>,
             MSE> {};
 
-/// A loss whose slope does not depend on the outputs, and a last stage that is not trained.
-struct Slope : element_loss<Slope> {
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    return x * target;
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T slope(T, T target) {
-    return target;
-  }
-};
+/// A last stage that is not trained.
 struct Flat : Model<Input<width>, Linear<width>, Frozen<Linear<2>>, Slope> {};
 
 /// Which version a forward, or a backward, of a micro-batch reads on a stage, in updates. ahead:

@@ -11,23 +11,14 @@
 #include <vector>
 
 #include "laws/data.hpp"
+#include "laws/slope.hpp"
 #include "laws/worse.hpp"
 
 using namespace pp;
+using laws::Slope;
 
 namespace {
 
-/// A loss whose slope, the target, does not depend on the weights.
-struct Slope : element_loss<Slope> {
-  template <class T>
-  PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    return x * target;
-  }
-  template <class T>
-  PIPE_HD static PIPE_INLINE T slope(T, T target) {
-    return target;
-  }
-};
 /// A matrix and a vector.
 struct Flat : Model<Input<4>, Linear<3>, Slope> {};
 template <class Optimizer>

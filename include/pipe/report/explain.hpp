@@ -196,8 +196,8 @@ std::string explain_ranks() {
   return text;
 }
 
-/// What a rank exchanges with its replicas in a step, and the bandwidth that hides it in the rest
-/// of the step, when its gradients are complete. profiled: times are nanoseconds, else FLOPs
+/// Bytes of gradients that ranks exchange with replicas, and the bandwidth that hides them in the
+/// rest of the step, when its gradients are complete. profiled: times are nanoseconds, else FLOPs
 template <class Trainer>
 std::string explain_exchange(bool profiled) {
   auto const& plan = Trainer::compiled::plan();
