@@ -224,6 +224,13 @@ struct rank_description {
     int const most = training_count > evaluation_count ? training_count : evaluation_count;
     return flow_count > most ? flow_count : most;
   }
+  /// How many steps of `micro_batches` ahead of its period an action of a flow is at most.
+  constexpr int steps_ahead(int micro_batches) const {
+    int most = 0;
+    for (int i = 0; i < flow_count; ++i)
+      if (int const n = flow[i].micro_batch / micro_batches; n > most) most = n;
+    return most;
+  }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;
   /// Staged copies of inputs (the last: of the labels) that this rank reads: on the host one
@@ -243,7 +250,7 @@ struct rank_description {
   long reports = 0, report_stride = 0;
   /// If there may be replicas: room for what they send, in two halves; on the host without ZeRO.
   long received_leaves = 0, received_leaf_bytes = 0;
-  long executed = 0;                 ///< executed_action records of the last run
+  long executed = 0;  ///< executed_action records of the last run, or steps: see recorded_steps
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on

@@ -24,12 +24,7 @@ class flow_order {
                      : view<action>{plan.training, plan.training_count};
   }
   /// How many steps ahead of its period an action of rank r is at most.
-  int steps_ahead(int r) const {
-    int most = 0;
-    for (action const& a : actions_of(r))
-      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
-    return most;
-  }
+  int steps_ahead(int r) const { return d_.rank[r].steps_ahead(d_.micro_batches); }
   int most_steps_ahead() const {
     int most = 0;
     for (int r = 0; r < d_.ranks; ++r)
@@ -43,6 +38,20 @@ class flow_order {
   void for_chunks_of(int r, Use use) const {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(c);
+  }
+  /// The version that an action of rank r in period n reads; of a prediction, that before it.
+  /// newest: on the rank. oldest: where older ones would be, there are copies of it
+  long version_of(int r, action const& a, long n, long newest, long oldest) const {
+    long const planned = d_.rank[r].predicts ? newest : n + a.version;
+    long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;
+    long const least = kept > oldest ? kept : oldest;
+    return planned > least ? planned : least;
+  }
+  /// The first chunk that rank r updates; -1 if there is none.
+  int first_chunk_of(int r) const {
+    int c = 0;
+    while (c < d_.chunks && d_.chunk[c].rank != r) ++c;
+    return c < d_.chunks ? c : -1;
   }
 
  private:

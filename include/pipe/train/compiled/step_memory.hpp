@@ -70,6 +70,12 @@ struct step_memory {
     return most * long(sizeof(element));
   }
 
+  /// Records of executed actions: of a run, or of steps that overlap, with their updates.
+  static constexpr long records(rank_description const& rank) {
+    if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
+    return (recorded_steps + rank.steps_ahead(Work::micro_batches)) * (rank.most_actions() + 1L);
+  }
+
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
   /// `inputs_read`. streams: of random bits
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
@@ -116,7 +122,7 @@ struct step_memory {
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
       rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
     } else {
-      rank.executed = take(rank.most_actions() * long(sizeof(executed_action)));
+      rank.executed = take(records(rank) * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = chunks[s];
         if (c.rank != r) continue;
