@@ -122,6 +122,7 @@ drawing drawing_of_run(
       for (executed_action const& e : rows[std::size_t(rank)]) {
         action a = e.what;
         a.micro_batch += (e.step - run.first_step) * compiled::micro_batches;
+        a.version -= run.first_step;
         table.push(rank, a);
         table.trains = table.trains || e.what.kind != action_kind::forward;
       }

@@ -12,7 +12,6 @@
 #pragma GCC system_header
 #endif
 
-#include <algorithm>
 #include <climits>
 #include <cstddef>
 #include <vector>
@@ -64,8 +63,10 @@ std::vector<executed_action> executed_here(Engine& engine, int rank) {
 inline void find_steps(executed_run& run) {
   int first = INT_MAX, last = -1;
   for (auto const& row : run.rows)
-    for (executed_action const& a : row)
-      first = std::min(first, a.step), last = std::max(last, a.step);
+    for (executed_action const& a : row) {
+      if (a.step < first) first = a.step;
+      if (a.step > last) last = a.step;
+    }
   if (last >= 0) run.first_step = first, run.steps = last - first + 1;
 }
 

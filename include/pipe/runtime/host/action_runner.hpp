@@ -69,8 +69,8 @@ class action_runner {
   /// Begins a run: times count from here.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
-  /// The begin is moved: the caller changes the times that were taken.
-  void begin_later(std::chrono::nanoseconds by) { begin_ += by; }
+  /// Moves the begin by nanoseconds; the caller changes the times that were taken.
+  void begin_later(long by) { begin_ += std::chrono::nanoseconds(by); }
   /// While it lives, actions are of steps that overlap, with these boundaries.
   class part_of_flow {
    public:

@@ -387,7 +387,7 @@ class executor {
   /// written, but for what no update changes, and transposed copies; or as a flow has left them.
   enum class version_state : unsigned char { unknown, written, known };
   version_state versions_ = version_state::unknown;
-  long oldest_version_ = 0;  // where older ones would be, there are copies of it
+  long oldest_version_ = 0;              // where older ones would be, there are copies of it
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
 };
 

@@ -4,8 +4,6 @@
 // of the steps behind them that it has begun, in the memory that the plan has for them.
 #pragma once
 
-#include <chrono>
-
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/host/action_runner.hpp>
@@ -65,7 +63,7 @@ class flow_records {
       executed_action* const all = runner_.executed(r);
       for (int i = 0; i < ranks_[r].count; ++i) all[i].start -= first, all[i].end -= first;
     });
-    runner_.begin_later(std::chrono::nanoseconds(first));
+    runner_.begin_later(first);
   }
 
  private:
