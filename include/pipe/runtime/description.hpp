@@ -224,13 +224,6 @@ struct rank_description {
     int const most = training_count > evaluation_count ? training_count : evaluation_count;
     return flow_count > most ? flow_count : most;
   }
-  /// How many steps of `micro_batches` ahead of its period an action of a flow is at most.
-  constexpr int steps_ahead(int micro_batches) const {
-    int most = 0;
-    for (int i = 0; i < flow_count; ++i)
-      if (int const n = flow[i].micro_batch / micro_batches; n > most) most = n;
-    return most;
-  }
   /// Shared by the rank's chunks; there is one workspace for each thread.
   long scratch = 0, workspace = 0;
   /// Staged copies of inputs (the last: of the labels) that this rank reads: on the host one

@@ -24,7 +24,12 @@ class flow_order {
                      : view<action>{plan.training, plan.training_count};
   }
   /// How many steps ahead of its period an action of rank r is at most.
-  int steps_ahead(int r) const { return d_.rank[r].steps_ahead(d_.micro_batches); }
+  int steps_ahead(int r) const {
+    int most = 0;
+    for (action const& a : actions_of(r))
+      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
+    return most;
+  }
   int most_steps_ahead() const {
     int most = 0;
     for (int r = 0; r < d_.ranks; ++r)

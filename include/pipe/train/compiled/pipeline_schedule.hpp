@@ -322,7 +322,7 @@ struct pipeline_schedule {
   /// If steps overlap and values are copied: room for reports on steps in progress, see step_flow.
   static constexpr int report_slots = [](auto...) {
     if (overlap == step_overlap::none || !transport::copies) return 0;
-    return 3 + (is_free ? (ranks - 1 + micro_batches - 1) / micro_batches : 0);
+    return 3 + (is_free ? steps_ahead_of_flow(ranks, micro_batches) : 0);
   }();
   /// Versions of a stage's weights.
   static constexpr int version_slots([[maybe_unused]] int chunk) {

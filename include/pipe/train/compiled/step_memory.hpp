@@ -13,6 +13,7 @@
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/train/compiled/flow_schedule.hpp>
 #include <pipe/train/options/transport.hpp>
 
 namespace pp::detail {
@@ -73,7 +74,8 @@ struct step_memory {
   /// Records of executed actions: of a run, or of steps that overlap, with their updates.
   static constexpr long records(rank_description const& rank) {
     if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
-    return (recorded_steps + rank.steps_ahead(Work::micro_batches)) * (rank.most_actions() + 1L);
+    int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::micro_batches) : 0;
+    return (recorded_steps + ahead) * (rank.most_actions() + 1L);
   }
 
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
