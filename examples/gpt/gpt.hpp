@@ -84,7 +84,7 @@ struct options {
   std::string watch_file;                 ///< the same as a file; empty: none
   std::string profile;                    ///< write the layers' times to this header and stop
   bool plan = false;                      ///< print the plan and stop
-  bool timeline = false;                  ///< draw the last step as it was predicted and as it went
+  bool timeline = false;                  ///< draw the last step or steps, predicted and measured
   std::string page;                       ///< the same as a page; empty: none
 };
 

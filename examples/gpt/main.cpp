@@ -169,7 +169,8 @@ int main(int count, char** arguments) {
                  "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
   app.add_flag("--plan", o.plan, "print the plan and stop");
-  app.add_flag("--timeline", o.timeline, "draw the last step, as it was predicted and as it went");
+  app.add_flag("--timeline", o.timeline,
+               "draw the last step, or steps that overlap, as predicted and as measured");
   app.add_option("--page", o.page, "the file for the same drawings as a page to look into");
   try {
     app.parse(count, arguments);

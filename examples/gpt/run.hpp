@@ -77,9 +77,6 @@ void run(options const& o) {
     std::printf("%s%s", plan.c_str(), pp::explain_kernels<Trainer>().c_str());
     return;
   }
-  if (steps_overlap<Trainer> && (o.timeline || !o.page.empty()))
-    throw pp::error("--timeline and --page draw one step, and those of " + o.schedule +
-                    " overlap: take a schedule with a barrier");
   constexpr int context = Trainer::inputs_per_sample, tokens_per_step = Trainer::samples * context;
   auto const source = o.data.empty() ? standard_library_headers() : std::filesystem::path(o.data);
   pp::text_data const text(source, context);
@@ -165,7 +162,10 @@ void run(options const& o) {
   if (!o.save.empty()) save_weights_somewhere(trainer, o.save);
   stop.reset();  // what follows may be interrupted
   // [/train]
-  if (done > first) show(o, pp::drawing_of_plan<Trainer>(), pp::drawing_of_last_run(trainer));
+  if (done > first) {
+    pp::drawing const measured = pp::drawing_of_last_run(trainer);
+    show(o, pp::drawing_of_plan<Trainer>(measured.steps), measured);
+  }
 
   double const validation = held_out_loss(trainer, text, 64) / std::numbers::ln2;
   if (o.generate > 0) {

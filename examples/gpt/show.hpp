@@ -5,6 +5,6 @@
 
 #include "gpt.hpp"
 
-/// A step as it was predicted and as it went: as text, as a page, or not at all, as the options
-/// say.
+/// A step, or steps that overlap, as predicted and as measured: as text, as a page, or not at all,
+/// as the options say.
 void show(options const& o, pp::drawing const& predicted, pp::drawing const& measured);

@@ -181,8 +181,6 @@ class Gpt(unittest.TestCase):
                      "pipedream")
 
     def test_steps_that_overlap_refuse_what_does_not_go_with_them(self):
-        for schedule in "steady 1f1b", "paci":
-            self.refused("those of .* overlap: take a schedule with a barrier", "--data", "text", "--schedule", schedule, "--timeline")
         for schedule, says in ("steady 1f1b", "first appears in"), ("pipedream", "this trainer is broken"):
             self.refused(rf"step [0-9]+ rejected: .*{says}.*--lr", "--data", "text", "--schedule", schedule, "--lr", "1e30", "--steps",
                          "9", "--checkpoints", schedule, code=(1,))
@@ -197,6 +195,17 @@ class Gpt(unittest.TestCase):
             self.assertIn(f"resumed: after step {done} of 24", self.good(*run, schedule, *metrics, "--generate", "0"))
             self.good(*run, schedule, "--metrics", f"whole {schedule}.csv", "--checkpoints", f"whole {schedule}", "--generate", "0")
             self.assertEqual(self.losses(f"whole {schedule}.csv"), self.losses(f"{schedule}.csv"))
+
+    def test_the_last_of_steps_that_overlap_are_drawn(self):
+        for schedule in "steady zb-h2", "pipedream":
+            output = self.good("--schedule", schedule, "--steps", "6", "--generate", "0", "--timeline", "--page", "steps.html")
+            for title in "GPT, predicted", "GPT, measured":
+                drawing = re.search(rf"(?m)^{title}\n[^\n]*\n((?:rank \d  [^ ]{{88}}\n){{4}})0 1 2 .*, \* update", output)
+                self.assertIsNotNone(drawing, f"{schedule}: {title}")
+                self.assertTrue(all(row.count("*") >= 4 for row in drawing[1].splitlines()), output)
+            page = (self.path / "steps.html").read_text()
+            self.assertRegex(page, r"(?s)GPT, predicted.*GPT, measured")
+            self.assertIn("U update", page)
 
     def test_the_last_step_is_drawn_as_predicted_and_as_it_went(self):
         output = self.good("--steps", "2", "--generate", "0", "--timeline", "--page", "step.html")

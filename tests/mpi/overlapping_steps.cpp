@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <pipe/report/trainer_drawing.hpp>
 #include <pipe/schedule/families.hpp>
 #include <pipe/train/checkpoint.hpp>
 
@@ -43,6 +44,30 @@ struct numbers {
   bool operator==(numbers const&) const = default;
 };
 
+/// All processes have what all ranks executed in the last steps, which is what they do in one.
+template <class One, class Many>
+void are_recorded_alike(One const& one, Many const& many) {
+  executed_run const alone = gather_executed(one), all = gather_executed(many);
+  CHECK(alone.first_step == all.first_step);
+  CHECK(alone.steps == all.steps);
+  REQUIRE(alone.rows.size() == all.rows.size());
+  for (std::size_t row = 0; row < all.rows.size(); ++row) {
+    REQUIRE(alone.rows[row].size() == all.rows[row].size());
+    long end = 0;
+    for (std::size_t i = 0; i < all.rows[row].size(); ++i) {
+      executed_action const &a = alone.rows[row][i], &b = all.rows[row][i];
+      CHECK(a.what == b.what);
+      CHECK(a.step == b.step);
+      CHECK(b.start >= end);
+      end = b.end;
+    }
+  }
+  drawing const d = drawing_of_run<Many>(all);
+  CHECK(d.steps == all.steps);
+  for (detail::drawn_transfer const& t : d.transfers)
+    CHECK(d.at(t.to_rank, t.to).start >= d.at(t.from_rank, t.from).start - d.clock_error);
+}
+
 /// Two calls of train(), of which the first ends early.
 template <class Family, int A, int Ranks>
 void trains_alike() {
@@ -60,6 +85,7 @@ void trains_alike() {
     };
     CHECK(one.train(data.views, early(a)) == many.train(same.views, early(b)));
     CHECK(a == b);
+    are_recorded_alike(one, many);
     CHECK(processes::same_parameters(one, many));
     CHECK(laws::same_bits(one.evaluate(data.views[0]), many.evaluate(same.views[0])));
   }

@@ -85,6 +85,7 @@ struct drawing {
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
   std::vector<detail::drawn_rank> ranks;  ///< of all replicas, those of the first one first
   std::vector<detail::drawn_transfer> transfers;
+  int steps = 1;         ///< that overlap
   int replicas = 1;      ///< each has as many ranks
   int processes = 1;     ///< in which it was measured
   long clock_error = 0;  ///< most error of a time in one process to a time in another
@@ -257,7 +258,9 @@ drawing drawing_of_steps(Problem const& problem, Table const& table, int steps,
                          detail::drawing_words words = {}) {
   auto const run = repeated(problem, table, steps);
   Problem const all = repeated(problem, steps);
-  return drawing_of(all, run, simulate(all, run), std::move(words));
+  drawing d = drawing_of(all, run, simulate(all, run), std::move(words));
+  d.steps = steps;
+  return d;
 }
 
 }  // namespace pp

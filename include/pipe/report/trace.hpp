@@ -79,6 +79,7 @@ class trace_writer {
       slice(rank, a.start, a.end, label, short_name(a.what.kind),
             ",\"args\":{\"chunk\":" + std::to_string(a.what.chunk) +
                 ",\"micro_batch\":" + std::to_string(a.what.micro_batch) +
+                ",\"version\":" + std::to_string(a.what.version) +
                 ",\"critical\":" + (a.critical ? "true" : "false") +
                 (a.what.with_next ? ",\"with_next\":true}" : "}"));
       // Details are in order, each inside an action: one pass over both lists.

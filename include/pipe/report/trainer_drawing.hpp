@@ -38,6 +38,29 @@ drawing drawing_of_plan(
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
+/// Several planned steps that overlap, beside measured ones; 1 for a step alone.
+///
+///     drawing const measured = drawing_of_last_run(trainer);
+///     write_file("steps.html", draw_html(drawing_of_plan<T>(measured.steps), measured));
+///
+/// throws: pp::error as drawing_of_steps does
+template <class Trainer>
+drawing drawing_of_plan(int steps) {
+  using work = typename Trainer::compiled::work;
+  drawing one = drawing_of_plan<Trainer>();
+  if (steps == 1) return one;
+  auto const problem = repeated(work::times(), steps);
+  if constexpr (work::is_free) {
+    using family = detail::run_of_flow<typename work::flow, work::micro_batches>;
+    auto const run = make_dynamic_table<family>(problem, work::where);
+    drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
+    d.steps = steps;
+    return d;
+  } else {
+    return drawing_of_steps(work::times(), work::table(), steps, one.words);
+  }
+}
+
 namespace detail {
 
 /// The times of some ranks' actions.
@@ -66,9 +89,10 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 
 }  // namespace detail
 
-/// A measured run of a trainer. On the critical path an action follows its predecessor on the rank
-/// or the producer of its operand, whichever ended later; of several replicas, the path is that of
-/// the one that took longest.
+/// A measured run of a trainer. Micro-batches of steps that overlap are numbered throughout; what
+/// ranks did of other steps in that time is not drawn. On the critical path an action follows its
+/// predecessor on the rank or the producer of its operand, whichever ended later; of several
+/// replicas, the path is that of the one that took longest.
 ///
 /// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
 /// throws: pp::error for a run of another trainer
@@ -80,8 +104,10 @@ drawing drawing_of_run(
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
+  question.micro_batches *= run.steps;
   drawing d;
   d.words = {std::move(title), "ns", "B"};
+  d.steps = run.steps;
   d.replicas = run.replicas;
   d.processes = run.processes;
   d.clock_error = run.clock_error;
@@ -94,7 +120,10 @@ drawing drawing_of_run(
     auto table = detail::dynamic_table_on(run.ranks, compiled::table().where, false);
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
-        table.push(rank, e.what);
+        action a = e.what;
+        a.micro_batch += (e.step - run.first_step) * compiled::micro_batches;
+        a.version -= run.first_step;
+        table.push(rank, a);
         table.trains = table.trains || e.what.kind != action_kind::forward;
       }
     detail::add_replica(d, drawing_of(question, table, detail::timeline_of(rows), d.words),

@@ -243,7 +243,7 @@ struct rank_description {
   long reports = 0, report_stride = 0;
   /// If there may be replicas: room for what they send, in two halves; on the host without ZeRO.
   long received_leaves = 0, received_leaf_bytes = 0;
-  long executed = 0;                 ///< executed_action records of the last run
+  long executed = 0;  ///< executed_action records of the last run, or steps: see recorded_steps
   long blocks = 0, block_count = 0;  ///< gradient_block records of its chunks
   long device_bookkeeping = 0, device_bookkeeping_bytes = 0;  ///< of the executor, on a device
   long staging_bytes = 0, bookkeeping_bytes = 0;  ///< from `staging` on; from `row_losses` on

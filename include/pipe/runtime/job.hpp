@@ -19,11 +19,17 @@ namespace pp {
 ///
 /// units: nanoseconds from the start of the run; `waited`: duration of the wait before `start`
 struct executed_action {
+  /// Of steps that overlap, its version counts from the weights before the first step of the call
+  /// of train(): a negative one is older. An update is of all chunks of the rank.
   action what;
+  int step = 0;  ///< of those of a call of train() that overlap, from 0
   long start = 0, end = 0, waited = 0;
 };
 
 namespace detail {
+
+/// Of steps that overlap, the last ones whose executed actions are kept.
+inline constexpr int recorded_steps = 4;
 
 /// Type-erased access to the operands of a launch, made by the engine that ran it.
 ///

@@ -27,7 +27,10 @@ struct executed_run {
   int ranks = 1, replicas = 1, processes = 1;
   /// The actions of each rank in order, by replica and then by rank: row r * ranks + k. Times are
   /// nanoseconds from the start of the run where its first action was.
-  std::vector<std::vector<executed_action>> rows;
+  std::vector<std::vector<executed_action>> rows{};
+  /// Of steps that overlap: the first one, as it is recorded, and how many there are. Otherwise 0
+  /// and 1.
+  int first_step = 0, steps = 1;
   /// The most by which times of two processes may be misplaced to each other: half of the least
   /// round trip between them. Clocks that drift apart between the run and the call add to it.
   ///
@@ -54,6 +57,17 @@ template <class Engine>
 std::vector<executed_action> executed_here(Engine& engine, int rank) {
   executed_action const* const first = engine.executed(rank);
   return {first, first + engine.executed_count(rank)};
+}
+
+/// Finds the steps of which a run has actions.
+inline void find_steps(executed_run& run) {
+  int first = INT_MAX, last = -1;
+  for (auto const& row : run.rows)
+    for (executed_action const& a : row) {
+      if (a.step < first) first = a.step;
+      if (a.step > last) last = a.step;
+    }
+  if (last >= 0) run.first_step = first, run.steps = last - first + 1;
 }
 
 /// use(row) for the numbers of a process's rows: see executed_run.
@@ -130,7 +144,7 @@ void share_rows(Engine& engine, std::vector<process_place> const& places, int ra
 /// cost: two broadcasts for each process and each row, and 32 reductions
 template <class Engine>
 executed_run gather_from_processes(Engine& engine, process_place const& here, int ranks) {
-  executed_run run{ranks, here.replicas, engine.processes(), {}, 0};
+  executed_run run{ranks, here.replicas, engine.processes()};
   run_clock mine{nanoseconds_of(engine.began()), {}};
   for (meeting& m : mine.met) {
     m.before = nanoseconds_of(std::chrono::steady_clock::now());
@@ -146,13 +160,15 @@ executed_run gather_from_processes(Engine& engine, process_place const& here, in
   });
   share_rows(engine, places, ranks, run.rows);
   align_clocks(places, clocks, run);
+  find_steps(run);
   return run;
 }
 
 }  // namespace detail
 
-/// The last run of a trainer on all of its ranks. If they are in several processes, all of these
-/// call it, like any other call on the trainer, and all get the same result.
+/// The last run of a trainer on all of its ranks; after train() with steps that overlap, the last
+/// ones of these, of which a rank has all actions and its update. If they are in several processes,
+/// all of these call it, like any other call on the trainer, and all get the same result.
 ///
 /// law:    the actions of a row do not overlap; across processes an action that reads a value
 ///         starts at most clock_error before the one that made it ends
@@ -165,8 +181,9 @@ executed_run gather_executed(Trainer const& trainer) {
   if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
     return detail::gather_from_processes(engine, Trainer::compiled::transport::place(ranks), ranks);
   } else {
-    executed_run run{ranks, 1, 1, {}, 0};
+    executed_run run{ranks};
     for (int r = 0; r < ranks; ++r) run.rows.push_back(detail::executed_here(engine, r));
+    detail::find_steps(run);
     return run;
   }
 }

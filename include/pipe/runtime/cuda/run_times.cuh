@@ -79,7 +79,7 @@ class run_times {
     check(cudaEventRecord(mine.marks[at].start, on), "record of an event");
     run();
     check(cudaEventRecord(mine.marks[at].end, streams_.of(rank)), "record of an event");
-    mine.actions.push_back({a, 0, 0, 0});
+    mine.actions.push_back({a, 0, 0, 0, 0});
     is_read_ = false;
   }
 

@@ -47,6 +47,7 @@ struct run_place {
   int shift = 0;
   /// Bytes from the chunk's parameters, buffers and transposed copies to those that are read.
   long weights = 0;
+  int step = 0;  ///< as it is recorded
 };
 
 /// Runs actions of any local rank, each on the rank's thread.
@@ -68,6 +69,8 @@ class action_runner {
   /// Begins a run: times count from here.
   void begin() { begin_ = clock::now(); }
   clock::time_point began() const { return begin_; }
+  /// Moves the begin by nanoseconds; the caller changes the times that were taken.
+  void begin_later(long by) { begin_ += std::chrono::nanoseconds(by); }
   /// While it lives, actions are of steps that overlap, with these boundaries.
   class part_of_flow {
    public:
@@ -104,8 +107,12 @@ class action_runner {
     run(r, me, at, a);
     me.leaves.after(a);
     long const end = now();
-    executed(r)[me.count++] = executed_action{a, start, end, start - arrived};
+    record(r, {a, at.step, start, end, start - arrived});
   }
+  /// Adds to the records of rank r.
+  ///
+  /// needs: room for it: see step_memory::records
+  void record(int r, executed_action const& a) { executed(r)[ranks_[r].count++] = a; }
   /// Waits for what an action of rank r needs.
   void await(int r, run_place const& at, action const& a) {
     activity& doing = ranks_[r].doing;

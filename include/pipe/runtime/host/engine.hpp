@@ -69,6 +69,7 @@ class host_engine {
   /// chunk_description::version_slots.
   bool has_versions() const { return executor_.has_versions(); }
   void versions_changed() { executor_.versions_changed(); }
+  void forget_versions() { executor_.forget_versions(); }
   /// Size of a rank's arena.
   long bytes(int rank) const { return executor_.bytes(rank); }
 

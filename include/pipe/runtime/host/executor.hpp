@@ -106,13 +106,12 @@ class executor {
     return collect_result();
   }
   /// Calls work(rank) on the threads of all ranks, and meanwhile() on this one. Rethrows the first
-  /// exception of any when all have stopped.
+  /// exception of any when all have stopped. Times count on.
   template <class Work, class Meanwhile>
   void each_rank(Work const& work, Meanwhile const& meanwhile) {
     transport_.reset();
     job_ = job{.what = job::kind::train};
     work_ = {&work, [](void const* w, int r) { (*static_cast<Work const*>(w))(r); }};
-    runner_.begin();
     start_.advance();
     try {
       meanwhile();
@@ -132,7 +131,9 @@ class executor {
   void parameters_changed() { stale_ = true, versions_ = version_state::unknown; }
   /// Where steps overlap: whether older versions of the weights are there; they were written.
   bool has_versions() const { return versions_ != version_state::unknown; }
-  void versions_changed() { versions_ = version_state::written; }
+  void versions_changed() { versions_ = version_state::written, oldest_version_ = 0; }
+  /// From now on older versions are not read.
+  void forget_versions() { versions_ = version_state::unknown; }
 
   Transport& transport() { return transport_; }
   rank_shards_of<T, Transport> const& shards(int r) const { return parameters_.shards(r); }
@@ -386,6 +387,7 @@ class executor {
   /// written, but for what no update changes, and transposed copies; or as a flow has left them.
   enum class version_state : unsigned char { unknown, written, known };
   version_state versions_ = version_state::unknown;
+  long oldest_version_ = 0;              // where older ones would be, there are copies of it
   bool stale_ = true, updated_ = false;  // parameters were changed: from outside; by the last run
 };
 

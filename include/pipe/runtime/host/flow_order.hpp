@@ -44,6 +44,20 @@ class flow_order {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(c);
   }
+  /// The version that an action of rank r in period n reads; of a prediction, that before it.
+  /// newest: on the rank. oldest: where older ones would be, there are copies of it
+  long version_of(int r, action const& a, long n, long newest, long oldest) const {
+    long const planned = d_.rank[r].predicts ? newest : n + a.version;
+    long const kept = newest + 1 - d_.chunk[a.chunk].version_slots;
+    long const least = kept > oldest ? kept : oldest;
+    return planned > least ? planned : least;
+  }
+  /// The first chunk that rank r updates; -1 if there is none.
+  int first_chunk_of(int r) const {
+    int c = 0;
+    while (c < d_.chunks && d_.chunk[c].rank != r) ++c;
+    return c < d_.chunks ? c : -1;
+  }
 
  private:
   pipeline_description const& d_;

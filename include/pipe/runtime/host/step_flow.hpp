@@ -25,6 +25,7 @@
 #include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/flow_order.hpp>
+#include <pipe/runtime/host/flow_records.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/flow_steps.hpp>
 #include <pipe/runtime/host/step_reports.hpp>
@@ -53,8 +54,8 @@ class step_flow {
   explicit step_flow(machine& of)
       : m_(of), d_(of.description()), order_(d_), is_free_(order_.is_free()), ready_(d_.ranks),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
-        steps_(d_, 3 + order_.most_steps_ahead()), boundaries_(d_, m_.transport_),
-        reports_(d_, m_.transport_, m_.place_) {}
+        steps_(d_, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
+        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
   /// prepares the job of the next step, or returns false after the last; its arrays are copied.
@@ -64,9 +65,11 @@ class step_flow {
   /// throws: what next and done throw, after the steps that had begun; as executor::run
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
-    begin_ = first;
+    begin_ = newest_at_first_ = first;
     steps_.begin(first);
+    records_.begin(first);
     for (rank_state& r : ranks_) r.updated = r.averaged = first;
+    if (m_.versions_ == version_state::unknown) m_.oldest_version_ = first;
     if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
       m_.each_rank([&](int r) {
         m_.renew(r);
@@ -77,7 +80,6 @@ class step_flow {
       });
     m_.versions_ = version_state::known;
     m_.stale_ = m_.updated_ = false;
-    newest_at_first_ = first;
     std::exception_ptr failure;
     [[maybe_unused]] auto const saying = m_.during_run();
     typename action_runner<T, Transport>::part_of_flow const part(m_.runner_, boundaries_);
@@ -104,6 +106,7 @@ class step_flow {
         order_.for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
       });
     if (d_.tie_count > 0) m_.updated_ = true;
+    records_.end(m_.place_, steps_.seen());
     steps_.rethrow();
     if (failure) std::rethrow_exception(failure);
     if constexpr (streams) reports_.end();
@@ -253,6 +256,7 @@ class step_flow {
     if (ranks_[r].updated <= to) return;
     order_.for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
     ranks_[r].updated = to;
+    records_.take_back(r, to);
   }
 
   // ---- verdicts ----
@@ -276,7 +280,8 @@ class step_flow {
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
       if (n >= begin_ && !is_given(r, n)) return end_segment(r, n);
-      me.count = 0, me.waited = 0;
+      me.waited = 0;
+      records_.keep(r, n + 1);
       if (n > begin_) take_ties(r, n);
       bool is_confirmed = is_free_ || n == begin_;
       for (action a; action const& planned : order_.actions_of(r)) {
@@ -287,7 +292,11 @@ class step_flow {
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
         if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
           m_.require(r, await(updated_[owner], count(n)));
-        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step))};
+        int const slot = slot_for(r, a, n, step);
+        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot),
+                              records_.number(step)};
+        a.version =
+            records_.number(order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_));
         if (!is_confirmed && makes_input_gradient(a.kind)) {
           if (r == order_.last_rank())
             judge(r, n - 1);
@@ -386,6 +395,7 @@ class step_flow {
   void update(int r, long n, double factor) {
     flow_step const& s = at(n);
     team& all = m_.ranks_[r].threads;
+    long const start = m_.now();
     m_.updating(n + 1, [&] {
       order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
       m_.parameters_.update(r, all, s.of, factor);
@@ -393,6 +403,8 @@ class step_flow {
       m_.parameters_.transpose(r, all);
     });
     ranks_[r].updated = n + 1;
+    if (int const c = order_.first_chunk_of(r); c >= 0)
+      records_.add_update(r, c, s.micro_batches(d_) - 1, n, start);
     updated_[r].publish(count(n + 1));
     if (is_free_) average(r, n), news_.add();
   }
@@ -418,6 +430,7 @@ class step_flow {
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
   flow_steps steps_;
+  flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
   progress available_, judged_;  // steps given to ranks; found sound, by one thread

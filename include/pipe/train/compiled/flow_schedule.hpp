@@ -24,10 +24,15 @@ struct run_of_flow : Flow {
   }
 };
 
+/// How many mini-batches ahead of its period an action is at most.
+constexpr int steps_ahead_of_flow(int ranks, int mini_batch) {
+  return (ranks - 1 + mini_batch - 1) / mini_batch;
+}
+
 /// Mini-batches of a run in which the pipeline is full: those that it takes to fill it, those that
 /// it takes to drain, and three, of which the last reads no version that was there at the start.
 constexpr int periods_of_flow(int ranks, int mini_batch) {
-  return 3 + 2 * ((ranks - 1 + mini_batch - 1) / mini_batch);
+  return 3 + 2 * steps_ahead_of_flow(ranks, mini_batch);
 }
 
 /// Versions of the weights on a rank: those that are there at once and, if there is a later rank, a
@@ -42,7 +47,7 @@ template <class Flow, class Transport>
 constexpr int report_slots_of(int ranks, int mini_batch) {
   if (overlap_of<Flow>() == step_overlap::none || !Transport::copies) return 0;
   bool const is_free = overlap_of<Flow>() == step_overlap::free;
-  return 3 + (is_free ? (ranks - 1 + mini_batch - 1) / mini_batch : 0);
+  return 3 + (is_free ? steps_ahead_of_flow(ranks, mini_batch) : 0);
 }
 
 /// The larger numbers of slots.

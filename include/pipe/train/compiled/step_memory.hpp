@@ -13,6 +13,7 @@
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/train/compiled/flow_schedule.hpp>
 #include <pipe/train/options/transport.hpp>
 
 namespace pp::detail {
@@ -70,6 +71,13 @@ struct step_memory {
     return most * long(sizeof(element));
   }
 
+  /// Records of executed actions: of a run, or of steps that overlap, with their updates.
+  static constexpr long records(rank_description const& rank) {
+    if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
+    int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::micro_batches) : 0;
+    return (recorded_steps + ahead) * (rank.most_actions() + 1L);
+  }
+
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
   /// `inputs_read`. streams: of random bits
   static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
@@ -116,7 +124,7 @@ struct step_memory {
       rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
       rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
     } else {
-      rank.executed = take(rank.most_actions() * long(sizeof(executed_action)));
+      rank.executed = take(records(rank) * long(sizeof(executed_action)));
       for (int s = 0; s < stages; ++s) {
         chunk_description& c = chunks[s];
         if (c.rank != r) continue;

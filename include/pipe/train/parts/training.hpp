@@ -39,6 +39,12 @@ struct training_of {
       return run_overlapping(trainer, all, see);
   }
 
+  /// See with_training::flush.
+  static void flush(Trainer& trainer) {
+    auto const access = trainer.engine_.enter();
+    if constexpr (compiled::work::overlap != step_overlap::none) trainer.engine_->forget_versions();
+  }
+
  private:
   template <class Batches, class See>
   static long run_each(Trainer& trainer, Batches& all, See& see) {
@@ -125,6 +131,12 @@ struct with_training {
   long train(Batches&& all, See see = {}) {
     return training_of<Trainer>::run(static_cast<Trainer&>(*this), all, see);
   }
+  /// Without a flush: makes all versions of the weights the newest, as step() does, so that the
+  /// next call of train() reads no older ones. Otherwise all are the newest anyway. Over processes
+  /// all of them call it.
+  ///
+  /// law: train() goes on as that of a new trainer with these weights and this optimizer state
+  void flush() { training_of<Trainer>::flush(static_cast<Trainer&>(*this)); }
 };
 
 }  // namespace pp::detail
