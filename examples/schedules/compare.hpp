@@ -119,16 +119,18 @@ inline void judge(entry& e) {
 }
 
 /// `searched` on the placement and for the objective that are asked for; any other family as it is.
+template <pp::placement Where>
+pp::family searched_on(std::string const& minimised) {
+  using pp::Searched, pp::objective;
+  if (minimised == "makespan") return pp::family_of<Searched<0, 1, Where, objective::makespan>>();
+  if (minimised == "period") return pp::family_of<Searched<0, 1, Where, objective::period>>();
+  return pp::family_of<Searched<0, 1, Where>>();
+}
 inline pp::family family_for(request const& r, pp::family const& f) {
-  using pp::Searched, pp::placement, pp::objective;
-  if (f.name != Searched<>::name) return f;
-  bool const minimises_makespan = r.minimised == "makespan";
-  if (r.searched_placement == "straight")
-    return minimises_makespan
-               ? pp::family_of<Searched<0, 1, placement::straight, objective::makespan>>()
-               : pp::family_of<Searched<>>();
-  return minimises_makespan ? pp::family_of<Searched<0, 1, placement::vee, objective::makespan>>()
-                            : pp::family_of<Searched<0, 1, placement::vee>>();
+  using pp::placement;
+  if (f.name != pp::Searched<>::name) return f;
+  return r.searched_placement == "straight" ? searched_on<placement::straight>(r.minimised)
+                                            : searched_on<placement::vee>(r.minimised);
 }
 
 inline entry entry_of(request const& r, pp::family const& of_catalog) {

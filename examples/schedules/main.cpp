@@ -75,7 +75,7 @@ int run(int argc, char** argv) {
   app.add_option("--placement", r.searched_placement,
                  "of searched: straight, or vee with two chunks per rank")
       ->capture_default_str();
-  app.add_option("--minimise", r.minimised, "what searched makes short: span or makespan")
+  app.add_option("--minimise", r.minimised, "what searched makes short: span, makespan or period")
       ->capture_default_str();
   app.add_option(
          "--recompute", r.recomputed,

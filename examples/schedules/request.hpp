@@ -84,7 +84,7 @@ inline void check(request const& r, int chunks) {
   check_word("--format", r.format, {"table", "csv", "text", "svg", "html", "trace", "torch"});
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--recompute", r.recomputed, {"nothing", "in-backward", "ahead"});
-  check_word("--minimise", r.minimised, {"span", "makespan"});
+  check_word("--minimise", r.minimised, {"span", "makespan", "period"});
 
   double const p = r.ranks, m = double(r.micro_batches) * r.steps;
   if (4 * p * m * chunks > most_actions)

@@ -236,7 +236,7 @@ class BadInput(unittest.TestCase):
         self.refused("--placement must be straight or vee, not 'loop'", "--placement", "loop")
         self.refused("--steps must be at least 1, not 0", "--steps", 0)
         self.refused("--format torch is of one step", "--schedule", "1f1b", "--steps", 2, "--format", "torch")
-        self.refused("--minimise must be span or makespan, not 'peak'", "--minimise", "peak")
+        self.refused("--minimise must be span, makespan or period, not 'peak'", "--minimise", "peak")
         self.refused("--recompute must be nothing, in-backward or ahead, not 'all'", "--recompute", "all")
         self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())

@@ -35,7 +35,7 @@ class block_slots {
       int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
       for (int kind = 0; kind < kinds; ++kind)
         for (int mb = 0; mb < m_; ++mb) put(rank, kind + kinds * mb, due[kind] + period * mb);
-      walk(rank, 0, slots_, slots_);
+      walk(rank, 0, slots_, slots_, any_number);
     }
   }
 
@@ -46,7 +46,8 @@ class block_slots {
 
   /// Moves the actions of the slots [first, last) to earlier free slots where memory allows it.
   ///
-  /// law: no F or B runs later than before
+  /// law: no F or B runs later than before, and where a rank has more than `most_live` chunks in
+  ///      memory, it had as many before
   constexpr void advance(int first, int last) {
     for (int s = first; s < last; ++s)
       for (int rank = 0; rank < p_; ++rank) {
@@ -91,15 +92,18 @@ class block_slots {
     return slot + 1;
   }
 
+  static constexpr int any_number = w - 1;
+
   /// Recomputes the states of the slots [first, last), until one behind slot `changed` is
-  /// unchanged. Returns the first slot that exceeds the memory, or none.
-  constexpr int walk(int rank, int first, int changed, int last) {
+  /// unchanged. Returns the first slot with more than `most` chunks in memory, and more than
+  /// before, or none.
+  constexpr int walk(int rank, int first, int changed, int last, int most) {
     int const* const cells = cell_.item + rank * slots_;
     int* const states = state_.item + rank * slots_;
     int now = first > 0 ? states[first - 1] : 0;
     for (int s = first; s < last; ++s) {
       now += cells[s] == none ? (now < w ? 0 : -1 - w) : cells[s] % kinds < 2 ? 1 : w;
-      if (now % w > most_live_) return s;
+      if (now % w > most && now % w > states[s] % w) return s;
       if (s > changed && now == states[s]) break;
       states[s] = now;
     }
@@ -113,11 +117,11 @@ class block_slots {
     int const what = cells[from];
     cells[from] = none;
     cells[to] = what;
-    int const full = walk(rank, to, from, slots_);
+    int const full = walk(rank, to, from, slots_, most_live_);
     if (full != none) {
       cells[from] = what;
       cells[to] = none;
-      walk(rank, to, full, full);
+      walk(rank, to, full, full, any_number);
       return false;
     }
     slot_.item[rank * kinds * m_ + what] = to;
@@ -130,6 +134,34 @@ class block_slots {
   scratch<int> state_;  // by rank and slot: the state after the slot
 };
 
+/// Fills `table` with the Fs and Bs of `slots` in their order, and with Ws where they fit; of the
+/// slots from `middle` on, first come `more` further repetitions of a block. limit(rank): as
+/// weave's
+template <pipeline_problem Problem, action_table Table, class Limit>
+constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots const& slots,
+                               int middle, int more, Limit limit) {
+  constexpr int period = block_slots::period, kinds = block_slots::kinds;
+  int const p = problem.ranks;
+  auto fixed = table.template like<action>();
+  for (int rank = 0; rank < p; ++rank) {
+    int const down = rank, up = 2 * p - 1 - rank;
+    int const chunk[kinds] = {down, up, up, down};
+    auto const push = [&](int first, int last, int later) {
+      for (int s = first; s < last; ++s) {
+        int const what = slots.at(rank, s);
+        if (what == block_slots::none) continue;
+        int const kind = what % kinds;
+        fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
+                          chunk[kind], what / kinds + later});
+      }
+    };
+    push(0, middle < slots.slots() ? middle : slots.slots(), 0);
+    for (int later = 0; later < more; ++later) push(middle, middle + period, later);
+    push(middle, slots.slots(), more);
+  }
+  weave(problem, fixed, table, limit, gap_rule::any);
+}
+
 /// Fills `table` with block(rank) for every rank, moved earlier at both ends of a step, and with Ws
 /// where they fit. Each rank uses at most the memory of `stages` stages.
 ///
@@ -138,39 +170,17 @@ class block_slots {
 ///         first B and after its last F
 template <pipeline_problem Problem, action_table Table, class Block>
 constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
-  constexpr int period = block_slots::period, kinds = block_slots::kinds;
+  constexpr int period = block_slots::period;
   int const p = problem.ranks, m = problem.micro_batches, begun = block(0).backward_down;
   // Few micro-batches suffice for both ends; every period between them is like the next.
   int const both_ends = begun / period + 5, few = m < both_ends ? m : both_ends;
   auto slots = block_slots(p, few, 2 * stages, block);
   slots.advance(0, begun);
   slots.advance(period * (few - 1) + 1 > begun ? period * (few - 1) + 1 : begun, slots.slots());
-
-  auto fixed = table.template like<action>();
-  for (int rank = 0; rank < p; ++rank) {
-    int const down = rank, up = 2 * p - 1 - rank;
-    int const chunk[kinds] = {down, up, up, down};
-    auto const push = [&](int first, int last, int more) {
-      for (int s = first; s < last; ++s) {
-        int const what = slots.at(rank, s);
-        if (what == block_slots::none) continue;
-        int const kind = what % kinds;
-        fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
-                          chunk[kind], what / kinds + more});
-      }
-    };
-    int const middle = begun + period;
-    push(0, middle < slots.slots() ? middle : slots.slots(), 0);
-    for (int more = 0; more < m - few; ++more) push(middle, middle + period, more);
-    push(middle, slots.slots(), m - few);
-  }
-  weave(
-      problem, fixed, table,
-      [&](int rank) {
-        return stages *
-               (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
-      },
-      gap_rule::any);
+  fill_with_slots(problem, table, slots, begun + period, m - few, [&](int rank) {
+    return stages *
+           (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
+  });
 }
 
 }  // namespace detail

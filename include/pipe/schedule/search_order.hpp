@@ -118,43 +118,22 @@ class search_order {
   /// The score of the order. Not possible() if it deadlocks; timing stops early, with the same
   /// result, when some rank is certain to take longer than `most`.
   constexpr score play(long most = LONG_MAX / 2) {
-    for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
-    int count = 0, unfinished = p_;
-    for (int rank = p_ - 1; rank >= 0; --rank) {
-      next_.item[rank] = 0;
-      times_.first.item[rank] = -1;
-      times_.last.item[rank] = 0;
-      left_.item[rank] = work_.item[rank];
-      awake_.item[count++] = rank;
-    }
-    while (count > 0) {
-      int const rank = awake_.item[--count];
-      int& i = next_.item[rank];
-      for (; i < length_; ++i) {
-        int const x = row_.item[rank * length_ + i];
-        fact const& f = fact_.item[x];
-        long start = times_.last.item[rank];
-        if (f.source >= 0) {
-          if (end_.item[f.source] < 0) {
-            also_waiting_.item[rank] = waiting_.item[f.source];
-            waiting_.item[f.source] = rank;
-            break;
-          }
-          if (long const there = end_.item[f.source] + f.hop; there > start) start = there;
-        }
-        start_.item[x] = start;
-        end_.item[x] = start + f.time;
-        times_.add(rank, start, start + f.time);
-        left_.item[rank] -= f.time;
-        if (times_.of(rank, want_) + left_.item[rank] > most) return score{};
-        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who])
-          awake_.item[count++] = who;
-      }
-      unfinished -= i == length_;
-    }
-    return unfinished == 0 ? times_.total(p_, want_) : score{};
+    for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = -1, times_.last.item[rank] = 0;
+    if (want_ != objective::period) return play_step(most);
+    // A rank begins its second step where it has ended the first one.
+    if (!play_step(LONG_MAX / 2).possible()) return score{};
+    for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = times_.last.item[rank];
+    return play_step(most);
   }
 
+  /// The effort of changes, in simulated actions, of which each is of an order of `actions`.
+  static constexpr long effort_of(long tries, long actions) {
+    return tries * (actions + change_price);
+  }
+  /// The changes for an effort.
+  static constexpr long tries_of(long effort, long actions) {
+    return effort / (actions + change_price);
+  }
   /// Tries `tries` changes, or fewer once no rank takes longer than `good_enough`, and keeps the
   /// best order. Returns its score, never worse than before.
   ///
@@ -208,6 +187,8 @@ class search_order {
 
  private:
   static constexpr int kinds = 3;
+  /// The overhead of a change, beside simulating its order.
+  static constexpr int change_price = 100;
   /// The mean time of the ranks enters the energy with weight 1 / mean_share.
   static constexpr int mean_share = 5;
   /// The initial temperature: mean allowed growth of the energy, in 1/256 of the mean action.
@@ -236,6 +217,43 @@ class search_order {
   struct change {
     int rank = 0, from = 0, to = 0;
   };
+
+  /// Times a step in which every rank begins at its time in times_.
+  constexpr score play_step(long most) {
+    for (int x = 0; x < actions_; ++x) end_.item[x] = waiting_.item[x] = -1;
+    int count = 0, unfinished = p_;
+    for (int rank = p_ - 1; rank >= 0; --rank) {
+      next_.item[rank] = 0;
+      left_.item[rank] = work_.item[rank];
+      awake_.item[count++] = rank;
+    }
+    while (count > 0) {
+      int const rank = awake_.item[--count];
+      int& i = next_.item[rank];
+      for (; i < length_; ++i) {
+        int const x = row_.item[rank * length_ + i];
+        fact const& f = fact_.item[x];
+        long start = times_.last.item[rank];
+        if (f.source >= 0) {
+          if (end_.item[f.source] < 0) {
+            also_waiting_.item[rank] = waiting_.item[f.source];
+            waiting_.item[f.source] = rank;
+            break;
+          }
+          if (long const there = end_.item[f.source] + f.hop; there > start) start = there;
+        }
+        start_.item[x] = start;
+        end_.item[x] = start + f.time;
+        times_.add(rank, start, start + f.time);
+        left_.item[rank] -= f.time;
+        if (times_.of(rank, want_) + left_.item[rank] > most) return score{};
+        for (int who = waiting_.item[x]; who >= 0; who = also_waiting_.item[who])
+          awake_.item[count++] = who;
+      }
+      unfinished -= i == length_;
+    }
+    return unfinished == 0 ? times_.total(p_, want_) : score{};
+  }
 
   constexpr action decoded(int x) const {
     constexpr action_kind kind[kinds] = {action_kind::forward, action_kind::backward_input,

@@ -6,14 +6,10 @@
 #include <bit>
 #include <climits>
 
+#include <pipe/schedule/objective.hpp>
 #include <pipe/schedule/scratch.hpp>
 
 namespace pp {
-
-/// The time to minimise. stage_local_span: the longest time from a rank's first action to its last,
-/// the papers' measure, and the right one when every rank starts its next step as soon as it is
-/// done. makespan: the time until all ranks are done, which a step with a barrier takes.
-enum class objective : unsigned char { stage_local_span, makespan };
 
 namespace detail {
 

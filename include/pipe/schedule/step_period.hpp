@@ -18,6 +18,10 @@ struct step_period {
     return time == 0 ? 0 : 1 - static_cast<double>(work) / (value() * ranks);
   }
   friend constexpr bool operator==(step_period const&, step_period const&) = default;
+  /// Whether `a` is shorter. needs: products of time and steps are below 2^63
+  friend constexpr bool operator<(step_period const& a, step_period const& b) {
+    return a.time * b.steps < b.time * a.steps;
+  }
 };
 
 }  // namespace pp

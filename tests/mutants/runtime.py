@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Puts faults into the headers of steps that overlap, one at a time, and expects that a law finds each.
+
+    runtime.py [--compiler COMPILER] [--only TEXT]
+
+A mutant replaces one text in one header, and a law of tests/laws is compiled with it. It is killed if the law fails, crashes or hangs. Any other
+end is an error: a text that is no longer there once, a law that does not compile, or a mutant that survives, as then a check is missing. Each law
+also has to pass without a fault. Some twenty seconds for each.
+
+Not here, as no law can tell them apart:
+* step_flow::judge without its wait for all updates. The first backward of a step on the last stage's rank is, in every family, of the last stage.
+  Its forward has come from all stages, on ranks that ran it after the update that is judged, or waited for the owner of the stage to have made it.
+  The wait is for user-defined orders.
+* flow_step::number without whole turns after a short step. All ranks have the same numbers, and a number the memory of one holder, so the sums are
+  the same; only, now and then, two ranks use the scratch memory of one at a time.
+"""
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HANGS_AFTER = 120  # seconds; a law takes less than ten
+
+
+class Mutant(NamedTuple):
+    fault: str
+    law: str
+    header: str  # in include/pipe
+    text: str
+    instead: str
+
+
+MUTANTS = [
+    Mutant("a version is one too old", "weight_versions", "schedule/pipedream.hpp",
+           "VerticalSync ? q.ranks - 1 : q.ahead;", "(VerticalSync ? q.ranks - 1 : q.ahead) + 1;"),
+    Mutant("a backward of PACI reads the version of its forward", "weight_versions", "schedule/pipedream.hpp",
+           "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
+    Mutant("a ring of versions is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
+           "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
+    Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
+           "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),
+    Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/step_flow.hpp",
+           "      if (updated_[r].now() < count(n + 1)) return false;\n", "      (void)r;\n"),
+    Mutant("versions are not brought forward after a run", "weight_versions", "runtime/host/weight_versions.hpp",
+           "if (slot > 0) reverse(0, slot), reverse(slot, c.version_slots), reverse(0, c.version_slots);", ""),
+    Mutant("a rollback forgets the state", "steady", "runtime/host/weight_versions.hpp",
+           "    std::memcpy(state, state + c.to_kept_state, std::size_t(c.state_bytes));\n", "    (void)state;\n"),
+    Mutant("a rollback forgets the weights", "steady", "runtime/host/weight_versions.hpp", "    s.newest = s.before;\n", "    (void)s;\n"),
+    Mutant("buffers do not go into the next version", "steady", "runtime/host/weight_versions.hpp", "if (s.before != s.newest)", "if (false)"),
+    Mutant("the last step of a run is confirmed unseen", "steady", "runtime/host/step_flow.hpp",
+           "    if (!at(steps_.given() - 1).is_as_updated(o)) throw step_rejected{steps_.given() - 1};\n", ""),
+    Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
+           "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
+           "for (long i = report_.size() - 1; i-- > 0;) sums[i % 2] += report_[i];"),
+    Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/step_flow.hpp",
+           "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
+    Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/action_runner.hpp",
+           "if (a.with_next) await(r, at, *second), me.doing.begin(a);", ""),
+]
+
+
+def fate(compiler, law, folder, overlay):
+    """Compiles and runs a law, whose headers come from `overlay` where it has them: what happened, and whether the law passed."""
+    program = folder / "law"
+    command = [*compiler.split(), "-std=c++20", "-O0", "-w", f"-I{overlay}", f"-I{ROOT}/include", f"-I{ROOT}/tests",
+               f"{ROOT}/tests/laws/{law}.cpp", folder / "main.o", "-o", program, "-pthread"]
+    compiled = subprocess.run(command, capture_output=True, text=True)
+    if compiled.returncode != 0:
+        return "does not compile:\n" + compiled.stderr, None
+    try:
+        ended = subprocess.run([program, "--abort"], capture_output=True, timeout=HANGS_AFTER)
+    except subprocess.TimeoutExpired:
+        return "hangs", False
+    return ("passes", True) if ended.returncode == 0 else ("fails" if ended.returncode > 0 else "crashes", False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--only", default="", help="the mutants whose fault has this text")
+    arguments = parser.parse_args()
+    chosen = [m for m in MUTANTS if arguments.only in m.fault]
+    wrong = []
+
+    def expect(what, law, folder, overlay, passes):
+        how, passed = fate(arguments.compiler, law, folder, overlay)
+        print(f"{what}: {law} {how}", flush=True)
+        if passed is not passes:
+            wrong.append(what)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        subprocess.run([*arguments.compiler.split(), "-std=c++20", "-O0", "-c", f"{ROOT}/tests/main.cpp", "-o", folder / "main.o"], check=True)
+        for law in dict.fromkeys(m.law for m in chosen):
+            expect("no fault", law, folder, folder / "none", True)
+        for number, m in enumerate(chosen):
+            header = (ROOT / "include/pipe" / m.header).read_text()
+            if header.count(m.text) != 1:
+                print(f"{m.fault}: the text to replace is {header.count(m.text)} times in {m.header}, not once")
+                wrong.append(m.fault)
+                continue
+            overlay = folder / str(number)
+            mutated = overlay / "pipe" / m.header
+            mutated.parent.mkdir(parents=True)
+            mutated.write_text(header.replace(m.text, m.instead))
+            expect(m.fault, m.law, folder, overlay, False)
+    return f"not as expected: {', '.join(wrong)}" if wrong or not chosen else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
