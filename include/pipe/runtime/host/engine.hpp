@@ -130,7 +130,7 @@ class host_engine {
   backend_calls<element> calls() const {
     return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
             kernels_.transpose,    &host_engine::update,    this,
-            hash_of(optimizer_),   states_of_element(),     kernels_.clamp,
+            hash_of_settings(optimizer_), states_of_element(),     kernels_.clamp,
             kernels_.approach};
   }
   static constexpr int states_of_element() {
@@ -138,12 +138,6 @@ class host_engine {
       return optimizer::states;
     else
       return 0;
-  }
-  /// The optimizer's settings as a number, by which processes compare them: those that it checks.
-  [[gnu::cold]] static std::uint64_t hash_of(optimizer const& o) {
-    fnv_hash hash;
-    if constexpr (checked_settings<optimizer>) o.check(setting_check(optimizer::name, hash));
-    return hash.value;
   }
   /// backend_calls::update: calls the optimizer's kernel with this engine's optimizer settings.
   static void update(void const* self, update_request<element> const& r) {
