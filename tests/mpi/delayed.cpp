@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +31,7 @@ struct Small : Model<Input<3>, Linear<5>, Tanh, Linear<2>, MSE> {};
 struct Dropping : Model<Input<3>, Linear<5>, Dropout<1, 5>, Tanh, Linear<2>, MSE> {};
 
 template <class Optimizer, class... More>
-using Replica =
-    Pipeline<Net, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>, More...>;
+using Replica = Pipeline<Net, PortableHost, Optimizer, MicroBatches<2>, MicroBatchSize<2>, More...>;
 /// Leaves that are not there are zeros.
 template <class Optimizer>
 using Whole = Replica<Optimizer, SumIn<8>>;
@@ -112,8 +112,7 @@ class loop {
     long const step = long(versions_.size());
     numbers next = versions_.back();
     double const factor = detail::clip_factor(result_.gradient_norm, settings_.clip_norm),
-                 rate =
-                     settings_.optimizer.learning_rate * settings_.learning_rate_factor(step);
+                 rate = settings_.optimizer.learning_rate * settings_.learning_rate_factor(step);
     std::size_t at = 0;
     for (auto const& p : one_.parameters()) {
       auto const k =
@@ -122,8 +121,7 @@ class loop {
         if constexpr (Optimizer::states == 1)
           next[at] = Optimizer::apply(k, next[at], waiting_[at], moments_[0][at]);
         else
-          next[at] =
-              Optimizer::apply(k, next[at], waiting_[at], moments_[0][at], moments_[1][at]);
+          next[at] = Optimizer::apply(k, next[at], waiting_[at], moments_[0][at], moments_[1][at]);
     }
     versions_.push_back(next);
   }
@@ -172,7 +170,8 @@ template <class Optimizer, class Trainer>
 void agrees_with_the_loop() {
   auto const s = settings_of<Optimizer>();
   auto const expected = loop<Optimizer>(s).run(7, 4);
-  typename Trainer::settings of{.seed = s.seed, .optimizer = s.optimizer,
+  typename Trainer::settings of{.seed = s.seed,
+                                .optimizer = s.optimizer,
                                 .learning_rate_factor = s.learning_rate_factor,
                                 .clip_norm = s.clip_norm};
   Trainer trainer(of);
@@ -198,8 +197,8 @@ TEST_CASE("replicas a step late train as a loop with two versions of the weights
 }
 TEST_CASE("one replica a step late is PipeDream-2BW", "[any]") {
   if (Between::processes() > 1) return;
-  using Flow = Pipeline<Dropping, PortableHost, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, AdamW,
-                        PipeDream2BW<>>;
+  using Flow = Pipeline<Dropping, PortableHost, Stages<2>, MicroBatches<2>, MicroBatchSize<2>,
+                        AdamW, PipeDream2BW<>>;
   using Late =
       Pipeline<Dropping, PortableHost, Stages<2>, MicroBatches<2>, MicroBatchSize<2>, AdamW>;
   static_assert(delayed_replica<Late, Between>::clock().staleness() == 1);
@@ -224,9 +223,9 @@ TEST_CASE("a step that is not finite is left out in all replicas", "[any]") {
   int const n = replica.batch_samples();
   CHECK(n == 2 * Between::processes());
   numbers const x(std::size_t(3 * n), 0.5f), y(std::size_t(2 * n), 0.25f);
-  numbers huge = y;
-  huge.back() = 1e30f;  // in the last replica
-  CHECK(!replica.step({x, huge}));
+  numbers endless = y;
+  endless.back() = std::numeric_limits<float>::infinity();  // in the last replica
+  CHECK(!replica.step({x, endless}));
   CHECK_THROWS_AS(replica.step({numbers(2), y}), data_error);  // as if it had not been called
   numbers const before = laws::snapshot(trainer).values;
   CHECK_THROWS_WITH(replica.step({x, y}), Catch::StartsWith("step 1 left out: "));
@@ -236,7 +235,7 @@ TEST_CASE("a step that is not finite is left out in all replicas", "[any]") {
   CHECK(!without.step({x, y}));
   without.step({x, y});
   CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(other).values));
-  replica.step({x, huge});
+  replica.step({x, endless});
   CHECK_THROWS_AS(replica.settle(), not_finite);
   CHECK(!replica.settle());
   CHECK(trainer.steps() == 2);

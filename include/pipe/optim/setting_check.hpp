@@ -93,7 +93,7 @@ concept checked_settings = requires(S const& s, setting_check const& is) { s.che
 
 /// A hash of an optimizer's settings, by which processes compare them: those that it checks.
 template <class O>
-[[gnu::cold]] std::uint64_t hash_of_settings(O const& o) {
+[[gnu::cold]] std::uint64_t hash_of(O const& o) {
   fnv_hash hash;
   if constexpr (checked_settings<O>) o.check(setting_check(O::name, hash));
   return hash.value;

@@ -65,12 +65,12 @@ struct training_of<Trainer>::halves {
     return j;
   }
   process_call call(job const& j) const {
-    return call_of(process_call::kinds::step, j, hash_of_settings(trainer.settings_.optimizer));
+    return call_of(process_call::kinds::step, j, hash_of(trainer.settings_.optimizer));
   }
   /// Runs this process's leaf. Returns its result, with the sum of the loss's terms as loss.
   step_result run(job const& whole, leaf_share const& share) const {
-    job j = share.part_of<typename Trainer::model, typename Trainer::element>(
-        whole, share.leaf_of(0), 1);
+    job j = share.part_of<typename Trainer::model, typename Trainer::element>(whole,
+                                                                              share.leaf_of(0), 1);
     if (j.samples == 0) return {};
     j.loss_terms = 1;
     j.updates = false;
@@ -171,7 +171,8 @@ class delayed_replica {
     under_way next{of_.prepare(b, share_, is_under_way_ ? 1 : 0), {}};
     next.ran = of_.run(next.whole, share_);
     if (is_under_way_) add_up();
-    double const sum = std::exchange(letter_of(replica()), {next.ran.loss, of_.call(next.whole)}).loss;
+    double const sum =
+        std::exchange(letter_of(replica()), {next.ran.loss, of_.call(next.whole)}).loss;
     trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.samples);
     exchange_.post();
     ++posted_;

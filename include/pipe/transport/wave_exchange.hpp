@@ -42,8 +42,8 @@ class wave_exchange {
   /// throws: error if another process has another plan; rank_error if one has failed
   [[gnu::cold]] wave_exchange(std::uint64_t plan, long bytes, int kept, patience const& limits,
                               wave_words const& words = {})
-      : limits_(limits), words_(words), transport_(1, 0, limits), place_(Transport::place(1)), bytes_(bytes),
-        kept_(kept), slots_(bytes * kept * place_.replicas) {
+      : limits_(limits), words_(words), transport_(1, 0, limits), place_(Transport::place(1)),
+        bytes_(bytes), kept_(kept), slots_(bytes * kept * place_.replicas) {
     transport_.agree(plan, false);
     transport_.open_lanes(0, 1);
     transport_.reset();
@@ -80,8 +80,8 @@ class wave_exchange {
         arrived_.wait(int(n), {limits_.spin, ends ? limits_.deadline : no_deadline}, failed_);
     if (w == waited::done) return;
     if (w == waited::too_long)
-      fail({"timed out after ", limits_.deadline.count() / 1000, " s waiting for ", words_.what, " ",
-            words_.first + n - 1, " of another ", words_.whose});
+      fail({"timed out after ", limits_.deadline.count() / 1000, " s waiting for ", words_.what,
+            " ", words_.first + n - 1, " of another ", words_.whose});
     throw rank_error(transport_.announced());
   }
   /// Fails all processes, and throws rank_error.

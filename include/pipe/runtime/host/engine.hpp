@@ -130,7 +130,7 @@ class host_engine {
   backend_calls<element> calls() const {
     return {kernels_.groups.items, kernels_.sum_of_squares, kernels_.add,
             kernels_.transpose,    &host_engine::update,    this,
-            hash_of_settings(optimizer_), states_of_element(),     kernels_.clamp,
+            hash_of(optimizer_),   states_of_element(),     kernels_.clamp,
             kernels_.approach};
   }
   static constexpr int states_of_element() {
