@@ -20,14 +20,12 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
-#include <pipe/report/amounts.hpp>
 #include <pipe/runtime/fingerprint.hpp>
 #include <pipe/runtime/host/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/schedule/wave_clock.hpp>
 #include <pipe/train/parameter_hash.hpp>
-#include <pipe/train/options/partition.hpp>
 #include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/leaves.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
@@ -206,23 +204,8 @@ class delayed_replica {
   /// Bytes beside the trainer's: for n replicas n times the gradients, and 80 bytes each.
   long allocated_bytes() const { return exchange_.allocated_bytes(); }
 
-  /// What each of n replicas sends in a step, and the bandwidth at which the next step hides it.
-  static std::string explain(int n) {
-    using partition = typename compiled::template option<option_family::partition>;
-    constexpr bool profiled = requires { typename partition::profile; };
-    auto const& plan = compiled::plan();
-    long gradients = 0;
-    for (int r = 0; r < plan.rank_count; ++r) gradients += plan.summed_bytes[r];
-    double const bytes = double(n - 1) * double(gradients) * (profiled ? 1 : 1000);
-    return "replicas, a step late: each of " + std::to_string(n) + " sends " +
-           std::to_string(n - 1) + " times " + readable_bytes(gradients) +
-           " per step, hidden in the next one by " +
-           detail::readable_real(bytes / double(compiled::timeline().makespan), 3) +
-           " GB/s each way" + (profiled ? "" : " for each TFLOP/s") + "\n";
-  }
-
  private:
-  /// What replicas send with their gradients.
+  /// Sent with a replica's gradients.
   struct letter {
     double loss = 0;  ///< the sum of its terms
     detail::process_call call;

@@ -21,7 +21,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// What is exchanged, for messages: "timed out after 300 s waiting for wave 3 of another worker".
+/// Words of messages: "timed out after 300 s waiting for wave 3 of another worker".
 struct wave_words {
   char const* waits = "waiting for the waves of other workers";
   char const *what = "wave", *whose = "worker";
