@@ -59,6 +59,8 @@ TEST_CASE("recomputation ahead has the bits of keeping", "[laws]") {
 }
 TEST_CASE("two ranks that hold a stage recompute ahead, each its micro-batches", "[laws]") {
   check<Net, 8, RecomputeAll, RecomputeAhead<DualPipe>, Stages<4>>();
+  check<Net, 8, RecomputeAll, RecomputeAhead<Paired<DualPipe>>, Stages<4>>();
+  check<Net, 4, RecomputeAll, RecomputeAhead<Paired<EagerOneFOneB>>, Stages<4>>();
 }
 TEST_CASE("a user-defined order recomputes as far ahead as it says", "[laws]") {
   check<Words, 5, RecomputeAll, AllAgain, Stages<3>>();

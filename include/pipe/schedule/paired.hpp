@@ -36,11 +36,12 @@ constexpr void pair_up(Table& table) {
 ///
 /// HiddenPercent: for plans: the part of F that a pair hides, measured; 0 on the host, where the
 ///                two run one after the other
+/// needs:  S has no R: RecomputeAhead<Paired<S>>, not the other way round
 /// law:    losses, gradients and updates have the bits of S
 /// source: DeepSeek-AI, DualPipe, 2025; Megatron-Core: combined 1F1B
 template <schedule_policy S, int HiddenPercent = 0>
   requires(HiddenPercent >= 0 && HiddenPercent <= 100 &&
-           detail::overlap_of<S>() == detail::step_overlap::none)
+           detail::overlap_of<S>() == detail::step_overlap::none && !detail::recomputes_ahead<S>())
 struct Paired : S {
   static constexpr char const* name = detail::prefixed_name<detail::paired_prefix, S>.characters;
   static constexpr int hidden_percent = HiddenPercent;

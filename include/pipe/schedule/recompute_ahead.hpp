@@ -11,6 +11,7 @@
 
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
+#include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/scratch.hpp>
 
@@ -33,9 +34,10 @@ inline constexpr recompute_ahead_name<S> name_of_recompute_ahead{};
 
 }  // namespace detail
 
-/// Copies a table of one step with R directly before each B or BW of a chunk: it begins when the
-/// rank is free, and the backward when the gradient is there. A chunk whose backwards all follow
-/// their forwards directly has no R: nothing is gained by not storing what is read next.
+/// Copies a table of one step with R directly before each B or BW of a chunk, or before the pair
+/// that it is in: it begins when the rank is free, and the backward when the gradient is there. A
+/// chunk whose backwards all follow their forwards directly has no R: nothing is gained by not
+/// storing what is read next.
 ///
 /// law: no action ends later than where B and BW take the time of R, too, and nothing else differs
 /// law: a rank has recomputed values of one micro-batch of a chunk, from R to B or BW; with B and W
@@ -49,9 +51,10 @@ constexpr void insert_recomputes(Problem const& problem, From const& from, Table
         from, c, detail::bit(backward) | detail::bit(backward_input));
   for (int rank = 0; rank < problem.ranks; ++rank)
     for (int i = 0; i < from.size(rank); ++i) {
-      action const a = from.at(rank, i);
-      if (detail::makes_input_gradient(a.kind) && recomputes.item[a.chunk])
-        to.push(rank, {recompute, a.chunk, a.micro_batch, a.version});
+      action const a = from.at(rank, i), next = a.with_next ? from.at(rank, i + 1) : a;
+      if (detail::makes_input_gradient(next.kind) && recomputes.item[next.chunk] &&
+          !detail::is_second(from, rank, i))
+        to.push(rank, {recompute, next.chunk, next.micro_batch, next.version});
       to.push(rank, a);
     }
   to.unplaced = from.unplaced;

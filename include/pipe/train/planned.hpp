@@ -72,7 +72,8 @@ struct planned_pipeline {
                        ranks = ranks_of<option<option_family::stages>, schedule>(),
                        micro_batches = option<option_family::micro_batches>::value,
                        samples = option<option_family::micro_batch_size>::value,
-                       threads = option<option_family::threads>::host_threads;
+                       threads = option<option_family::threads>::host_threads,
+                       report_slots = report_slots_of<flow, transport>(ranks, micro_batches);
   static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
   static constexpr int holder_count = holders(where, stages);
   using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;

@@ -37,6 +37,14 @@ constexpr int version_slots_of(Table const& run, int ranks, int rank) {
   return peak_versions(run, rank) + (predicts<Flow>() && rank + 1 < ranks);
 }
 
+/// If steps overlap and values are copied: room for reports on steps in progress, see step_flow.
+template <class Flow, class Transport>
+constexpr int report_slots_of(int ranks, int mini_batch) {
+  if (overlap_of<Flow>() == step_overlap::none || !Transport::copies) return 0;
+  bool const is_free = overlap_of<Flow>() == step_overlap::free;
+  return 3 + (is_free ? (ranks - 1 + mini_batch - 1) / mini_batch : 0);
+}
+
 /// The larger numbers of slots.
 constexpr slot_count most_of(slot_count a, slot_count b) {
   return {a.activation > b.activation ? a.activation : b.activation,

@@ -319,11 +319,7 @@ struct pipeline_schedule {
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
-  /// If steps overlap and values are copied: room for reports on steps in progress, see step_flow.
-  static constexpr int report_slots = [](auto...) {
-    if (overlap == step_overlap::none || !transport::copies) return 0;
-    return 3 + (is_free ? (ranks - 1 + micro_batches - 1) / micro_batches : 0);
-  }();
+  static constexpr int report_slots = report_slots_of<flow, transport>(ranks, micro_batches);
   /// Versions of a stage's weights.
   static constexpr int version_slots([[maybe_unused]] int chunk) {
     if constexpr (is_free)

@@ -5,6 +5,7 @@
 
 #include <pipe/passes/costs.hpp>
 #include <pipe/passes/memory.hpp>
+#include <pipe/passes/partition_policy.hpp>
 #include <pipe/schedule/problem.hpp>
 
 namespace pp::detail {
