@@ -20,6 +20,7 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/families.hpp>
+#include <pipe/train/delayed_replica.hpp>
 #include <pipe/train/virtual_worker.hpp>
 #include <pipe/train/weights.hpp>
 
@@ -162,6 +163,23 @@ void run_workers(int some = -1, std::chrono::milliseconds deadline = {}) {
 
 // ---- other failures ----
 
+/// Steps of replicas that apply their gradients late. Process 1 has another mini-batch in the
+/// second one, or process 3 comes late.
+void run_late(bool is_late) {
+  laws::sample_batch<Alone> const data(1);
+  int const process = Between::process();
+  try {
+    Alone trainer({.seed = 3});
+    delayed_replica<Alone, Between> replica(trainer, {.deadline = std::chrono::seconds(2)});
+    replica.step(data.view());
+    if (is_late && process == 3) sleep(30);
+    replica.step(data.view(Alone::samples - (!is_late && process == 1 ? 1 : 0)));
+    replica.settle();
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
 /// The last process does something in the third micro-batch of its second step.
 template <class Something>
 void in_the_last(Something something, std::chrono::milliseconds deadline = {}) {
@@ -240,6 +258,8 @@ void run(char const* what) {
   }
   if (is(what, "worker_ends_early")) run_workers(1);
   if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
+  if (is(what, "late_other_call")) run_late(false);
+  if (is(what, "late_replica")) run_late(true);
   if (is(what, "ends_early")) {
     Many many({.seed = 3});
     laws::sample_batch<Many> const data(1);

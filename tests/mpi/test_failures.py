@@ -148,6 +148,14 @@ class Failures(unittest.TestCase):
     def test_a_worker_that_is_late_fails_the_others(self):
         self.ends("worker_is_late", r"^process [012]: process [012] \(rank 0 of replica [012]\): timed out after 2 s waiting for wave 0 of another worker$")
 
+    def test_a_replica_a_step_late_with_another_mini_batch_fails_all(self):
+        other = (r"process \d \(rank 0 of replica \d\): process (1 makes another call than process [023]: step with samples 7, and not 8"
+                 r"|[023] makes another call than process 1: step with samples 8, and not 7)")
+        self.ends("late_other_call", *(rf"^process {p}: {other}$" for p in range(PROCESSES)))
+
+    def test_a_replica_a_step_late_that_does_not_come_fails_the_others(self):
+        self.ends("late_replica", r"^process [012]: process [012] \(rank 0 of replica [012]\): timed out after 2 s waiting for step 2 of another replica$")
+
     def test_a_process_that_exits_early_fails_the_others(self):
         begun = time.monotonic()
         self.ends("exits_early", r"^process 0: process 3 has ended its trainer, which this one still runs$")

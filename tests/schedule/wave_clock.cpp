@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <pipe/schedule/pipedream.hpp>
 #include <pipe/schedule/wave_clock.hpp>
 
 #include "reference.hpp"
@@ -41,6 +42,23 @@ constexpr bool bound_is_attained() {
 static_assert(bound_is_attained());
 static_assert(wave_clock{0}.staleness() == 0 && wave_clock{0}.staleness(4) == 3);
 static_assert(wave_clock{2}.staleness(4) == 11);  // and s_global is 14: s_local = 3 more
+
+/// Whether a distance of 1 between updates, at which delayed replicas apply sums, is the rule of
+/// PipeDream-2BW, in forward and backward and on all ranks.
+constexpr bool is_that_of_two_versions() {
+  for (int mini_batch : {1, 4, 7})
+    for (int micro_batch = 0; micro_batch < 5 * mini_batch; ++micro_batch)
+      for (int ahead : {0, 3})
+        for (pp::action_kind kind : {pp::action_kind::forward, pp::action_kind::backward}) {
+          int const version =
+              pp::PipeDream2BW<>::version({kind, micro_batch, ahead, 4, mini_batch});
+          if (wave_clock{1}.waves_of_others(micro_batch / mini_batch) !=
+              (version < 0 ? 0 : version))
+            return false;
+        }
+  return true;
+}
+static_assert(is_that_of_two_versions());
 
 /// Random speeds: ends[worker][wave], where a wave begins when those that it reads have ended.
 std::vector<std::vector<long>> ends_of(wave_clock clock, int workers, int waves, dice& any) {

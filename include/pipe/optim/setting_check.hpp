@@ -9,6 +9,7 @@
 //     }
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -89,6 +90,14 @@ namespace detail {
 /// Settings with a check().
 template <class S>
 concept checked_settings = requires(S const& s, setting_check const& is) { s.check(is); };
+
+/// A hash of an optimizer's settings, by which processes compare them: those that it checks.
+template <class O>
+[[gnu::cold]] std::uint64_t hash_of(O const& o) {
+  fnv_hash hash;
+  if constexpr (checked_settings<O>) o.check(setting_check(O::name, hash));
+  return hash.value;
+}
 
 }  // namespace detail
 

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,13 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
+/// Words of messages: "timed out after 300 s waiting for wave 3 of another worker".
+struct wave_words {
+  char const* waits = "waiting for the waves of other workers";
+  char const *what = "wave", *whose = "worker";
+  long first = 0;  ///< the number of the first one
+};
+
 /// Waves of all processes of a transport, of which a ring of `kept` is in memory: bytes of each
 /// process, in slots of wave % kept. All processes construct one, with the same numbers.
 ///
@@ -32,9 +40,10 @@ class wave_exchange {
   /// plan: equal in all processes; bytes: of a wave of one process
   ///
   /// throws: error if another process has another plan; rank_error if one has failed
-  [[gnu::cold]] wave_exchange(std::uint64_t plan, long bytes, int kept, patience const& limits)
-      : limits_(limits), transport_(1, 0, limits), place_(Transport::place(1)), bytes_(bytes),
-        kept_(kept), slots_(bytes * kept * place_.replicas) {
+  [[gnu::cold]] wave_exchange(std::uint64_t plan, long bytes, int kept, patience const& limits,
+                              wave_words const& words = {})
+      : limits_(limits), words_(words), transport_(1, 0, limits), place_(Transport::place(1)),
+        bytes_(bytes), kept_(kept), slots_(bytes * kept * place_.replicas) {
     transport_.agree(plan, false);
     transport_.open_lanes(0, 1);
     transport_.reset();
@@ -65,15 +74,19 @@ class wave_exchange {
   /// needs:  n waves are posted
   /// throws: rank_error if a process has failed, or has not posted them before the deadline
   void arrived(long n) {
-    auto const waits = transport_.during({"waiting for the waves of other workers"});
+    auto const waits = transport_.during({words_.waits});
     bool const ends = limits_.deadline.count() > 0;
     waited const w =
         arrived_.wait(int(n), {limits_.spin, ends ? limits_.deadline : no_deadline}, failed_);
     if (w == waited::done) return;
     if (w == waited::too_long)
-      transport_.announce(sentence({"timed out after ", limits_.deadline.count() / 1000,
-                                    " s waiting for wave ", n - 1, " of another worker"})
-                              .begin());
+      fail({"timed out after ", limits_.deadline.count() / 1000, " s waiting for ", words_.what,
+            " ", words_.first + n - 1, " of another ", words_.whose});
+    throw rank_error(transport_.announced());
+  }
+  /// Fails all processes, and throws rank_error.
+  [[noreturn, gnu::cold]] void fail(std::initializer_list<piece> why) {
+    transport_.announce(sentence(why).begin());
     throw rank_error(transport_.announced());
   }
   /// Whether a number is the same in all processes, which all call this.
@@ -105,6 +118,7 @@ class wave_exchange {
   }
 
   patience limits_;
+  wave_words words_;
   Transport transport_;
   process_place place_;
   long bytes_;

@@ -140,12 +140,6 @@ class host_engine {
     else
       return 0;
   }
-  /// The optimizer's settings as a number, by which processes compare them: those that it checks.
-  [[gnu::cold]] static std::uint64_t hash_of(optimizer const& o) {
-    fnv_hash hash;
-    if constexpr (checked_settings<optimizer>) o.check(setting_check(optimizer::name, hash));
-    return hash.value;
-  }
   /// backend_calls::update: calls the optimizer's kernel with this engine's optimizer settings.
   static void update(void const* self, update_request<element> const& r) {
     host_engine const& e = *static_cast<host_engine const*>(self);

@@ -133,8 +133,10 @@ class run_watch {
       }
     }
   }
-  /// A run has ended well.
-  void note(job const& j, double seconds) { times_[int(j.what)].add(seconds); }
+  /// A run has ended well. One without samples is no measure for others.
+  void note(job const& j, double seconds) {
+    if (j.samples > 0) times_[int(j.what)].add(seconds);
+  }
 
  private:
   static constexpr milliseconds short_slice{20};

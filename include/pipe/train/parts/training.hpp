@@ -30,6 +30,9 @@ template <class Trainer>
 struct training_of {
   using compiled = typename Trainer::compiled;
 
+  /// Gradients of a step, and its update by others: see train/delayed_replica.hpp.
+  struct halves;
+
   /// See with_training::train.
   template <class Batches, class See>
   static long run(Trainer& trainer, Batches&& all, See& see) {
