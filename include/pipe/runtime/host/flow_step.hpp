@@ -11,13 +11,15 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/host/early_part.hpp>
 #include <pipe/runtime/job.hpp>
 
 namespace pp::detail {
 
 /// See above. It is used for one step after the other.
 struct flow_step {
-  job of;                         ///< its arrays are copies, padded to whole micro-batches
+  job of;  ///< its arrays are copies, padded to whole micro-batches
+  early_part early;
   int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next step's
   double norm = 0;
   std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
@@ -27,6 +29,7 @@ struct flow_step {
     long parameters = 0;
     for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
     report_ = heap_array<double>(2 * parameters + 1);
+    early.assemble(d);
     for (int i = 0; i <= d.inputs; ++i)
       data_[i] = heap_array<std::byte>(d.micro_batches * d.bytes_of(i));
   }
@@ -43,6 +46,7 @@ struct flow_step {
       std::memset(to + bytes, 0, std::size_t(data_[i].size() - bytes));
       from = to;
     }
+    early.find(d, micro_batches(d));
     waited.store(0, std::memory_order_relaxed);
   }
   /// Numbers its micro-batches from `next` on, which becomes the next step's first number. The
