@@ -53,6 +53,8 @@ MUTANTS = [
     Mutant("a confirmed step is judged before all ranks have measured", "steady", "runtime/host/step_flow.hpp",
            "m_.require(r, await(is_careful ? measured_[k] : updated_[k], count(n + 1)));", "(void)k;"),
     Mutant("a rank goes on after a step that is not right", "steady", "runtime/host/step_flow.hpp", "    if (!was_right) return false;\n", ""),
+    Mutant("later places keep what was shared before a rollback", "steady", "runtime/host/step_flow.hpp",
+           "if (n >= begin_) take_ties(r, n);", "if (n > begin_) take_ties(r, n);"),
     Mutant("an early part goes on without a slot", "steady", "runtime/host/early_part.hpp", "if (mb >= 0)", "if (mb >= 0 && m == milestone::forward)"),
     Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
            "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
