@@ -24,6 +24,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/flow_leaves.hpp>
 #include <pipe/runtime/host/flow_order.hpp>
 #include <pipe/runtime/host/flow_records.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
@@ -51,11 +52,12 @@ class step_flow {
   };
 
  public:
-  explicit step_flow(machine& of)
-      : m_(of), d_(of.description()), order_(d_), is_free_(order_.is_free()), ready_(d_.ranks),
+  step_flow(machine& of, own_leaves const& own)
+      : m_(of), d_(of.description()), order_(d_, own.count), is_free_(order_.is_free()),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
-        steps_(d_, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
-        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
+        steps_(d_, own, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
+        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_),
+        leaves_(d_, m_.transport_, m_.parameters_, m_.ranks_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
   /// prepares the job of the next step, or returns false after the last; its arrays are copied.
@@ -121,6 +123,7 @@ class step_flow {
     long updated = 0, averaged = 0;  // steps
     long known = 0;                  // steps whose values it expects
     bool is_careful = false;         // waits for the verdict before it updates
+    bool is_confirmed = false;       // the step before the one it is in
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
@@ -135,6 +138,8 @@ class step_flow {
   }
   /// A step's number as counters have it, which count from the segment's begin.
   int count(long n) const { return int(n - begin_); }
+  /// Leaves from there to one of step n.
+  int leaves_before(long n, int leaf) const { return count(n) * order_.leaves() + leaf; }
   long judged() const { return begin_ + judged_.now(); }
   weight_versions<T>& versions() { return m_.parameters_.versions(); }
   waited await(progress& p, int n) { return p.wait(n, m_.waits(), m_.failure_.flag()); }
@@ -142,7 +147,7 @@ class step_flow {
   // ---- the calling thread ----
 
   void begin_segment() {
-    for (progress& p : ready_) p.reset();
+    leaves_.begin_segment();
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
     judged_.reset(), available_.reset(), ended_.reset();
@@ -275,7 +280,7 @@ class step_flow {
       ~at_end() { of.ended_.add(), of.news_.add(); }
     } const end{*this};
     auto& me = m_.ranks_[r];
-    me.leaves.begin();
+    me.leaves.begin(m_.job_);
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
@@ -283,36 +288,44 @@ class step_flow {
       me.waited = 0;
       records_.keep(r, n + 1);
       if (n > begin_) take_ties(r, n);
-      bool is_confirmed = is_free_ || n == begin_;
-      for (action a; action const& planned : order_.actions_of(r)) {
-        long const step = n + planned.micro_batch / d_.micro_batches;
-        a = planned, a.micro_batch %= d_.micro_batches;
-        if (step < begin_ || !is_given(r, step)) continue;
-        flow_step& s = at(step);
-        if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
-        if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
-          m_.require(r, await(updated_[owner], count(n)));
-        int const slot = slot_for(r, a, n, step);
-        run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot),
-                              records_.number(step)};
-        a.version =
-            records_.number(order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_));
-        if (!is_confirmed && makes_input_gradient(a.kind)) {
-          if (r == order_.last_rank())
-            judge(r, n - 1);
-          else if (a.chunk == d_.chunks - 1)  // another one that holds it
-            m_.require(r, await(judged_, count(n)));
-          // Elsewhere this gradient comes from ranks that have gone on.
-          is_confirmed = true;
-          if (d_.averages) {
-            m_.runner_.await(r, place, a);
-            average(r, n - 1);
-          }
-        }
-        m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
-      }
+      ranks_[r].is_confirmed = is_free_ || n == begin_;
+      for (int leaf = 0; leaf < order_.leaves(); ++leaf) run_leaf(r, n, leaf);
       if (n >= begin_) end_step(r, n);
     }
+  }
+  /// The part of period n that ends with the last action of a leaf.
+  void run_leaf(int r, long n, int leaf) {
+    if (n >= begin_) leaves_.begin(r, at(n).leaf(leaf), leaves_before(n, leaf + 1));
+    for (action a; action const& planned : order_.actions_of(r, leaf)) {
+      auto const [step, of] = order_.place_of(planned, n, leaf);
+      a = planned, a.micro_batch %= d_.micro_batches;
+      if (step < begin_ || !is_given(r, step)) continue;
+      flow_leaf const& l = at(step).leaf(of);
+      if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
+      if (int const owner = d_.chunk[a.chunk].rank; owner != r)
+        m_.require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
+      int const slot = slot_for(r, a, n, step);
+      run_place const place{l.of, l.first, d_.chunk[a.chunk].shift_of(slot), records_.number(step),
+                            of * d_.micro_batches};
+      a.version =
+          records_.number(order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_));
+      if (!ranks_[r].is_confirmed && makes_input_gradient(a.kind)) {
+        if (r == order_.last_rank())
+          judge(r, n - 1);
+        else if (a.chunk == d_.chunks - 1)  // another one that holds it
+          m_.require(r, await(judged_, count(n)));
+        // Elsewhere this gradient comes from ranks that have gone on.
+        ranks_[r].is_confirmed = true;
+        if (d_.averages) {
+          m_.runner_.await(r, place, a);
+          average(r, n - 1);
+        }
+      }
+      m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
+    }
+    if (n < begin_) return;
+    m_.require(r, leaves_.end(r, at(n).leaf(leaf), leaves_before(n, leaf + 1),
+                              [&](progress& p, int number) { return await(p, number); }));
   }
   /// The slot that an action of rank r in period n reads: a forward of a later step perhaps what is
   /// predicted for its backward.
@@ -330,7 +343,7 @@ class step_flow {
     long const given = available == ended ? steps_.given() : begin_ + available;
     if constexpr (streams)
       if (given > ranks_[r].known) {
-        boundaries_.expect(r, at(given - 1).next_first);
+        boundaries_.expect(r, at(given - 1).next_first());
         ranks_[r].known = given;
       }
     return step < given;
@@ -355,28 +368,16 @@ class step_flow {
   void end_step(int r, long n) {
     flow_step& s = at(n);
     auto& me = m_.ranks_[r];
-    if constexpr (!Transport::copies)
-      s.for_each_missing(d_, [&](int h, int last) {
-        if (d_.holder[h].rank == r)
-          for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
-            m_.transport_.publish(h, m, last);
-      });
-    ready_[r].publish(count(n + 1));
-    for (int h = 0; h < d_.holders(); ++h)
-      if (d_.chunk[d_.holder[h].chunk].rank == r)
-        m_.require(r, await(ready_[d_.holder[h].rank], count(n + 1)));
     m_.parameters_.sum_ties(r, me.threads, [&](transfer const& x) {
-      if (x.to_rank == r) m_.require(r, await(ready_[x.from_rank], count(n + 1)));
+      if (x.to_rank == r)
+        m_.require(r, await(leaves_.joined(x.from_rank), leaves_before(n + 1, 0)));
     });
     m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
     order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
         s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
     });
-    if (r == order_.last_rank()) {
-      m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
-      s.loss() = m_.parameters_.loss(r, s.of);
-    }
+    if (r == order_.last_rank()) s.loss() = m_.parameters_.loss(r, s.of);
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
     if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
     measured_[r].publish(count(n + 1));
@@ -424,8 +425,8 @@ class step_flow {
   pipeline_description const& d_;
   flow_order order_;
   bool is_free_;  // or each is confirmed: see step_overlap
-  // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
-  heap_array<progress> ready_, measured_, updated_;
+  // By rank, counted in steps of the segment: measured; weights updated.
+  heap_array<progress> measured_, updated_;
   heap_array<rank_state> ranks_;
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
@@ -433,6 +434,7 @@ class step_flow {
   flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
+  flow_leaves<T, Transport> leaves_;
   progress available_, judged_;  // steps given to ranks; found sound, by one thread
   progress ended_, news_;        // ranks at the segment's end; something for the calling thread
   long begin_ = 0;               // the segment's first step
