@@ -98,8 +98,11 @@ struct flow_step {
   flow_leaf const& leaf(int i) const { return leaves_[i]; }
   /// The first number of the next step's micro-batches.
   int next_first() const { return leaves_[leaves_.size() - 1].next_first; }
-  int micro_batches(pipeline_description const& d) const {
-    return (of.samples + d.samples - 1) / d.samples;
+  /// The number of its last micro-batch here; 0 if there is none.
+  int last_micro_batch(pipeline_description const& d) const {
+    int all = 0;
+    for (flow_leaf const& l : leaves_) all += l.micro_batches(d);
+    return all > 0 ? all - 1 : 0;
   }
   /// The squares of a chunk: see norms_of.
   double* squares_of(pipeline_description const& d, int chunk) {

@@ -405,7 +405,7 @@ class step_flow {
     });
     ranks_[r].updated = n + 1;
     if (int const c = order_.first_chunk_of(r); c >= 0)
-      records_.add_update(r, c, s.micro_batches(d_) - 1, n, start);
+      records_.add_update(r, c, s.last_micro_batch(d_), n, start);
     updated_[r].publish(count(n + 1));
     if (is_free_) average(r, n), news_.add();
   }
