@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -133,6 +132,8 @@ class batches {
                 : epoch_ * long(count_) + long(shift_) + reached_ * long(whole_);
   }
 
+  /// What end() returns.
+  struct end_of_range {};
   /// An input iterator. The mini-batch is made when the iterator arrives at it, so incrementing an
   /// iterator changes what another one of the same object reads.
   class iterator {
@@ -146,7 +147,7 @@ class batches {
       return *this;
     }
     void operator++(int) { ++*this; }
-    bool operator==(std::default_sentinel_t) const { return index_ >= of_->size_; }
+    bool operator==(end_of_range) const { return index_ >= of_->size_; }
 
    private:
     friend batches;
@@ -156,7 +157,7 @@ class batches {
   };
   /// Restarts at mini-batch `first`. Iterators share this object's buffer: one at a time.
   iterator begin() { return {this, first_}; }
-  std::default_sentinel_t end() const { return {}; }
+  end_of_range end() const { return {}; }
 
  private:
   /// Begins after this number of samples of all epochs; in the next epoch, if no mini-batch is

@@ -5,7 +5,6 @@
 // runtime walks them (`description`), and programs read them (`plan`).
 #pragma once
 
-#include <iterator>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -6,7 +6,6 @@
 // the program first reads the plan or constructs a trainer; never before main.
 #pragma once
 
-#include <iterator>
 #include <type_traits>
 
 #include <pipe/base/error.hpp>

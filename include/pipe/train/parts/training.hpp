@@ -3,7 +3,7 @@
 // A trainer's steps over a range of mini-batches.
 #pragma once
 
-#include <iterator>
+#include <span>  // std::begin
 #include <type_traits>
 #include <utility>
 
