@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Steps without a flush in replicas: each rank adds its gradients up with the same rank of the
-// others before it updates, and nothing else waits.
+// Steps that overlap in replicas: each rank adds its gradients up with the same rank of the others
+// before it updates, and nothing else waits.
 #include "mpi/alike.hpp"
 
 #include <cstddef>
@@ -111,8 +111,50 @@ void reads_what_one_reads() {
   trains_alike(one, data.views, many, twice.views);
 }
 
+/// Confirmed steps of leaves in any number of replicas against steps with a barrier in one process.
+/// Mini-batches 1 and 4 have large gradients, or `bad` has a number that is not finite.
+template <class Family, int Ranks>
+void as_with_a_barrier(double clip_norm, int bad = -1) {
+  using One = Of<OneFOneB, 1, SumIn<4>>;
+  using Many = Of<Steady<Family>, Ranks, SumIn<4>, Between>;
+  if (Between::processes() > 4 * Ranks) return;
+  INFO(Many::plan().schedule << ", clip_norm " << clip_norm << ", bad " << bad << ", process "
+                             << Between::process() << " of " << Between::processes());
+  One one({.seed = 3, .clip_norm = clip_norm});
+  Many many({.seed = 3, .clip_norm = clip_norm});
+  std::vector<laws::sample_batch<One>> all;
+  for (int i = 0; i < 7; ++i) all.emplace_back(std::uint64_t(100 + i));
+  for (std::size_t i : {1, 4})
+    for (float& y : all[i].labels) y *= 40;
+  if (bad >= 0) all[std::size_t(bad)].inputs.back() = std::numeric_limits<float>::infinity();
+  std::vector<typename One::batch> data;
+  std::vector<typename Many::batch> same;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    int const samples = i == 2 ? 1 : i == 5 ? 7 : One::samples;  // some leaves are empty, or short
+    data.push_back(all[i].view(samples));
+    same.push_back(all[i].template view<Many>(samples));
+  }
+  for (int call = 0; call < 2; ++call) {
+    numbers a, b;
+    std::string const says =
+        message_of<not_finite>([&] { one.train(data, [&](auto const& r) { a(r); }); });
+    CHECK(says == message_of<not_finite>([&] { many.train(same, [&](auto const& r) { b(r); }); }));
+    CHECK((says == "no error") == (bad < 0));
+    if (bad < 0) CHECK((a.norms[1] > 1 && a.norms[3] < 1));
+    CHECK(a == b);
+    CHECK(one.steps() == many.steps());
+    CHECK(processes::same_values(one, many));
+    CHECK(laws::same_bits(one.step(data[0]).loss, many.step(same[0]).loss));
+    CHECK(processes::same_parameters(one, many));
+  }
+}
+
 }  // namespace
 
+TEST_CASE("confirmed steps of leaves in replicas have the bits of steps with a barrier") {
+  for (double const clip : {0., 1e-3, 1.}) as_with_a_barrier<OneFOneB, 2>(clip);
+  as_with_a_barrier<OneFOneB, 2>(1, 3);
+}
 TEST_CASE("replicas without a flush have the bits of the leaves of one process") {
   reads_the_version_before<1>();
   reads_the_version_before<2>();
@@ -147,7 +189,7 @@ TEST_CASE("all replicas find that a free step of one is not finite") {
         }).find("step 4 rejected") == 0);
   CHECK(seen.losses.size() == 3);
 }
-TEST_CASE("replicas of several leaves have a flush") {
+TEST_CASE("replicas of several leaves, or that divide updates, have a flush") {
   using Many = Of<PACI<>, 2, SumIn<4>, Between>;
   if (Between::processes() != 4) return;
   copied_batches<Many> const data(2, 1);
@@ -156,4 +198,9 @@ TEST_CASE("replicas of several leaves have a flush") {
   CHECK(trainer.steps() == 0);
   trainer.step(data.views[0]);
   CHECK(trainer.steps() == 1);
+  using Divided = Of<PACI<>, 2, ZeRO<1>, Between>;
+  copied_batches<Divided> const twice(2, 2);
+  Divided divided({.seed = 3});
+  CHECK_THROWS_WITH(divided.train(twice.views), Catch::Contains("do not overlap with ZeRO<1>"));
+  CHECK(divided.steps() == 0);
 }

@@ -165,8 +165,9 @@ class Failures(unittest.TestCase):
         self.ends("is_late", r"^rank [01]: exchanging losses, norms or shared parameters with rank \d, for \d+ s$")
 
     def test_an_end_of_steps_that_overlap_in_one_process_ends_all(self):
-        self.ends("ends_flow", r"^process 3: stopped$",
-                  r"^process [0-2]: process [23] makes another call than process [03]: (the end of train, and not train|train, and not the end of train)$")
+        for flow in ("ends_flow", "ends_steady"):
+            self.ends(flow, r"^process 3: stopped$",
+                      r"^process [0-2]: process [23] makes another call than process [03]: (the end of train, and not train|train, and not the end of train)$")
 
     def test_other_plans_are_refused(self):
         self.ends("other_plan", r"^process 0: process 1 has another plan than process 0: start the same program in all processes$",

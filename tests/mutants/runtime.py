@@ -9,9 +9,6 @@ end is an error: a text that is no longer there once, a law that does not compil
 also has to pass without a fault. Some twenty seconds for each.
 
 Not here, as no law can tell them apart:
-* step_flow::judge without its wait for all updates. The first backward of a step on the last stage's rank is, in every family, of the last stage.
-  Its forward has come from all stages, on ranks that ran it after the update that is judged, or waited for the owner of the stage to have made it.
-  The wait is for user-defined orders.
 * flow_step::number without whole turns after a short step. All ranks have the same numbers, and a number the memory of one holder, so the sums are
   the same; only, now and then, two ranks use the scratch memory of one at a time.
 """
@@ -52,7 +49,11 @@ MUTANTS = [
     Mutant("a rollback forgets the weights", "steady", "runtime/host/weight_versions.hpp", "    s.newest = s.before;\n", "    (void)s;\n"),
     Mutant("buffers do not go into the next version", "steady", "runtime/host/weight_versions.hpp", "if (s.before != s.newest)", "if (false)"),
     Mutant("the last step of a run is confirmed unseen", "steady", "runtime/host/step_flow.hpp",
-           "    if (!at(steps_.given() - 1).is_as_updated(o)) throw step_rejected{steps_.given() - 1};\n", ""),
+           "judge(m_.place_.first_rank, judged());", "confirm(judged(), at(judged()).outcome());"),
+    Mutant("a confirmed step is judged before all ranks have measured", "steady", "runtime/host/step_flow.hpp",
+           "m_.require(r, await(is_careful ? measured_[k] : updated_[k], count(n + 1)));", "(void)k;"),
+    Mutant("a rank goes on after a step that is not right", "steady", "runtime/host/step_flow.hpp", "    if (!was_right) return false;\n", ""),
+    Mutant("an early part goes on without a slot", "steady", "runtime/host/early_part.hpp", "if (mb >= 0)", "if (mb >= 0 && m == milestone::forward)"),
     Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
            "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
            "for (long i = report_.size() - 1; i-- > 0;) sums[i % 2] += report_[i];"),

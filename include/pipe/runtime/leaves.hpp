@@ -150,9 +150,9 @@ struct leaf_division {
     while (count > 1) join_last();
   }
 };
-/// The leaves of a mini-batch that run in this process.
+/// The leaves of a mini-batch that run in this process, of all.
 struct own_leaves {
-  int count = 1;
+  int count = 1, all = 1;
   int replica = 0, replicas = 1;
   int const* shares = nullptr;  ///< how many each of several replicas runs
 

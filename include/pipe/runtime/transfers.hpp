@@ -101,7 +101,7 @@ inline int count_rank_streams(pipeline_description const& d) {
   return report_stream(d, d.report_slots > 0 ? d.chunks : 0, 0);
 }
 /// Calls use(number, stream) for the streams of reports to rank `reader`. Micro-batch n is the n-th
-/// step of a run.
+/// step of a segment.
 ///
 /// shape: doubles [parameters of the chunk, 2], and the loss behind those of the last chunk
 template <class Use>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The streams of boundaries where steps overlap: numbers of micro-batches run on over steps, and no
-// list has sends and receives. A rank expects what its slots have room for, of the steps that it
-// knows, receives before an action what the action reads, and sends what has become complete.
+// list has sends and receives. A rank expects what its slots have room for, of what is certain to
+// come, receives before an action what the action reads, and sends what has become complete.
 //
 // An action waits for no more than with shared memory, where its proof is: a message, which the
 // producer sends as soon as it would have published, and a slot of its own, which is free as soon
@@ -20,10 +20,10 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// See above, of the ranks of this process. A method that takes a rank is called on its thread;
-/// numbers of micro-batches begin with 0 in a run.
+/// numbers of micro-batches begin with 0 in a segment.
 ///
 /// needs: each chunk has one holder
-/// law: when all ranks have come to end(), no message is under way and none is expected
+/// law: when all ranks have passed end(), no message is under way and none is expected
 template <class Transport>
 class boundary_flow {
  public:
@@ -32,22 +32,25 @@ class boundary_flow {
     for_each_stream(d, [&](int number, boundary_stream const& s) { ends_[number].of = s; });
   }
 
-  /// Begins a run: all slots are free, and no micro-batch is known.
+  /// Begins a segment: all slots are free, and no micro-batch is known.
   void begin(int rank) {
     for (both_ends& e : ends_) {
-      if (e.of.first.to_rank == rank) e.next = e.known = 0, e.room = e.of.to_slots;
+      if (e.of.first.to_rank == rank) e.next = e.received = e.known = 0, e.room = e.of.to_slots;
       if (e.of.first.from_rank == rank) e.sent = 0;
     }
   }
-  /// Micro-batches below `known` will come.
-  void expect(int rank, int known) {
+  /// Micro-batches below `known` will come, and more(chunk) values of a chunk behind them.
+  template <class More>
+  void expect(int rank, int known, More const& more) {
     for (int number = 0; number < ends_.size(); ++number)
       if (both_ends& e = ends_[number]; crosses(number) && e.of.first.to_rank == rank) {
-        e.known = known;
+        int const chunk = number / 2;
+        e.known = known + (number == values_stream(chunk) ? more(chunk - 1) : 0);
         expect_known(number);
       }
   }
-  /// Waits for what an action reads of another rank, after see(chunk), its maker.
+  /// Waits for what an action reads of another rank, after see(chunk), its maker. Nothing is
+  /// received twice, though an action in a pair waits twice.
   template <class See>
   waited receive(action const& a, See const& see, failure_flag const& failed) {
     bool const forward = a.kind == action_kind::forward;
@@ -56,7 +59,7 @@ class boundary_flow {
                                                       : -1;
     if (number < 0 || !crosses(number)) return waited::done;
     see(a.chunk + (forward ? -1 : 1));
-    return transport_.receive(number, a.micro_batch, failed);
+    return receive(number, a.micro_batch, failed);
   }
   /// A chunk has passed a milestone: a result is sent, or a slot is free for the next value.
   void publish(int rank, int chunk, milestone m, int micro_batch) {
@@ -75,8 +78,16 @@ class boundary_flow {
       case milestone::weights: return;
     }
   }
-  /// Waits until all that a rank has sent is there.
+  /// Receives what is known and no action has read, and waits until all that a rank has sent is
+  /// there.
   waited end(int rank, failure_flag const& failed) {
+    for (int number = 0; number < ends_.size(); ++number)
+      if (both_ends& e = ends_[number]; crosses(number) && e.of.first.to_rank == rank)
+        while (e.received < e.known) {
+          if (e.room == e.received) ++e.room;  // what the slot has is not read any more
+          expect_known(number);
+          if (waited const w = receive(number, e.received, failed); w != waited::done) return w;
+        }
     for (int number = 0; number < ends_.size(); ++number)
       if (both_ends const& e = ends_[number]; e.of.first.from_rank == rank && e.sent > 0)
         if (waited const w = transport_.sent(number, e.sent - 1, failed); w != waited::done)
@@ -85,11 +96,11 @@ class boundary_flow {
   }
 
  private:
-  /// A stream; micro-batches, each the first for which it does not hold: expected, there is room,
-  /// known, sent. Its producer's thread has the last one, the reader's the others.
+  /// A stream; micro-batches, each the first for which it does not hold: expected, received, there
+  /// is room, known, sent. Its producer's thread has the last one, the reader's the others.
   struct both_ends {
     boundary_stream of;
-    int next = 0, room = 0, known = 0;
+    int next = 0, received = 0, room = 0, known = 0;
     alignas(64) int sent = 0;
   };
 
@@ -100,6 +111,13 @@ class boundary_flow {
   void expect_known(int number) {
     both_ends& e = ends_[number];
     for (; e.next < e.known && e.next < e.room; ++e.next) transport_.expect(number, e.next);
+  }
+  waited receive(int number, int micro_batch, failure_flag const& failed) {
+    both_ends& e = ends_[number];
+    if (micro_batch < e.received) return waited::done;
+    waited const w = transport_.receive(number, micro_batch, failed);
+    if (w == waited::done) e.received = micro_batch + 1;
+    return w;
   }
   void send(int number, int micro_batch) {
     if (!crosses(number)) return;

@@ -152,6 +152,8 @@ class executor {
  private:
   template <class, class>
   friend class step_flow;
+  template <class, class>
+  friend class flow_weights;
   using worker = rank_worker<T, Transport>;
   static constexpr bool streams = stream_transport<Transport>;
 

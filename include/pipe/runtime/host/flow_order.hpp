@@ -58,6 +58,18 @@ class flow_order {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(c);
   }
+  /// use(rank) for those with the other place of a shared parameter: of its first places on rank r,
+  /// whose gradients take in those of later ones; of later ones, which have the first one's values.
+  template <class Use>
+  void for_later_places(int r, Use const& use) const {
+    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
+      if (d_.chunk[t->owner_chunk].rank == r) use(d_.chunk[t->chunk].rank);
+  }
+  template <class Use>
+  void for_first_places(int r, Use const& use) const {
+    for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)
+      if (d_.chunk[t->chunk].rank == r) use(d_.chunk[t->owner_chunk].rank);
+  }
   /// The version that an action of rank r in period n reads; of a prediction, that before it.
   /// newest: on the rank. oldest: where older ones would be, there are copies of it
   long version_of(int r, action const& a, long n, long newest, long oldest) const {

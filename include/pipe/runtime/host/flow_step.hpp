@@ -11,6 +11,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/description.hpp>
+#include <pipe/runtime/host/early_part.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 
@@ -48,7 +49,9 @@ struct flow_leaf {
 
 /// See above. It is used for one step after the other.
 struct flow_step {
-  job of;  ///< its arrays are copies of the own leaves, padded to whole micro-batches
+  job of;  ///< its arrays are copies, padded to whole micro-batches; of other replicas' leaves
+           ///< zeros
+  early_part early;
   double norm = 0;
   std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
   long end = 0;                 ///< when it was judged
@@ -57,9 +60,10 @@ struct flow_step {
     long parameters = 0;
     for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
     report_ = heap_array<double>(2 * parameters + 1);
+    early.assemble(d);
     leaves_ = heap_array<flow_leaf>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
-      data_[i] = heap_array<std::byte>(long(own.count) * d.micro_batches * d.bytes_of(i));
+      data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.bytes_of(i));
   }
   /// Copies the own leaves of a job's mini-batch.
   void take(pipeline_description const& d, job const& given, own_leaves const& own) {
@@ -81,7 +85,7 @@ struct flow_step {
         void const*& at = array_of(d, j, k);
         if (at == nullptr) continue;
         long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
-        std::byte* const to = data_[k].begin() + i * all;
+        std::byte* const to = data_[k].begin() + leaf * all;
         void const* const whole = k < d.inputs ? given.input[k] : given.label;
         std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
                     std::size_t(j.samples * one));
@@ -89,6 +93,7 @@ struct flow_step {
         at = to;
       }
     }
+    early.find(d, leaves_[0].micro_batches(d));
     waited.store(0, std::memory_order_relaxed);
   }
   /// Numbers the micro-batches of its leaves: see flow_leaf::number.

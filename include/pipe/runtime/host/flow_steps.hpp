@@ -55,7 +55,7 @@ class flow_steps {
   bool take(Next const& next) {
     if (!takes_more_ || given_ - seen_ >= most_) return false;
     job j;
-    attempt([&] { return next(j); });
+    attempt(given_, [&] { return next(j); });
     if (!takes_more_) return false;
     flow_step& s = at(given_);
     s.take(d_, j, own_);
@@ -78,22 +78,24 @@ class flow_steps {
     r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;
     judged_at_ = s.end;
     bool const took_more = takes_more_;
-    attempt([&] { return done(r); });
+    attempt(seen_, [&] { return done(r); });
     takes_more_ = takes_more_ && took_more;
     ++seen_;
   }
-  void rethrow() const {
-    if (failure_) std::rethrow_exception(failure_);
+  /// Rethrows what the program threw, unless it was of a mini-batch behind a step.
+  void rethrow_before(long n) const {
+    if (failure_ && failed_at_ <= n) std::rethrow_exception(failure_);
   }
 
  private:
-  /// Calls what the program has, which says whether to go on.
+  /// Calls what the program has for step n, which says whether to go on.
   template <class Call>
-  void attempt(Call const& call) {
+  void attempt(long n, Call const& call) {
     try {
       takes_more_ = call();
     } catch (...) {
       failure_ = std::current_exception();
+      failed_at_ = n;
       takes_more_ = false;
     }
   }
@@ -107,6 +109,7 @@ class flow_steps {
   std::chrono::steady_clock::time_point began_;  // times of verdicts count from it
   bool takes_more_ = true;
   std::exception_ptr failure_;
+  long failed_at_ = 0;  // a step
 };
 
 }  // namespace pp::detail

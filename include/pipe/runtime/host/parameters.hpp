@@ -209,17 +209,18 @@ class parameter_work {
     }
   }
   /// Copies shared parameters from their first place to the later ones, and renews the transposed
-  /// copies there.
+  /// copies there. Of several versions it is the newest, of this process's ranks at the moment.
   template <class Share>
   void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
-      transfer const x = values_of<T>(d_, t);
+      transfer x = values_of<T>(d_, t);
+      x.from += versions_.newest(owner), x.to += versions_.newest(place);
       share(x);
       if (place.rank != r) continue;
       T* const to = reinterpret_cast<T*>(versions_.memory(place) + place.values + t.place.offset);
-      T const* const from = reinterpret_cast<T const*>(transport_.at(x) + versions_.newest(owner));
+      T const* const from = reinterpret_cast<T const*>(transport_.at(x));
       all.run([&](int part) {
         host::share const own = calls_.rows_of(t.place, part, all.size());
         // Over a transport that copies, share() has received the values at their place already.

@@ -6,13 +6,13 @@
 //
 // Confirmed steps have the bits of steps with a barrier. The verdict on a step (global norm, and
 // whether all numbers are finite) needs the gradients of all ranks. A rank updates before there is
-// one, as if no clipping were needed, and runs forwards of the next step with the result. Its first
-// backward of that step can only begin when the same micro-batch has been forward in all stages, so
-// when all of them have updated. Then the last stage's rank judges: it sends no gradient back
-// unless the step was sound. Until then all gradients are still there, so a step that has to be
-// clipped is taken back and updated again.
+// one, as if no clipping were needed, and runs forwards of the next step with the result, as far as
+// that goes without a gradient of the last stage: see early_part. The first backward there comes
+// when its micro-batch has been forward in all stages, so when all of them have updated, and so
+// have reported. Then each process judges. Until then all gradients are still there, so a step that
+// has to be clipped is taken back and updated again.
 //
-// Free steps are not taken back. They also overlap over processes: see boundary_flow, step_reports.
+// Free steps are not taken back. Over processes: see boundary_flow, step_reports.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,9 @@
 #include <pipe/runtime/host/flow_records.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/flow_steps.hpp>
+#include <pipe/runtime/host/flow_weights.hpp>
 #include <pipe/runtime/host/step_reports.hpp>
+#include <pipe/runtime/host/step_verdicts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -44,20 +46,15 @@ namespace pp::detail {
 template <class T, class Transport>
 class step_flow {
   using machine = executor<T, Transport>;
-  using version_state = typename machine::version_state;
   static constexpr bool streams = stream_transport<Transport>;
-  /// Ends a segment: a step was updated as it should not have been, or its numbers are not finite.
-  struct step_rejected {
-    long step;
-  };
 
  public:
   step_flow(machine& of, own_leaves const& own)
       : m_(of), d_(of.description()), order_(d_, own.count), is_free_(order_.is_free()),
-        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
+        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(m_, order_),
+        leaves_(d_, m_.transport_, m_.parameters_, m_.ranks_),
         steps_(d_, own, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
-        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_),
-        leaves_(d_, m_.transport_, m_.parameters_, m_.ranks_) {}
+        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
   /// prepares the job of the next step, or returns false after the last; its arrays are copied.
@@ -67,21 +64,10 @@ class step_flow {
   /// throws: what next and done throw, after the steps that had begun; as executor::run
   template <class Next, class Done>
   long run(long first, Next const& next, Done const& done) {
-    begin_ = newest_at_first_ = first;
+    begin_ = first;
     steps_.begin(first);
     records_.begin(first);
-    for (rank_state& r : ranks_) r.updated = r.averaged = first;
-    if (m_.versions_ == version_state::unknown) m_.oldest_version_ = first;
-    if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
-      m_.each_rank([&](int r) {
-        m_.renew(r);
-        if (m_.versions_ == version_state::unknown)
-          order_.for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
-        else if (m_.versions_ == version_state::written)
-          m_.parameters_.complete_versions(r, m_.ranks_[r].threads);
-      });
-    m_.versions_ = version_state::known;
-    m_.stale_ = m_.updated_ = false;
+    weights_.begin(first);
     std::exception_ptr failure;
     [[maybe_unused]] auto const saying = m_.during_run();
     typename action_runner<T, Transport>::part_of_flow const part(m_.runner_, boundaries_);
@@ -89,29 +75,36 @@ class step_flow {
       begin_segment();
       try {
         m_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
-        if (judged() < steps_.given()) judge_last();
+        // No backward follows the last step of all.
+        while (is_free_ && judge_updated()) continue;
+        if (!is_free_ && judged() < steps_.given()) judge(m_.place_.first_rank, judged());
         see_judged(next, done);
-        begin_ = steps_.given();
-        if (unsound_ >= 0) break_at(unsound_, "the loss or a gradient was not finite in");
-      } catch (step_rejected const& of) {
-        see_judged(next, done);
-        reject(of.step, next, done);
+        if (unsound_ >= 0)
+          break_at(unsound_, "the loss or a gradient was not finite in");
+        else if (judged() < steps_.given())
+          reject(judged(), next, done);
+        else
+          begin_ = judged();
       } catch (...) {
         failure = std::current_exception();
         stop_at_one_step();
         see_judged(next, done);
       }
     }
-    if (!failure || !is_free_)
+    if (!failure || is_left_whole())
       m_.each_rank([&](int r) {
         if (steps_.seen() > first) average(r, steps_.seen() - 1);
-        order_.for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
+        weights_.end(r);
       });
     if (d_.tie_count > 0) m_.updated_ = true;
     records_.end(m_.place_, steps_.seen());
-    steps_.rethrow();
+    try {
+      if (!failure) end_call();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    steps_.rethrow_before(rejected_ < 0 ? steps_.given() : rejected_);
     if (failure) std::rethrow_exception(failure);
-    if constexpr (streams) reports_.end();
     return steps_.seen() - first;
   }
   /// The job of the step that was not sound, if one was: it changed nothing.
@@ -120,28 +113,24 @@ class step_flow {
  private:
   /// What only the rank's own thread uses, and the caller between segments.
   struct alignas(64) rank_state {
-    long updated = 0, averaged = 0;  // steps
-    long known = 0;                  // steps whose values it expects
-    bool is_careful = false;         // waits for the verdict before it updates
-    bool is_confirmed = false;       // the step before the one it is in
+    long known = 0;           // steps that it knows
+    bool is_careful = false;  // waits for the verdict before it updates
+    bool is_certain = false;  // the step that it is in will not be run again
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
   /// Step n, while it is in progress.
   flow_step& at(long n) { return steps_.at(n); }
   flow_step const& at(long n) const { return steps_.at(n); }
-  /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
-  /// all updates are where the first one was copied to.
-  int slot_of(int chunk, long version) const {
-    long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
-    return int(n < 0 ? n + slots : n);
-  }
   /// A step's number as counters have it, which count from the segment's begin.
   int count(long n) const { return int(n - begin_); }
   /// Leaves from there to one of step n.
   int leaves_before(long n, int leaf) const { return count(n) * order_.leaves() + leaf; }
-  long judged() const { return begin_ + judged_.now(); }
-  weight_versions<T>& versions() { return m_.parameters_.versions(); }
+  /// The first step that is not judged, or not right.
+  long judged() const { return begin_ + verdicts_.right(); }
+  /// Whether all ranks can be brought to the same step after a failure: between processes it is the
+  /// end.
+  bool is_left_whole() const { return !is_free_ && !streams; }
   waited await(progress& p, int n) { return p.wait(n, m_.waits(), m_.failure_.flag()); }
 
   // ---- the calling thread ----
@@ -150,7 +139,8 @@ class step_flow {
     leaves_.begin_segment();
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
-    judged_.reset(), available_.reset(), ended_.reset();
+    verdicts_.reset(), available_.reset(), ended_.reset();
+    reports_.begin();
     steps_.number(begin_);
     available_.publish(steps_.takes_more() ? count(steps_.given()) : ended);
   }
@@ -172,7 +162,6 @@ class step_flow {
   void give(Next const& next) {
     while (steps_.take(next)) {
       long const n = steps_.given() - 1;
-      if constexpr (streams) reports_.expect(count(n));
       available_.publish(count(n + 1));
       if constexpr (streams)
         reports_.compare(process_call::kinds::train, at(n).of, m_.calls_.optimizer_settings);
@@ -206,23 +195,18 @@ class step_flow {
     if (!at(n).is_sound(o)) return unsound_ = n, false;
     return confirm(n, o), true;
   }
-  /// Judges the last step of all, which no backward follows.
-  ///
-  /// throws: step_rejected
-  void judge_last() {
-    while (is_free_ && judge_updated()) continue;
-    if (is_free_) return;
-    gradient_outcome const o = at(steps_.given() - 1).outcome();
-    if (!at(steps_.given() - 1).is_as_updated(o)) throw step_rejected{steps_.given() - 1};
-    confirm(steps_.given() - 1, o);
-  }
   /// Takes a step back that was not updated as it should be, and updates it again if its numbers
-  /// are finite.
+  /// are finite. If they are not, as many mini-batches are taken as may be in progress, so that all
+  /// processes end after the same one.
   template <class Next, class Done>
   void reject(long n, Next const& next, Done const& done) {
     m_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = at(n).outcome();
-    if (!at(n).is_sound(o)) return void(rejected_ = n);
+    if (!at(n).is_sound(o)) {
+      give(next), steps_.take_no_more(), give(next);
+      rejected_ = n;
+      return;
+    }
     m_.each_rank([&](int r) {
       update(r, n, o.factor);
       average(r, n);
@@ -241,13 +225,13 @@ class step_flow {
   void stop_at_one_step() {
     steps_.take_no_more();
     is_end_told_ = true;
-    if (is_free_) {
+    if (!is_left_whole()) {
       while (!streams && judge_updated()) continue;
       return break_at(judged(), "a rank failed in");
     }
     long least = steps_.given();
-    for (rank_state const& r : ranks_)
-      if (r.updated < least) least = r.updated;
+    for (int r = 0; r < d_.ranks; ++r)
+      if (weights_.newest(r) < least) least = weights_.newest(r);
     if (least > judged()) {
       gradient_outcome const o = at(least - 1).outcome();
       if (at(least - 1).is_as_updated(o))
@@ -258,18 +242,34 @@ class step_flow {
     m_.each_rank([&](int r) { take_back(r, least); });
   }
   void take_back(int r, long to) {
-    if (ranks_[r].updated <= to) return;
-    order_.for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
-    ranks_[r].updated = to;
-    records_.take_back(r, to);
+    if (weights_.take_back(r, to)) records_.take_back(r, to);
   }
 
   // ---- verdicts ----
 
   void confirm(long n, gradient_outcome const& o) {
     steps_.confirm(n, o);
-    judged_.publish(count(n + 1));
+    verdicts_.publish(count(n), true);
     news_.add();
+  }
+  /// Whether confirmed step n was updated as it should be or, of a rank that has not updated yet,
+  /// is sound: all ranks have come to the same place, or will without a verdict.
+  bool judge(int r, long n) {
+    if (!verdicts_.claim(count(n))) {
+      m_.require(r, verdicts_.await(count(n), m_.waits(), m_.failure_.flag()));
+      return judged() > n;
+    }
+    bool const is_careful = ranks_[r].is_careful;
+    for (int k = m_.place_.first_rank; k < m_.place_.first_rank + m_.place_.ranks; ++k)
+      m_.require(r, await(is_careful ? measured_[k] : updated_[k], count(n + 1)));
+    if constexpr (streams) m_.require(r, reports_.receive(count(n), at(n), m_.failure_.flag()));
+    gradient_outcome const o = at(n).outcome();
+    bool const is_right = is_careful ? at(n).is_sound(o) : at(n).is_as_updated(o);
+    if (is_right)
+      confirm(n, o);
+    else
+      verdicts_.publish(count(n), false);
+    return is_right;
   }
 
   // ---- the thread of a rank ----
@@ -284,19 +284,27 @@ class step_flow {
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
-      if (n >= begin_ && !is_given(r, n)) return end_segment(r, n);
+      if (n >= begin_ && !is_given(r, n)) break;
       me.waited = 0;
       records_.keep(r, n + 1);
-      if (n > begin_) take_ties(r, n);
-      ranks_[r].is_confirmed = is_free_ || n == begin_;
-      for (int leaf = 0; leaf < order_.leaves(); ++leaf) run_leaf(r, n, leaf);
-      if (n >= begin_) end_step(r, n);
+      if (n >= begin_) take_ties(r, n);
+      bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
+      if (n >= begin_ && is_certain) expect_reports(n);
+      bool goes_on = true;
+      for (int leaf = 0; goes_on && leaf < order_.leaves(); ++leaf) goes_on = run_leaf(r, n, leaf);
+      if (!goes_on || (n >= begin_ && !end_step(r, n))) break;
     }
+    end_segment(r);
   }
-  /// The part of period n that ends with the last action of a leaf.
-  void run_leaf(int r, long n, int leaf) {
+  /// The part of period n that ends with the last action of a leaf. Returns false if the step
+  /// before was not right.
+  bool run_leaf(int r, long n, int leaf) {
+    bool const& is_certain = ranks_[r].is_certain;
     if (n >= begin_) leaves_.begin(r, at(n).leaf(leaf), leaves_before(n, leaf + 1));
-    for (action a; action const& planned : order_.actions_of(r, leaf)) {
+    auto const actions = order_.actions_of(r, leaf);
+    for (action a; action const& planned : actions) {
+      if (!is_certain && !at(n).early.has(r, &planned - actions.begin()) && !go_on(r, n))
+        return false;
       auto const [step, of] = order_.place_of(planned, n, leaf);
       a = planned, a.micro_batch %= d_.micro_batches;
       if (step < begin_ || !is_given(r, step)) continue;
@@ -304,74 +312,74 @@ class step_flow {
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
         m_.require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
-      int const slot = slot_for(r, a, n, step);
-      run_place const place{l.of, l.first, d_.chunk[a.chunk].shift_of(slot), records_.number(step),
+      run_place const place{l.of, l.first, weights_.shift_for(r, a, n, step), records_.number(step),
                             of * d_.micro_batches};
-      a.version =
-          records_.number(order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_));
-      if (!ranks_[r].is_confirmed && makes_input_gradient(a.kind)) {
-        if (r == order_.last_rank())
-          judge(r, n - 1);
-        else if (a.chunk == d_.chunks - 1)  // another one that holds it
-          m_.require(r, await(judged_, count(n)));
-        // Elsewhere this gradient comes from ranks that have gone on.
-        ranks_[r].is_confirmed = true;
-        if (d_.averages) {
-          m_.runner_.await(r, place, a);
-          average(r, n - 1);
-        }
-      }
+      a.version = records_.number(weights_.version_of(r, a, n));
       m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
     }
-    if (n < begin_) return;
-    m_.require(r, leaves_.end(r, at(n).leaf(leaf), leaves_before(n, leaf + 1),
-                              [&](progress& p, int number) { return await(p, number); }));
+    if (!is_certain && !go_on(r, n)) return false;
+    if (n >= begin_)
+      m_.require(r, leaves_.end(r, at(n).leaf(leaf), leaves_before(n, leaf + 1),
+                                [&](progress& p, int number) { return await(p, number); }));
+    return true;
   }
-  /// The slot that an action of rank r in period n reads: a forward of a later step perhaps what is
-  /// predicted for its backward.
-  int slot_for(int r, action const& a, long n, long step) {
-    if (!d_.rank[r].predicts) return slot_of(a.chunk, n + a.version);
-    bool const is_predicted =
-        a.kind == action_kind::forward && step > n &&
-        m_.parameters_.predict(d_.chunk[a.chunk], m_.ranks_[r].threads, step - n);
-    return slot_of(a.chunk, ranks_[r].updated - is_predicted);
+  /// After the early part of step n: waits for the verdict on the step before; returns whether it
+  /// was right. What comes next waits for the last stage's first backward, so for a verdict anyway.
+  bool go_on(int r, long n) {
+    long const start = m_.now();
+    m_.ranks_[r].doing.change(activity::kind::meets, 0, start);
+    bool const was_right = judge(r, n - 1);
+    m_.ranks_[r].waited += m_.now() - start;
+    if (!was_right) return false;
+    ranks_[r].is_certain = true;
+    average(r, n - 1);
+    expect(r);
+    expect_reports(n);
+    return true;
   }
   /// Waits for a step, or for the end of all; returns whether it is there.
   bool is_given(int r, long step) {
     m_.require(r, await(available_, count(step + 1)));
     int const available = available_.now();
     long const given = available == ended ? steps_.given() : begin_ + available;
-    if constexpr (streams)
-      if (given > ranks_[r].known) {
-        boundaries_.expect(r, at(given - 1).next_first());
-        ranks_[r].known = given;
-      }
+    if (given > std::exchange(ranks_[r].known, given)) expect(r);
     return step < given;
   }
-  /// The end of rank r's steps, before step n: waits until all that it has sent is there.
-  void end_segment(int r, long n) {
+  /// Expects the values of all that is certain to come: free steps that are given, or the one after
+  /// those that are judged, and the early part of the next one, unless a verdict comes before it.
+  void expect(int r) {
     if constexpr (streams) {
-      m_.require(r, boundaries_.end(r, m_.failure_.flag()));
-      if (n > begin_) m_.require(r, reports_.sent(r, count(n - 1), m_.failure_.flag()));
+      long const known = ranks_[r].known, first = judged() + 1,
+                 certain = is_free_ || known < first ? known : first;
+      bool const has_early = certain < known && !ranks_[r].is_careful;
+      boundaries_.expect(r, at(certain - 1).next_first(), [&](int chunk) {
+        return has_early ? at(certain).early.forwards(d_, chunk) : 0;
+      });
     }
   }
-  /// Judges a step that all ranks have updated, on the last stage's rank. Where its output has come
-  /// from all stages, nothing is waited for.
-  void judge(int r, long n) {
-    if (judged() > n) return;
-    for (progress& p : updated_) m_.require(r, await(p, count(n + 1)));
-    gradient_outcome const o = at(n).outcome();
-    if (!at(n).is_as_updated(o)) throw step_rejected{n};
-    confirm(n, o);
+  void end_call() {
+    if constexpr (streams) reports_.end();
+  }
+  void expect_reports(long n) {
+    if constexpr (streams) reports_.expect(count(n));
+  }
+  /// The end of rank r's steps: waits until all that is sent, by it and to it, is there.
+  void end_segment(int r) {
+    if constexpr (streams) {
+      m_.require(r, boundaries_.end(r, m_.failure_.flag()));
+      if (int const n = measured_[r].now(); n > 0)
+        m_.require(r, reports_.sent(r, n - 1, m_.failure_.flag()));
+    }
   }
   /// The end of rank r's actions of a step: what runtime/step_end.hpp has for steps with a barrier.
-  void end_step(int r, long n) {
+  /// Returns whether it was updated.
+  bool end_step(int r, long n) {
     flow_step& s = at(n);
     auto& me = m_.ranks_[r];
-    m_.parameters_.sum_ties(r, me.threads, [&](transfer const& x) {
-      if (x.to_rank == r)
-        m_.require(r, await(leaves_.joined(x.from_rank), leaves_before(n + 1, 0)));
+    order_.for_later_places(r, [&](int other) {
+      await_other(r, other, leaves_.joined(other), leaves_before(n + 1, 0));
     });
+    m_.parameters_.sum_ties(r, me.threads, m_.runner_.sharing(r, s.of));
     m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
     order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
@@ -383,42 +391,34 @@ class step_flow {
     measured_[r].publish(count(n + 1));
     double factor = s.of.gradient_scale;
     if (ranks_[r].is_careful) {
-      for (progress& p : measured_) m_.require(r, await(p, count(n + 1)));
-      gradient_outcome const o = s.outcome();
-      if (!s.is_sound(o)) throw step_rejected{n};
-      ranks_[r].is_careful = o.factor != factor;
-      factor = o.factor;
-      if (r == order_.last_rank()) confirm(n, o);
+      if (!judge(r, n)) return false;
+      factor = s.outcome().factor;
+      ranks_[r].is_careful = factor != s.of.gradient_scale;
+      expect(r);
     }
     me.doing.change(activity::kind::updates, 0, m_.now());
     update(r, n, factor);
+    return true;
   }
   void update(int r, long n, double factor) {
     flow_step const& s = at(n);
-    team& all = m_.ranks_[r].threads;
     long const start = m_.now();
-    m_.updating(n + 1, [&] {
-      order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
-      m_.parameters_.update(r, all, s.of, factor);
-      if (d_.has_buffers) m_.parameters_.commit(r, s.of);
-      m_.parameters_.transpose(r, all);
-    });
-    ranks_[r].updated = n + 1;
+    weights_.update(r, n, s.of, factor);
     if (int const c = order_.first_chunk_of(r); c >= 0)
       records_.add_update(r, c, s.last_micro_batch(d_), n, start);
     updated_[r].publish(count(n + 1));
     if (is_free_) average(r, n), news_.add();
   }
-  /// Updates the averages of parameters after a step that is confirmed, unless that is done.
-  void average(int r, long n) {
-    if (!d_.averages || std::exchange(ranks_[r].averaged, n + 1) > n) return;
-    m_.parameters_.average(r, m_.ranks_[r].threads, at(n).of);
-  }
+  void average(int r, long n) { weights_.average(r, n, at(n).of); }
   /// Takes shared parameters from their first places, before step n.
   void take_ties(int r, long n) {
-    m_.parameters_.copy_ties(r, m_.ranks_[r].threads, [&](transfer const& x) {
-      if (x.to_rank == r) m_.require(r, await(updated_[x.from_rank], count(n)));
-    });
+    order_.for_first_places(r,
+                            [&](int other) { await_other(r, other, updated_[other], count(n)); });
+    m_.parameters_.copy_ties(r, m_.ranks_[r].threads, m_.runner_.sharing(r, at(n).of));
+  }
+  /// Waits for a rank with which r shares a parameter, if it is here; otherwise a message is.
+  void await_other(int r, int other, progress& of, int number) {
+    if (m_.place_.has(other)) m_.require(r, await(of, number));
   }
 
   machine& m_;
@@ -428,20 +428,21 @@ class step_flow {
   // By rank, counted in steps of the segment: measured; weights updated.
   heap_array<progress> measured_, updated_;
   heap_array<rank_state> ranks_;
+  flow_weights<T, Transport> weights_;
+  flow_leaves<T, Transport> leaves_;
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
   flow_steps steps_;
   flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
-  flow_leaves<T, Transport> leaves_;
-  progress available_, judged_;  // steps given to ranks; found sound, by one thread
-  progress ended_, news_;        // ranks at the segment's end; something for the calling thread
-  long begin_ = 0;               // the segment's first step
-  long newest_at_first_ = 0;     // the version that was in slot 0
-  long rejected_ = -1;           // a step
-  long unsound_ = -1;            // a free step
-  bool is_end_told_ = false;     // that there will be no more steps
+  step_verdicts verdicts_;
+  progress available_;        // steps given to ranks
+  progress ended_, news_;     // ranks at the segment's end; something for the calling thread
+  long begin_ = 0;            // the segment's first step
+  long rejected_ = -1;        // a step
+  long unsound_ = -1;         // a free step
+  bool is_end_told_ = false;  // that there will be no more steps
 };
 
 }  // namespace pp::detail

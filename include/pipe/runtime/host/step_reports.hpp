@@ -5,6 +5,7 @@
 // all have the same result, and none has to be told what another one makes of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,8 +21,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Steps have numbers from 0 in a run. Rooms are rings in the arenas, of as many reports
-/// as there are steps in progress.
+/// See above. Steps have numbers from 0 in a segment. Rooms are rings in the arenas, of as many
+/// reports as there are steps in progress.
 ///
 /// law: a rank waits for another process only if that one has seen report_slots steps less
 template <class Transport>
@@ -41,9 +42,17 @@ class step_reports {
   void end() {
     if (std::exchange(is_in_call_, false)) transport_.end_call();
   }
-  /// A step will come. needs: of those before it, all but report_slots - 1 are received
+  /// Begins a segment.
+  ///
+  /// needs: all that was expected is received
+  void begin() { expected_.store(0); }
+  /// A step is certain to be measured: the first of the ranks here that says so expects reports.
+  ///
+  /// needs: of the steps before it, all but report_slots - 1 are received
   void expect(int step) {
-    for_each_here([&](int number, boundary_stream const&) { transport_.expect(number, step); });
+    int before = step;
+    if (expected_.compare_exchange_strong(before, step + 1))
+      for_each_here([&](int number, boundary_stream const&) { transport_.expect(number, step); });
   }
   /// Waits for the reports of all other processes.
   waited receive(int step, flow_step& into, failure_flag const& failed) {
@@ -100,6 +109,7 @@ class step_reports {
   Transport& transport_;
   process_place place_;
   bool is_in_call_ = false;
+  std::atomic<int> expected_{0};  // steps
 };
 
 }  // namespace pp::detail

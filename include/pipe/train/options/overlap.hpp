@@ -29,14 +29,16 @@ template <class Options, class Backend>
 constexpr auto diagnose_overlap() {
   using steps = typename Options::template get<option_family::schedule>;
   using between = typename Options::template get<option_family::transport>;
+  using cut = typename Options::template get<option_family::stages>;
+  constexpr bool copies = between::transport::copies;
   if constexpr (overlap_of<steps>() == step_overlap::none)
     return std::type_identity<nothing_wrong>{};
   else if constexpr (Backend::has_own_memory)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, Backend>();
-  else if constexpr (between::transport::copies &&
-                     !(overlap_of<steps>() == step_overlap::free &&
-                       replica_transport<typename between::transport>))
+  else if constexpr (copies && !replica_transport<typename between::transport>)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, between>();
+  else if constexpr (copies && !std::is_void_v<replicated_by<cut, steps>>)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, cut, between>();
   else
     return std::type_identity<nothing_wrong>{};
 }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The weights of ranks where steps overlap: which version an action reads and where that is, and
+// updates, each of which may be taken back.
+#pragma once
+
+#include <utility>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/flow_order.hpp>
+#include <pipe/runtime/job.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// See above. A method that takes a rank is called on its thread. Versions have the number of the
+/// step that reads them first.
+template <class T, class Transport>
+class flow_weights {
+  using machine = executor<T, Transport>;
+  using version_state = typename machine::version_state;
+
+ public:
+  /// needs: both live as long
+  flow_weights(machine& of, flow_order const& order)
+      : m_(of), d_(of.description()), order_(order), ranks_(d_.ranks) {}
+
+  /// Begins a run with a step, whose version is the newest, on the calling thread.
+  void begin(long first) {
+    newest_at_first_ = first;
+    for (state& r : ranks_) r.updated = r.averaged = first;
+    if (m_.versions_ == version_state::unknown) m_.oldest_version_ = first;
+    if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
+      m_.each_rank([&](int r) {
+        m_.renew(r);
+        if (m_.versions_ == version_state::unknown)
+          order_.for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
+        else if (m_.versions_ == version_state::written)
+          m_.parameters_.complete_versions(r, m_.ranks_[r].threads);
+      });
+    m_.versions_ = version_state::known;
+    m_.stale_ = m_.updated_ = false;
+  }
+  /// Ends it: the newest version goes where everything else looks for it.
+  void end(int r) {
+    order_.for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
+  }
+
+  /// The newest version of rank r.
+  long newest(int r) const { return ranks_[r].updated; }
+  /// The version that an action of rank r in period n reads, as it is recorded.
+  long version_of(int r, action const& a, long n) const {
+    return order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_);
+  }
+  /// What an action of rank r in period n reads, in bytes from slot 0: a forward of a later step
+  /// perhaps what is predicted for its backward.
+  long shift_for(int r, action const& a, long n, long step) {
+    return d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step));
+  }
+
+  /// Updates rank r's weights in step n, by gradients times a factor.
+  void update(int r, long n, job const& of, double factor) {
+    team& all = m_.ranks_[r].threads;
+    m_.updating(n + 1, [&] {
+      order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
+      m_.parameters_.update(r, all, of, factor);
+      if (d_.has_buffers) m_.parameters_.commit(r, of);
+      m_.parameters_.transpose(r, all);
+    });
+    ranks_[r].updated = n + 1;
+  }
+  /// Takes rank r's last update back, unless its newest version is `to`; returns whether it did.
+  bool take_back(int r, long to) {
+    if (ranks_[r].updated <= to) return false;
+    order_.for_chunks_of(r, [&](int c) { versions().take_back(d_.chunk[c]); });
+    ranks_[r].updated = to;
+    return true;
+  }
+  /// Updates the averages of parameters after a step that is confirmed, unless that is done.
+  void average(int r, long n, job const& of) {
+    if (!d_.averages || std::exchange(ranks_[r].averaged, n + 1) > n) return;
+    m_.parameters_.average(r, m_.ranks_[r].threads, of);
+  }
+
+ private:
+  /// What only the rank's own thread uses, and the caller between segments: steps.
+  struct alignas(64) state {
+    long updated = 0, averaged = 0;
+  };
+
+  weight_versions<T>& versions() { return m_.parameters_.versions(); }
+  /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
+  /// all updates are where the first one was copied to.
+  int slot_of(int chunk, long version) const {
+    long const slots = d_.chunk[chunk].version_slots, n = (version - newest_at_first_) % slots;
+    return int(n < 0 ? n + slots : n);
+  }
+  int slot_for(int r, action const& a, long n, long step) {
+    if (!d_.rank[r].predicts) return slot_of(a.chunk, n + a.version);
+    bool const is_predicted =
+        a.kind == action_kind::forward && step > n &&
+        m_.parameters_.predict(d_.chunk[a.chunk], m_.ranks_[r].threads, step - n);
+    return slot_of(a.chunk, ranks_[r].updated - is_predicted);
+  }
+
+  machine& m_;
+  pipeline_description const& d_;
+  flow_order const& order_;
+  heap_array<state> ranks_;
+  long newest_at_first_ = 0;  // the version that was in slot 0
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
