@@ -53,7 +53,7 @@ class step_flow {
  public:
   explicit step_flow(machine& of)
       : m_(of), d_(of.description()), order_(d_), is_free_(order_.is_free()), ready_(d_.ranks),
-        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks),
+        measured_(d_.ranks), updated_(d_.ranks), begun_(d_.ranks), ranks_(d_.ranks),
         steps_(d_, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
         boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
 
@@ -145,6 +145,7 @@ class step_flow {
     for (progress& p : ready_) p.reset();
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
+    for (progress& p : begun_) p.reset();
     judged_.reset(), available_.reset(), ended_.reset();
     steps_.number(begin_);
     available_.publish(steps_.takes_more() ? count(steps_.given()) : ended);
@@ -223,6 +224,7 @@ class step_flow {
       average(r, n);
       ranks_[r].is_careful = true;
     });
+    m_.each_rank([&](int r) { take_ties(r, n + 1); });
     confirm(n, o);
     see_judged(next, done);
     begin_ = n + 1;
@@ -282,7 +284,7 @@ class step_flow {
       if (n >= begin_ && !is_given(r, n)) return end_segment(r, n);
       me.waited = 0;
       records_.keep(r, n + 1);
-      if (n > begin_) take_ties(r, n);
+      if (n > begin_) take_ties(r, n), begun_[r].publish(count(n));
       bool is_confirmed = is_free_ || n == begin_;
       for (action a; action const& planned : order_.actions_of(r)) {
         long const step = n + planned.micro_batch / d_.micro_batches;
@@ -291,7 +293,7 @@ class step_flow {
         flow_step& s = at(step);
         if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
         if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
-          m_.require(r, await(updated_[owner], count(n)));
+          m_.require(r, await(begun_[owner], count(n)));
         int const slot = slot_for(r, a, n, step);
         run_place const place{s.of, s.first, d_.chunk[a.chunk].shift_of(slot),
                               records_.number(step)};
@@ -424,8 +426,9 @@ class step_flow {
   pipeline_description const& d_;
   flow_order order_;
   bool is_free_;  // or each is confirmed: see step_overlap
-  // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
-  heap_array<progress> ready_, measured_, updated_;
+  // By rank, counted in steps of the segment: gradients complete; measured; weights updated; steps
+  // begun with all weights renewed, the shared ones, too.
+  heap_array<progress> ready_, measured_, updated_, begun_;
   heap_array<rank_state> ranks_;
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
