@@ -8,12 +8,10 @@ A mutant replaces one text in one header, and a law of tests/laws is compiled wi
 end is an error: a text that is no longer there once, a law that does not compile, or a mutant that survives, as then a check is missing. Each law
 also has to pass without a fault. Some twenty seconds for each.
 
-Not here, as no law can tell them apart:
+Not here, as no law can tell it apart:
 * step_flow::judge without its wait for all updates. The first backward of a step on the last stage's rank is, in every family, of the last stage.
   Its forward has come from all stages, on ranks that ran it after the update that is judged, or waited for the owner of the stage to have made it.
   The wait is for user-defined orders.
-* flow_step::number without whole turns after a short step. All ranks have the same numbers, and a number the memory of one holder, so the sums are
-  the same; only, now and then, two ranks use the scratch memory of one at a time.
 """
 import argparse
 import subprocess
@@ -41,6 +39,10 @@ MUTANTS = [
            "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
     Mutant("a ring of versions is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
+    Mutant("a ring of activations is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
+           "return peak_in_chunk(table(), chunk);", "return peak_in_chunk(table(), chunk) - 1;"),
+    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "train/compiled/compiled_stage.hpp",
+           "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
            "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),
     Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/step_flow.hpp",
@@ -56,6 +58,12 @@ MUTANTS = [
     Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
            "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
            "for (long i = report_.size() - 1; i-- > 0;) sums[i % 2] += report_[i];"),
+    Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/flow_step.hpp",
+           "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
+    Mutant("a rollback forgets shared weights", "steady_copies", "runtime/host/step_flow.hpp",
+           "    m_.each_rank([&](int r) { take_ties(r, n + 1); });\n", ""),
+    Mutant("a holder begins before the owner has shared weights", "steady_copies", "runtime/host/step_flow.hpp",
+           "await(begun_[owner], count(n))", "await(updated_[owner], count(n))"),
     Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/step_flow.hpp",
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
     Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/action_runner.hpp",
