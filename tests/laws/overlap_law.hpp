@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The law of steps that overlap: results, parameters, averages and errors are those of steps with a
-// barrier, bit for bit, whatever has to be taken back.
+// The law of runs of several steps: results, parameters, averages and errors of steps that overlap
+// are those of others, such as steps with a barrier, bit for bit, whatever has to be taken back.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -52,18 +52,18 @@ struct history {
   }
 };
 
-/// Trains with a barrier and with steps that overlap, in two calls, and compares everything.
+/// Trains two trainers in two calls each, and compares everything.
 ///
 /// bad: a mini-batch with a number that is not finite; -1: none
-template <class Barrier, class Overlapping>
-void same_as_with_a_barrier(double clip_norm, double clip_value = 0, int bad = -1) {
+template <class Expected, class Overlapping>
+void same_runs(double clip_norm, double clip_value = 0, int bad = -1) {
   INFO(Overlapping::plan().schedule << ", " << Overlapping::plan().stage_count
                                     << " stages, clip_norm " << clip_norm << ", clip_value "
                                     << clip_value << ", bad " << bad);
-  Barrier a({.seed = 3, .clip_value = clip_value, .clip_norm = clip_norm});
+  Expected a({.seed = 3, .clip_value = clip_value, .clip_norm = clip_norm});
   Overlapping b({.seed = 3, .clip_value = clip_value, .clip_norm = clip_norm});
-  mini_batches<Barrier> first(7), second(5, 50);
-  if constexpr (!Barrier::model::graph.inputs[0].is_ids)
+  mini_batches<Expected> first(7), second(5, 50);
+  if constexpr (!Expected::model::graph.inputs[0].is_ids)
     if (bad >= 0) first.all[std::size_t(bad)].inputs[5] = std::numeric_limits<float>::infinity();
   history x, y;
   for (auto const* data : {&first, &second}) {
@@ -77,7 +77,7 @@ void same_as_with_a_barrier(double clip_norm, double clip_value = 0, int bad = -
     CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
     std::size_t const good = bad == 1 ? 2 : 1;
     CHECK(same_bits(a.evaluate(ours[good]), b.evaluate(theirs[good])));
-    if constexpr (Barrier::keeps_averages) {
+    if constexpr (Expected::keeps_averages) {
       a.swap_averages(), b.swap_averages();
       CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
       a.swap_averages(), b.swap_averages();

@@ -33,8 +33,7 @@ using Of = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, Options...>;
 /// The law of laws/overlap_law.hpp for model M under S, and under S without a barrier.
 template <class M, class S, class... Options>
 void same_as_with_a_barrier(double clip_norm, double clip_value = 0, int bad = -1) {
-  laws::same_as_with_a_barrier<Of<M, S, Options...>, Of<M, Steady<S>, Options...>>(clip_norm,
-                                                                                   clip_value, bad);
+  laws::same_runs<Of<M, S, Options...>, Of<M, Steady<S>, Options...>>(clip_norm, clip_value, bad);
 }
 
 /// Losses and parameters of two trainers, on as many samples of each mini-batch as are given.
