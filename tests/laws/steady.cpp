@@ -69,7 +69,8 @@ TEST_CASE("steps overlap with recomputation, and in one stage", "[laws]") {
   same_as_with_a_barrier<Net, OneFOneB, Stages<1>, MicroBatches<3>>(0.6);
 }
 TEST_CASE("shared parameters and frozen layers keep up where steps overlap", "[laws]") {
-  for (double const clip : {0., 0.125}) {
+  // Norms are from 0.1 to 0.14.
+  for (double const clip : {0., 0.05, 0.12}) {
     same_as_with_a_barrier<TiedNet, OneFOneB, Stages<3>, MicroBatches<4>, Averaging<9, 10>>(clip);
     same_as_with_a_barrier<TiedNet, ZeroBubbleV, Stages<4>, MicroBatches<4>>(clip);
   }

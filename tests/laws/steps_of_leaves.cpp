@@ -75,7 +75,7 @@ TEST_CASE("stages that several ranks hold join their leaves", "[laws]") {
     same_as_with_a_barrier<Net, Chimera, Stages<4>, MicroBatches<4>, SumIn<2>>(clip);
   same_as_with_a_barrier<FollowingNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<2>, SumIn<4>>(
       0.3);
-  same_as_with_a_barrier<TiedNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<3>, SumIn<2>>(0.5);
+  same_as_with_a_barrier<TiedNet, OneFOneB, StageReplicas<1, 2>, MicroBatches<3>, SumIn<2>>(0.15);
 }
 TEST_CASE("leaves without samples add nothing where steps overlap", "[laws]") {
   using Plain = Of<Net, Stages<4>, MicroBatches<2>, SumIn<4>>;
