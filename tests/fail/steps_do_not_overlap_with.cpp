@@ -1,7 +1,8 @@
-// error: wrong::steps_do_not_overlap_with<.*Steady<.*SumIn<4>
+// error: wrong::steps_do_not_overlap_with<.*Steady<.*Cuda
+// compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //
-// Leaves of a mini-batch end with a barrier each.
+// Versions of the weights are in the memory of a host.
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/families.hpp>
 
@@ -10,9 +11,9 @@ using namespace pp;
 struct Net : Model<Input<3>, Linear<4>, Tanh, Linear<4>, Linear<2>, MSE> {};
 
 #ifdef PIPE_EXPECT_OK
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<4>, MicroBatches<4>, Steady<>>;
+using Trainer = Pipeline<Net, AdamW, Stages<2>, MicroBatches<4>, Steady<>, SumIn<4>>;
 #else
-using Trainer = Pipeline<Net, PortableHost, AdamW, Stages<4>, MicroBatches<4>, Steady<>, SumIn<4>>;
+using Trainer = Pipeline<Net, AdamW, Stages<2>, MicroBatches<4>, Steady<>, Cuda>;
 #endif
 
 #include "program.hpp"

@@ -5,24 +5,18 @@
 #include <catch2/catch.hpp>
 
 #include <cstddef>
-#include <limits>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
-#include "laws/bit_law.hpp"
 #include "laws/centered.hpp"
-#include "laws/data.hpp"
-#include "message_of.hpp"
+#include "laws/overlap_law.hpp"
 
 #include <pipe/schedule/families.hpp>
 
 using namespace pp;
-using laws::same_bits, laws::same_numbers, laws::sample_batch, laws::snapshot;
+using laws::mini_batches, laws::same_numbers, laws::snapshot;
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
                    Linear<4>, MSE> {};
@@ -33,73 +27,12 @@ struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<Laye
 struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, Linear<4>,
                             Custom<laws::Centered>, Linear<2>, MSE> {};
 
-/// Mini-batches of a trainer's model, the last smaller by a sample and a half micro-batch.
-template <class Trainer>
-struct data_of {
-  std::vector<sample_batch<Trainer>> all;
-  std::vector<typename Trainer::batch> views;
-  explicit data_of(int count, std::uint64_t seed = 5) {
-    for (int i = 0; i < count; ++i) all.emplace_back(seed + std::uint64_t(i));
-    for (int i = 0; i < count; ++i)
-      views.push_back(all[std::size_t(i)].view(Trainer::samples - (i % 3 != 2             ? 0
-                                                                   : Trainer::samples > 3 ? 3
-                                                                                          : 1)));
-  }
-};
-
-/// What training shows.
-struct history {
-  std::vector<double> numbers;
-  std::string error;
-  template <class Trainer>
-  void train(Trainer& trainer, std::vector<typename Trainer::batch> const& all) {
-    error = message_of<not_finite>([&] {
-      trainer.train(all, [&](step_result const& r) {
-        numbers.push_back(r.loss);
-        numbers.push_back(r.gradient_norm);
-        CHECK(r.seconds >= 0);  // also of a step that was taken back
-      });
-    });
-  }
-};
-
-/// Trains with steps that overlap and with a barrier, in two calls, and compares everything.
+/// The law for model M under S, and under S without a barrier.
 template <class M, class S, class... Options>
 void same_as_with_a_barrier(double clip_norm, double clip_value = 0, int bad = -1) {
-  using with = Pipeline<M, S, AdamW, MicroBatchSize<2>, Options...>;
-  using without = Pipeline<M, Steady<S>, AdamW, MicroBatchSize<2>, Options...>;
-  INFO(without::plan().schedule << ", " << without::plan().stage_count << " stages, clip_norm "
-                                << clip_norm << ", clip_value " << clip_value << ", bad " << bad);
-  with a({.seed = 3, .clip_value = clip_value, .clip_norm = clip_norm});
-  without b({.seed = 3, .clip_value = clip_value, .clip_norm = clip_norm});
-  data_of<with> first(7), second(5, 50);
-  if constexpr (!M::graph.inputs[0].is_ids)
-    if (bad >= 0) first.all[std::size_t(bad)].inputs[5] = float(infinity);
-  history x, y;
-  std::vector<typename without::batch> theirs;
-  for (auto const& batches : {first.views, second.views}) {
-    x.train(a, batches);
-    theirs.clear();
-    for (auto const& v : batches) {
-      typename without::batch w{v.inputs, v.labels};
-      theirs.push_back(w);
-    }
-    y.train(b, theirs);
-    CHECK(x.error == y.error);
-    CHECK(a.steps() == b.steps());
-    CHECK(x.numbers == y.numbers);
-    CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
-    std::size_t const good = bad == 1 ? 2 : 1;
-    CHECK(same_bits(a.evaluate(batches[good]), b.evaluate(theirs[good])));
-    if constexpr (with::keeps_averages) {
-      a.swap_averages(), b.swap_averages();
-      CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
-      a.swap_averages(), b.swap_averages();
-    }
-    // A step with a barrier between.
-    CHECK(same_bits(a.step(batches[good]).loss, b.step(theirs[good]).loss));
-  }
-  CHECK(x.numbers.size() >= 8);
+  laws::same_runs<Pipeline<M, S, AdamW, MicroBatchSize<2>, Options...>,
+                  Pipeline<M, Steady<S>, AdamW, MicroBatchSize<2>, Options...>>(clip_norm,
+                                                                                clip_value, bad);
 }
 
 }  // namespace
@@ -151,11 +84,10 @@ TEST_CASE("optimizers of whole tensors overlap steps", "[laws]") {
   using without = Pipeline<Net, Muon, Stages<4>, MicroBatches<4>, MicroBatchSize<2>, Steady<>>;
   with a({.clip_norm = 0.6});
   without b({.clip_norm = 0.6});
-  data_of<with> all(6);
-  data_of<without> same(6);
-  history x, y;
-  x.train(a, all.views);
-  y.train(b, same.views);
+  mini_batches<with> const all(6);
+  laws::history x, y;
+  x.train(a, all.views());
+  y.train(b, all.views<without>());
   CHECK(x.numbers == y.numbers);
   CHECK(same_numbers(snapshot(a).values, snapshot(b).values));
 }
@@ -170,36 +102,37 @@ TEST_CASE("a step that is not finite is taken back at every place", "[laws]") {
 
 TEST_CASE("training ends where it is told to, or where the data do", "[train]") {
   using Trainer = Pipeline<Net, Steady<>, AdamW, Stages<4>, MicroBatches<4>, MicroBatchSize<2>>;
-  data_of<Trainer> all(9);
+  mini_batches<Trainer> const all(9);
+  auto const batches = all.views();
   Trainer trainer;
   int seen = 0;
-  long const steps = trainer.train(all.views, [&](step_result const&) { return ++seen < 3; });
+  long const steps = trainer.train(batches, [&](step_result const&) { return ++seen < 3; });
   // Those that had begun are seen, too.
   CHECK(steps == seen);
   CHECK(steps == trainer.steps());
   CHECK((steps >= 3 && steps < 9));
   CHECK(trainer.train(std::vector<Trainer::batch>{}) == 0);
-  CHECK(trainer.train(all.views) == 9);
+  CHECK(trainer.train(batches) == 9);
 
   Trainer other;
   std::size_t const n = std::size_t(steps);
-  other.train(
-      std::vector<Trainer::batch>(all.views.begin(), all.views.begin() + std::ptrdiff_t(n)));
-  other.train(all.views);
+  other.train(std::vector<Trainer::batch>(batches.begin(), batches.begin() + std::ptrdiff_t(n)));
+  other.train(batches);
   CHECK(same_numbers(snapshot(trainer).values, snapshot(other).values));
 }
 TEST_CASE("what a callback or the data throw comes out after the steps before", "[train]") {
   using Trainer = Pipeline<Net, Steady<>, AdamW, Stages<4>, MicroBatches<4>, MicroBatchSize<2>>;
-  data_of<Trainer> all(6);
+  mini_batches<Trainer> const all(6);
+  auto const batches = all.views();
   Trainer trainer, plain;
-  CHECK_THROWS_AS(trainer.train(all.views, [](step_result const&) { throw std::logic_error("x"); }),
+  CHECK_THROWS_AS(trainer.train(batches, [](step_result const&) { throw std::logic_error("x"); }),
                   std::logic_error);
   long const done = trainer.steps();
   CHECK((done >= 1 && done <= 4));
-  auto wrong = all.views;
+  auto wrong = batches;
   wrong[2].labels = wrong[2].labels.first(1);
   CHECK_THROWS_AS(trainer.train(wrong), data_error);
   CHECK(trainer.steps() == done + 2);
-  for (long i = 0; i < done + 2; ++i) plain.step(all.views[std::size_t(i < done ? i : i - done)]);
+  for (long i = 0; i < done + 2; ++i) plain.step(batches[std::size_t(i < done ? i : i - done)]);
   CHECK(same_numbers(snapshot(trainer).values, snapshot(plain).values));
 }

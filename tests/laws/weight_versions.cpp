@@ -23,14 +23,16 @@ using laws::Slope, laws::same_numbers, laws::sample_batch, laws::snapshot;
 namespace {
 
 constexpr int width = 3;
+constexpr int depth = 2;  // layers of a stage, so that it keeps values of its own for backward
 
-/// N stages of one layer each, but for the activation and the loss.
+/// N stages of `depth` layers each, but for the activations and the loss.
 template <int N, class = std::make_integer_sequence<int, N - 1>>
 struct Chain;
 template <int N, int... I>
 struct Chain<N, std::integer_sequence<int, I...>>
-    : Model<Input<width>, std::enable_if_t<(I >= 0), Seq<Linear<width>, Tanh>>..., Linear<width>,
-            MSE> {};
+    : Model<Input<width>,
+            std::enable_if_t<(I >= 0), Seq<Linear<width>, Tanh, Linear<width>, Tanh>>...,
+            Seq<Linear<width>, Tanh, Linear<width>>, MSE> {};
 
 /// A last stage that is not trained.
 struct Flat : Model<Input<width>, Linear<width>, Frozen<Linear<2>>, Slope> {};
@@ -68,7 +70,8 @@ using sample = std::vector<double>;
 class oracle {
  public:
   oracle(std::vector<weights> first, rules const& by, int mini_batch, double rate, double momentum)
-      : by_(by), p_(long(first.size())), a_(mini_batch), rate_(rate), momentum_(momentum) {
+      : by_(by), layers_(long(first.size())), p_(layers_ / depth), a_(mini_batch), rate_(rate),
+        momentum_(momentum) {
     for (weights const& w : first) {
       versions_.push_back({w});
       sums_.push_back({}), moments_.push_back({});
@@ -81,14 +84,14 @@ class oracle {
     double loss = 0;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       std::vector<sample> x{inputs[i]};
-      for (long s = 0; s < p_; ++s) {
+      for (long s = 0; s < layers_; ++s) {
         weights const now = read_forward(s);
         sample y(width);
         for (int c = 0; c < width; ++c) {
           y[std::size_t(c)] = now.b[c];
           for (int r = 0; r < width; ++r)
             y[std::size_t(c)] += x.back()[std::size_t(r)] * now.w[r][c];
-          if (s + 1 < p_) y[std::size_t(c)] = std::tanh(y[std::size_t(c)]);
+          if (s + 1 < layers_) y[std::size_t(c)] = std::tanh(y[std::size_t(c)]);
         }
         x.push_back(y);
       }
@@ -98,10 +101,10 @@ class oracle {
         loss += d * d;
         g[c] = 2 * d / (of_all * width);
       }
-      for (long s = p_ - 1; s >= 0; --s) {
-        weights const& now = at(s, by_.backward(k_, p_ - 1 - s, p_, a_));
+      for (long s = layers_ - 1; s >= 0; --s) {
+        weights const& now = at(s, by_.backward(k_, ahead_of(s), p_, a_));
         sample const &in = x[std::size_t(s)], &out = x[std::size_t(s) + 1];
-        if (s + 1 < p_)
+        if (s + 1 < layers_)
           for (std::size_t c = 0; c < width; ++c) g[c] *= 1 - out[c] * out[c];
         sample before(width);
         weights& sum = sums_[std::size_t(s)];
@@ -124,23 +127,25 @@ class oracle {
   void flush() {
     if (!by_.keeps_versions) oldest_ = long(versions_[0].size()) - 1;
   }
-  weights const& newest_of(long stage) const { return versions_[std::size_t(stage)].back(); }
+  weights const& newest_of(long layer) const { return versions_[std::size_t(layer)].back(); }
 
  private:
+  /// Micro-batches by which forwards of a layer's stage are ahead.
+  long ahead_of(long layer) const { return p_ - 1 - layer / depth; }
   weights read_forward(long s) const {
-    long const version = std::max(oldest_, by_.forward(k_, p_ - 1 - s, p_, a_));
+    long const version = std::max(oldest_, by_.forward(k_, ahead_of(s), p_, a_));
     weights now = at(s, version);
     if (!by_.predicts || version == oldest_) return now;
     weights const& before = at(s, version - 1);
-    double const n = double(by_.backward(k_, p_ - 1 - s, p_, a_) - version);
+    double const n = double(by_.backward(k_, ahead_of(s), p_, a_) - version);
     for (int c = 0; c < width; ++c) {
       now.b[c] += n * (now.b[c] - before.b[c]);
       for (int r = 0; r < width; ++r) now.w[r][c] += n * (now.w[r][c] - before.w[r][c]);
     }
     return now;
   }
-  weights const& at(long stage, long version) const {
-    return versions_[std::size_t(stage)][std::size_t(version)];
+  weights const& at(long layer, long version) const {
+    return versions_[std::size_t(layer)][std::size_t(version)];
   }
   void update(std::size_t s) {
     weights next = versions_[s].back();
@@ -155,13 +160,13 @@ class oracle {
     versions_[s].push_back(next);
   }
   rules by_;
-  long p_, a_, k_ = 0, oldest_ = 0;
+  long layers_, p_, a_, k_ = 0, oldest_ = 0;
   double rate_, momentum_;
   std::vector<std::vector<weights>> versions_;
   std::vector<weights> sums_, moments_;
 };
 
-/// The weights of a trainer's stages.
+/// The weights of a trainer's layers.
 template <class Trainer>
 std::vector<weights> weights_of(Trainer& t) {
   std::vector<weights> all;
@@ -176,10 +181,10 @@ std::vector<weights> weights_of(Trainer& t) {
 }
 
 /// Trains on a number of mini-batches in several calls, and compares losses and weights.
-template <class Family, int Ranks, int MiniBatch>
+template <class Family, int Ranks, int MiniBatch, int Leaves = 1>
 void as_the_oracle(int steps = 3 * Ranks) {
-  using Trainer = Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>,
-                           MicroBatches<MiniBatch>, MicroBatchSize<2>, Family>;
+  using Trainer = Pipeline<Chain<Ranks>, PortableHost, FP64, SGD, Stages<Ranks>, SumIn<Leaves>,
+                           MicroBatches<MiniBatch / Leaves>, MicroBatchSize<2>, Family>;
   INFO(Family::name << ", " << Ranks << " ranks, " << MiniBatch << " micro-batches");
   typename Trainer::settings s{.seed = 7};
   s.optimizer.learning_rate = 0.3, s.optimizer.momentum = 0.5;
@@ -223,9 +228,10 @@ void as_the_oracle(int steps = 3 * Ranks) {
     CHECK(losses[std::size_t(i)] == Approx(loss / double(samples * width)).epsilon(1e-11));
   }
   auto const found = weights_of(trainer);
-  for (long stage = 0; stage < Ranks; ++stage)
+  REQUIRE(found.size() == Ranks * depth);
+  for (long layer = 0; layer < Ranks * depth; ++layer)
     for (int c = 0; c < width; ++c) {
-      weights const &a = found[std::size_t(stage)], &b = expected.newest_of(stage);
+      weights const &a = found[std::size_t(layer)], &b = expected.newest_of(layer);
       CHECK(a.b[c] == Approx(b.b[c]).epsilon(1e-10));
       for (int r = 0; r < width; ++r) CHECK(a.w[r][c] == Approx(b.w[r][c]).epsilon(1e-10));
     }
@@ -265,6 +271,12 @@ TEST_CASE("PACI with prediction reads what the oracle predicts", "[laws]") {
   as_the_oracle<PACI<0, true>, 4, 2>();
   as_the_oracle<PACI<0, true>, 4, 5>();
   as_the_oracle<PACI<0, true>, 7, 4>();
+}
+TEST_CASE("the micro-batches of all leaves are a mini-batch of the oracle", "[laws]") {
+  as_the_oracle<PipeDream<>, 4, 2, 2>();
+  as_the_oracle<PipeDream<true>, 4, 4, 2>();
+  as_the_oracle<PipeDream2BW<>, 4, 4, 4>();
+  as_the_oracle<PACI<0, true>, 4, 4, 2>();
 }
 TEST_CASE("a prediction is exact while gradients do not change", "[laws]") {
   // The loss of the outputs is their sum, so the gradient of the first stage is always the same.

@@ -155,11 +155,3 @@ TEST_CASE("a free step that is not finite breaks its trainer in all processes, a
   CHECK_THROWS_WITH(broken.train(views), Catch::Contains("broken"));
   CHECK(other.train(data.views) == 12);
 }
-TEST_CASE("steps do not overlap in replicas") {
-  if (Between::processes() != 4) return;
-  using Two = Of<PACI<>, 2, 2, Between>;
-  Two trainer({.seed = 3});
-  mini_batches<Two> const data(2);
-  CHECK_THROWS_WITH(trainer.train(data.views), Catch::Contains("2 replicas of 2 ranks"));
-  CHECK(trainer.steps() == 0);
-}

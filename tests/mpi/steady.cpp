@@ -157,11 +157,3 @@ TEST_CASE("confirmed steps over processes end where the program says") {
     CHECK(processes::same_parameters(one, many));
   }
 }
-TEST_CASE("confirmed steps do not overlap in replicas") {
-  if (Between::processes() != 4) return;
-  using Two = Steadily<Net, OneFOneB, 2>;
-  Two trainer({.seed = 3});
-  data_of<Net> const data(2);
-  CHECK_THROWS_WITH(trainer.train(data.of<Two>()), Catch::Contains("2 replicas of 2 ranks"));
-  CHECK(trainer.steps() == 0);
-}

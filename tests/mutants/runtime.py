@@ -8,11 +8,8 @@ A mutant replaces one text in one header, and a law of tests/laws is compiled wi
 end is an error: a text that is no longer there once, a law that does not compile, or a mutant that survives, as then a check is missing. Each law
 also has to pass without a fault. Some twenty seconds for each.
 
-Not here, as no law can tell them apart:
-* step_flow::judge without its wait for the ranks here. The first rank at the end of its early part has seldom come there before another one's
-  update, and whether it has is a matter of time.
-* flow_step::number without whole turns after a short step. All ranks have the same numbers, and a number the memory of one holder, so the sums are
-  the same; only, now and then, two ranks use the scratch memory of one at a time.
+Not here, as no law can tell it apart: step_flow::judge without its wait for the ranks here. The first rank at the end of its early part has seldom
+come there before another one's update, and whether it has is a matter of time.
 """
 import argparse
 import subprocess
@@ -40,6 +37,10 @@ MUTANTS = [
            "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
     Mutant("a ring of versions is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
+    Mutant("a ring of activations is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
+           "return peak_in_chunk(table(), chunk);", "return peak_in_chunk(table(), chunk) - 1;"),
+    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "train/compiled/compiled_stage.hpp",
+           "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
            "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),
     Mutant("a step is judged before all ranks have updated", "weight_versions", "runtime/host/step_flow.hpp",
@@ -58,6 +59,14 @@ MUTANTS = [
     Mutant("squares are added from the last to the first", "steady", "runtime/host/flow_step.hpp",
            "for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];",
            "for (long i = report_.size() - 1; i-- > 0;) sums[i % 2] += report_[i];"),
+    Mutant("gradients of a stage on several ranks are not joined", "steps_of_leaves", "runtime/host/flow_leaves.hpp",
+           "    if (all == waited::done) all = leaves.finish();\n", ""),
+    Mutant("losses of leaves are not added up", "steps_of_leaves", "runtime/host/flow_step.hpp",
+           "j.leaf = i, j.leaves = own.count;", "j.leaves = own.count, j.leaf = own.count - 1;"),
+    Mutant("numbers after a short step are those of other holders", "steady_copies", "runtime/host/flow_step.hpp",
+           "    next += micro_batches(d) + turns - 1;\n    next -= next % turns;\n", "    next += micro_batches(d) + 0 * turns;\n"),
+    Mutant("a holder begins before the owner has shared weights", "steady_copies", "runtime/host/step_flow.hpp",
+           "await(leaves_.begun(owner), leaves_before(n, leaf + 1))", "await(updated_[owner], count(n))"),
     Mutant("R reads other weights than its forward", "steps_ahead", "runtime/host/flow_weights.hpp",
            "return slot_of(a.chunk, n + a.version);", "return slot_of(a.chunk, n + a.version - (a.kind == action_kind::recompute));"),
     Mutant("a pair waits for the input of its forward only", "pairs", "runtime/host/action_runner.hpp",

@@ -45,7 +45,7 @@ using version_rule = long (*)(action_kind, long k, int s, int A, long begin);
 template <class Trainer>
 void check_records(executed_run const& run, long before, int first, int shown, int samples,
                    version_rule version) {
-  constexpr int A = Trainer::compiled::micro_batches;
+  constexpr int A = Trainer::compiled::work::mini_batch;
   int const there = (samples + 1) / 2;  // micro-batches of a mini-batch
   REQUIRE(run.steps == shown);
   REQUIRE(run.first_step == first);
@@ -137,6 +137,7 @@ void check_plan() {
 TEST_CASE("the last of steps that overlap are recorded with the weights that they read") {
   check_run<Of<Steady<>, 2>>(of_step);
   check_run<Of<Steady<ZeroBubbleH2>, 4>>(of_step);
+  check_run<Of<Steady<>, 2, SumIn<2>>>(of_step);
   check_run<Of<PipeDream<>, 2>>(
       [](action_kind, long k, int s, int A, long) { return from_zero(k - (3 - s)) / A; });
   check_run<Of<PipeDream<true>, 2>>(
@@ -160,6 +161,8 @@ TEST_CASE("steps that overlap are executed as planned") {
       Pipeline<Net, Stages<4>, MicroBatches<4>, MicroBatchSize<2>, SGD, Steady<ZeroBubbleV>>>();
   check_plan<Of<PipeDream<>, 1>>();
   check_plan<Of<PACI<>, 2>>();
+  check_plan<Of<Steady<>, 2, SumIn<2>>>();
+  check_plan<Of<PipeDream<>, 1, SumIn<2>>>();
 }
 TEST_CASE("a page shows the last steps, planned above measured") {
   using Trainer = Of<Steady<ZeroBubbleH2>, 4>;

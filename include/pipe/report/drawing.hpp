@@ -250,14 +250,14 @@ drawing drawing_of(Problem const& problem, Table const& table, timeline<Rows> co
 }
 
 /// The drawing of several steps of a table, simulated, without a barrier between them. An update
-/// ends a step of a rank.
+/// ends a step of a rank, which is as many runs of the table as it has leaves.
 ///
 /// throws: pp::error as repeated() does
 template <pipeline_problem Problem, detail::action_table Table>
 drawing drawing_of_steps(Problem const& problem, Table const& table, int steps,
-                         detail::drawing_words words = {}) {
-  auto const run = repeated(problem, table, steps);
-  Problem const all = repeated(problem, steps);
+                         detail::drawing_words words = {}, int leaves = 1) {
+  auto const run = repeated(problem, table, steps, leaves);
+  Problem const all = repeated(problem, steps * leaves);
   drawing d = drawing_of(all, run, simulate(all, run), std::move(words));
   d.steps = steps;
   return d;

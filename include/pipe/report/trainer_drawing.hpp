@@ -49,15 +49,15 @@ drawing drawing_of_plan(int steps) {
   using work = typename Trainer::compiled::work;
   drawing one = drawing_of_plan<Trainer>();
   if (steps == 1) return one;
-  auto const problem = repeated(work::times(), steps);
   if constexpr (work::is_free) {
-    using family = detail::run_of_flow<typename work::flow, work::micro_batches>;
+    auto const problem = repeated(work::times(), steps * work::sum::leaves);
+    using family = detail::run_of_flow<typename work::flow, work::mini_batch>;
     auto const run = make_dynamic_table<family>(problem, work::where);
     drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
     d.steps = steps;
     return d;
   } else {
-    return drawing_of_steps(work::times(), work::table(), steps, one.words);
+    return drawing_of_steps(work::times(), work::table(), steps, one.words, work::sum::leaves);
   }
 }
 
@@ -104,7 +104,11 @@ drawing drawing_of_run(
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
   question.hop = question.bandwidth = 0;
-  question.micro_batches *= run.steps;
+  // Of a run, or of all leaves of a step.
+  constexpr int of_step = compiled::work::overlap == detail::step_overlap::none
+                              ? compiled::work::micro_batches
+                              : compiled::work::mini_batch;
+  question.micro_batches = run.steps * of_step;
   drawing d;
   d.words = {std::move(title), "ns", "B"};
   d.steps = run.steps;
@@ -121,7 +125,7 @@ drawing drawing_of_run(
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
         action a = e.what;
-        a.micro_batch += (e.step - run.first_step) * compiled::micro_batches;
+        a.micro_batch += (e.step - run.first_step) * of_step;
         a.version -= run.first_step;
         table.push(rank, a);
         table.trains = table.trains || e.what.kind != action_kind::forward;

@@ -150,6 +150,17 @@ struct leaf_division {
     while (count > 1) join_last();
   }
 };
+/// The leaves of a mini-batch that run in this process, of all.
+struct own_leaves {
+  int count = 1, all = 1;
+  int replica = 0, replicas = 1;
+  int const* shares = nullptr;  ///< how many each of several replicas runs
+
+  /// The number in the mini-batch of the i-th of them.
+  constexpr int leaf_of(int i) const {
+    return replicas > 1 ? leaf_division{shares, replicas}.leaf_of(replica, i) : i;
+  }
+};
 /// The leaves of a replica, of `leaves` that are divided evenly; one for each of more replicas.
 constexpr int even_share(int leaves, int replicas, int replica) {
   if (leaves <= replicas) return 1;

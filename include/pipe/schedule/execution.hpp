@@ -65,13 +65,12 @@ class execution {
           missing = first_missing(inputs_of(rank, position + 1));
         if (missing != nothing_needed) break;
         // A backward in a pair has what its forward has left of the pair's time.
-        long const left = left_.item[rank],
-                   time = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).whole
-                          : left > 0  ? left - 1
-                                      : problem_.time(a),
-                   own = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1)).first
-                                     : time,
-                   free = clock_.item[rank],
+        long const left = left_.item[rank], alone = a.with_next ? 0
+                                                    : left > 0  ? left - 1
+                                                                : problem_.time(a);
+        auto const [time, own] = a.with_next ? time_of(problem_, a, table_.at(rank, position + 1))
+                                             : pair_time{alone, alone};
+        long const free = clock_.item[rank],
                    start = latest(
                        need, a.with_next ? latest(inputs_of(rank, position + 1), free, 0) : free,
                        time),

@@ -3,7 +3,8 @@
 // PipeDream and its relatives: a micro-batch in flight during an update goes on with weights of
 // before, or with newer ones. As tables, the micro-batches of a problem are those of a whole run of
 // several mini-batches, and MiniBatch says how many make an update. In a Pipeline that is
-// MicroBatches, and the run goes on as long as there are mini-batches: see Pipeline::train.
+// MicroBatches, of all leaves of SumIn, and the run goes on as long as there are mini-batches: see
+// Pipeline::train.
 #pragma once
 
 #include <pipe/schedule/one_f_one_b.hpp>

@@ -22,19 +22,20 @@ constexpr Problem repeated(Problem problem, int steps) {
 }
 
 /// `steps` steps of a table, one after the other without a barrier: each rank begins the next step
-/// right after its last action of this one. Micro-batches and versions of weights are numbered
-/// throughout, and if the table trains, each step ends with the updates of the rank's chunks.
+/// right after its last action of this one. A step is as many runs of the table as it has leaves.
+/// Micro-batches and versions of weights are numbered throughout, and if the table trains, each
+/// step ends with the updates of the rank's chunks.
 ///
-/// law:    if validate(problem, table), then validate(repeated(problem, steps), this)
-/// throws: pp::error if `steps` < 1, the table is of several mini-batches, holders of a chunk would
-/// change from
-///         step to step, or it would have more than most_actions
+/// law:    if validate(problem, table), then validate(repeated(problem, steps * leaves), this)
+/// throws: pp::error if `steps` or `leaves` < 1, the table is of several mini-batches, holders of a
+///         chunk would change from step to step, or it would have more than most_actions
 template <pipeline_problem Problem, detail::action_table Table>
-auto repeated(Problem const& problem, Table const& table, int steps) {
+auto repeated(Problem const& problem, Table const& table, int steps, int leaves = 1) {
   using detail::holders, detail::throw_error;
   detail::require_actions(problem, table, detail::unbounded_slots{});
   int const ranks = problem.ranks, m = problem.micro_batches;
   if (steps < 1) throw_error<error>({"repeated steps: expected at least 1, got ", steps});
+  if (leaves < 1) throw_error<error>({"leaves of a step: expected at least 1, got ", leaves});
   if (table.mini_batch > 0)
     throw_error<error>({"repeated steps: expected a table of one step, got a run"});
   for (int c = 0; c < problem.chunks; ++c)
@@ -42,25 +43,27 @@ auto repeated(Problem const& problem, Table const& table, int steps) {
       throw_error<error>({"repeated steps: expected a multiple of ", n, " micro-batches, as chunk ",
                           c, " is on ", n, " ranks, got ", m});
   long const actions = detail::count_actions(table) + holders(table.where, problem.chunks);
-  if (actions * steps > most_actions || long(m) * problem.chunks * steps > most_actions)
-    throw_error<error>({"repeated steps: ", steps, " steps of ", actions,
+  int const runs = steps * leaves, of_step = leaves * m;
+  if (actions * runs > most_actions || long(m) * problem.chunks * runs > most_actions)
+    throw_error<error>({"repeated steps: ", runs, " steps of ", actions,
                         " actions exceed the limit of ", most_actions, " actions"});
 
   using where = std::remove_cvref_t<decltype(Table::where)>;
   auto run = detail::dynamic_table_on<where>(ranks, table.where, table.trains);
-  run.mini_batch = table.trains ? m : 0;
+  run.mini_batch = table.trains ? of_step : 0;
   run.drift = table.drift;
-  for (int step = 0; step < steps; ++step) {
+  for (int n = 0; n < runs; ++n) {
+    int const step = n / leaves, end = (n + 1) * m;
     for (int rank = 0; rank < ranks; ++rank)
       for (int i = 0; i < table.size(rank); ++i) {
         action a = table.at(rank, i);
         if (a.kind == action_kind::update) continue;
-        a.micro_batch += step * m;
+        a.micro_batch += n * m;
         a.version = table.trains ? step : 0;
         run.push(rank, a);
       }
-    for (int c = 0; c < problem.chunks && table.trains; ++c)
-      for (int n = replicas(table.where, c), mb = (step + 1) * m - n; mb < (step + 1) * m; ++mb)
+    for (int c = 0; c < problem.chunks && table.trains && end % of_step == 0; ++c)
+      for (int mb = end - replicas(table.where, c); mb < end; ++mb)
         run.push(rank_of(table.where, ranks, c, mb), {action_kind::update, c, mb, step + 1});
   }
   return run;

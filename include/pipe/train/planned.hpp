@@ -71,9 +71,10 @@ struct planned_pipeline {
   static constexpr int stages = option<option_family::stages>::value,
                        ranks = ranks_of<option<option_family::stages>, schedule>(),
                        micro_batches = option<option_family::micro_batches>::value,
+                       mini_batch = micro_batches * sum::leaves,
                        samples = option<option_family::micro_batch_size>::value,
                        threads = option<option_family::threads>::host_threads,
-                       report_slots = report_slots_of<flow, transport>(ranks, micro_batches);
+                       report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
   static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
   static constexpr int holder_count = holders(where, stages);
   using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
@@ -234,8 +235,8 @@ struct planned_pipeline {
     }
     if constexpr (is_free) {  // see flow_schedule
       run_time_problem whole = e.problem;
-      whole.micro_batches *= periods_of_flow(ranks, micro_batches);
-      auto const run = make_dynamic_table<run_of_flow<flow, micro_batches>>(whole, where);
+      whole.micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
+      auto const run = make_dynamic_table<run_of_flow<flow, mini_batch>>(whole, where);
       auto const when = simulate(whole, run);
       for (int s = 0; s < stages; ++s) {
         if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
@@ -313,7 +314,7 @@ struct planned_pipeline {
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
-      of.flow_count = is_free ? 2 * micro_batches : 0;
+      of.flow_count = is_free ? 2 * mini_batch : 0;
       for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),

@@ -249,7 +249,8 @@ class process_transport {
       auto const now = std::chrono::steady_clock::now();
       waiting += now - before < longest_look ? now - before : longest_look;
       before = now;
-      if (deadline.count() > 0 && waiting > deadline) return waited::too_long;
+      if (deadline.count() > 0 && std::chrono::ceil<std::chrono::milliseconds>(waiting) > deadline)
+        return waited::too_long;
       if (waiting > before_sleep)
         sleep_for(50'000);
       else if (waiting > limits_.spin)

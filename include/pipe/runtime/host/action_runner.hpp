@@ -47,7 +47,8 @@ struct run_place {
   int shift = 0;
   /// Bytes from the chunk's parameters, buffers and transposed copies to those that are read.
   long weights = 0;
-  int step = 0;  ///< as it is recorded
+  /// As actions are recorded: their step, and its micro-batches before those of this run.
+  int step = 0, micro_batches_before = 0;
 };
 
 /// Runs actions of any local rank, each on the rank's thread.
@@ -107,6 +108,7 @@ class action_runner {
     run(r, me, at, a);
     me.leaves.after(a);
     long const end = now();
+    a.micro_batch += at.micro_batches_before;
     record(r, {a, at.step, start, end, start - arrived});
   }
   /// Adds to the records of rank r.

@@ -38,8 +38,10 @@ class host_engine {
     }
     return executor_.run(j);
   }
-  /// Steps that overlap: see step_flow.
-  auto flow() { return step_flow<element, typename P::transport>(executor_); }
+  /// Steps that overlap, of these leaves: see step_flow.
+  auto flow(own_leaves const& own) {
+    return step_flow<element, typename P::transport>(executor_, own);
+  }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 

@@ -235,7 +235,7 @@ class executor {
       me.memory = arena(end.end);
       parameters_.set_memory(r, me.memory.data(), place_, end);
       me.leaves.assemble(d_, calls_, transport_, place_, r, me.memory.data(), end,
-                         parameters_.shards(r), job_, me.threads, failure_.flag());
+                         parameters_.shards(r), me.threads, failure_.flag());
     } catch (std::system_error const& e) {
       throw_error<error>({"rank ", r, ": cannot start ", d_.threads - 1, " threads: ", e.what()});
     } catch (std::bad_alloc const&) {
@@ -275,7 +275,7 @@ class executor {
   /// Executes rank r's actions in order.
   void execute_actions(int r, worker& me) {
     bool const trains = job_.what == job::kind::train;
-    me.leaves.begin();
+    me.leaves.begin(job_);
     if constexpr (Transport::copies) {
       rank_steps const& mine = d_.steps[r];
       detail::rank_step const* const steps = trains ? mine.training : mine.evaluation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The order of ranks where steps overlap: that of one step, or the period of a family without a
-// flush, in which actions of later steps are among those of a step.
+// The order of ranks where steps overlap: that of one run for each leaf of a step, or the period of
+// a family without a flush, in which actions of later steps are among those of a step.
 #pragma once
 
 #include <pipe/base/view.hpp>
@@ -13,22 +13,36 @@ namespace pp::detail {
 /// See above.
 class flow_order {
  public:
-  explicit flow_order(pipeline_description const& d) : d_(d) {}
+  /// leaves: runs of the schedule in a step
+  explicit flow_order(pipeline_description const& d, int leaves = 1) : d_(d), leaves_(leaves) {}
 
   /// Whether updates are not taken back: see step_overlap.
   bool is_free() const { return d_.rank[0].flow != nullptr; }
-  /// The actions of rank r in a period.
-  view<action> actions_of(int r) const {
+  int leaves() const { return leaves_; }
+  /// The actions of rank r in the part of a period that ends with the last one of a leaf.
+  view<action> actions_of(int r, int leaf = 0) const {
     rank_description const& plan = d_.rank[r];
-    return is_free() ? view<action>{plan.flow, plan.flow_count}
+    int const count = plan.flow_count / leaves();
+    return is_free() ? view<action>{plan.flow + leaf * count, count}
                      : view<action>{plan.training, plan.training_count};
+  }
+  /// A leaf among all steps.
+  struct place {
+    long step;
+    int leaf;
+  };
+  /// The leaf of an action of period n, found in the part of `leaf`.
+  place place_of(action const& a, long n, int leaf) const {
+    int const all = a.micro_batch / d_.micro_batches + (is_free() ? 0 : leaf);
+    return {n + all / leaves(), all % leaves()};
   }
   /// How many steps ahead of its period an action of rank r is at most.
   int steps_ahead(int r) const {
-    int most = 0;
-    for (action const& a : actions_of(r))
-      if (int const n = a.micro_batch / d_.micro_batches; n > most) most = n;
-    return most;
+    long most = 0;
+    for (int leaf = 0; leaf < leaves(); ++leaf)
+      for (action const& a : actions_of(r, leaf))
+        if (long const n = place_of(a, 0, leaf).step; n > most) most = n;
+    return int(most);
   }
   int most_steps_ahead() const {
     int most = 0;
@@ -73,6 +87,7 @@ class flow_order {
 
  private:
   pipeline_description const& d_;
+  int leaves_;
 };
 
 }  // namespace pp::detail

@@ -13,44 +13,20 @@
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/host/early_part.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
 
 namespace pp::detail {
 
-/// See above. It is used for one step after the other.
-struct flow_step {
-  job of;  ///< its arrays are copies, padded to whole micro-batches
-  early_part early;
-  int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next step's
-  double norm = 0;
-  std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
-  long end = 0;                 ///< when it was judged
+/// A leaf of a step: a run of the schedule. A step has one, or those of SumIn.
+struct flow_leaf {
+  job of;
+  int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next leaf's
 
-  [[gnu::cold]] void assemble(pipeline_description const& d) {
-    long parameters = 0;
-    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
-    report_ = heap_array<double>(2 * parameters + 1);
-    early.assemble(d);
-    for (int i = 0; i <= d.inputs; ++i)
-      data_[i] = heap_array<std::byte>(d.micro_batches * d.bytes_of(i));
+  int micro_batches(pipeline_description const& d) const {
+    return (of.samples + d.samples - 1) / d.samples;
   }
-  /// Copies the mini-batch of a job.
-  void take(pipeline_description const& d, job const& given) {
-    of = given;
-    of.data = data_place::loaded;
-    for (int i = 0; i <= d.inputs; ++i) {
-      void const*& from = i < d.inputs ? of.input[i] : of.label;
-      if (from == nullptr) continue;
-      long const bytes = d.bytes_of(i) / d.samples * of.samples;
-      std::byte* const to = data_[i].begin();
-      std::memcpy(to, from, std::size_t(bytes));
-      std::memset(to + bytes, 0, std::size_t(data_[i].size() - bytes));
-      from = to;
-    }
-    early.find(d, micro_batches(d));
-    waited.store(0, std::memory_order_relaxed);
-  }
-  /// Numbers its micro-batches from `next` on, which becomes the next step's first number. The
-  /// holders of a chunk have numbers in turn, so that a step begins with that of all first ones.
+  /// Numbers its micro-batches from `next` on, which becomes the next leaf's first number. The
+  /// holders of a chunk have numbers in turn, so that a leaf begins with that of all first ones.
   ///
   /// turns: after which all chunks' first holders have one again
   void number(pipeline_description const& d, int turns, int& next) {
@@ -58,9 +34,6 @@ struct flow_step {
     next += micro_batches(d) + turns - 1;
     next -= next % turns;
     next_first = next;
-  }
-  int micro_batches(pipeline_description const& d) const {
-    return (of.samples + d.samples - 1) / d.samples;
   }
   /// Calls use(holder, number) with the last number of each holder, if there are some without a
   /// micro-batch.
@@ -71,6 +44,70 @@ struct flow_step {
       chunk_description const& c = d.chunk[d.holder[h].chunk];
       if (int const last = next_first - c.holders + h - c.first_holder; last >= first) use(h, last);
     }
+  }
+};
+
+/// See above. It is used for one step after the other.
+struct flow_step {
+  job of;  ///< its arrays are copies, padded to whole micro-batches; of other replicas' leaves
+           ///< zeros
+  early_part early;
+  double norm = 0;
+  std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
+  long end = 0;                 ///< when it was judged
+
+  [[gnu::cold]] void assemble(pipeline_description const& d, own_leaves const& own) {
+    long parameters = 0;
+    for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
+    report_ = heap_array<double>(2 * parameters + 1);
+    early.assemble(d);
+    leaves_ = heap_array<flow_leaf>(own.count);
+    for (int i = 0; i <= d.inputs; ++i)
+      data_[i] = heap_array<std::byte>(long(own.all) * d.micro_batches * d.bytes_of(i));
+  }
+  /// Copies the own leaves of a job's mini-batch.
+  void take(pipeline_description const& d, job const& given, own_leaves const& own) {
+    of = given;
+    of.data = data_place::loaded;
+    for (int k = 0; k <= d.inputs; ++k)
+      if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
+    for (int i = 0; i < own.count; ++i) {
+      int const leaf = own.leaf_of(i), most = d.micro_batches * d.samples;
+      int const from = leaf * most < of.samples ? leaf * most : of.samples;
+      job& j = leaves_[i].of = of;
+      j.samples = of.samples - from < most ? of.samples - from : most;
+      j.first_sample += from;
+      j.leaf = i, j.leaves = own.count;
+      j.replicas = own.replicas, j.shares = own.shares;
+      j.first_micro_batch = leaf * d.micro_batches;
+      j.updates = of.updates && is_last_leaf(j);
+      for (int k = 0; k <= d.inputs; ++k) {
+        void const*& at = array_of(d, j, k);
+        if (at == nullptr) continue;
+        long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
+        std::byte* const to = data_[k].begin() + leaf * all;
+        void const* const whole = k < d.inputs ? given.input[k] : given.label;
+        std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
+                    std::size_t(j.samples * one));
+        std::memset(to + j.samples * one, 0, std::size_t(all - j.samples * one));
+        at = to;
+      }
+    }
+    early.find(d, leaves_[0].micro_batches(d));
+    waited.store(0, std::memory_order_relaxed);
+  }
+  /// Numbers the micro-batches of its leaves: see flow_leaf::number.
+  void number(pipeline_description const& d, int turns, int& next) {
+    for (flow_leaf& l : leaves_) l.number(d, turns, next);
+  }
+  flow_leaf const& leaf(int i) const { return leaves_[i]; }
+  /// The first number of the next step's micro-batches.
+  int next_first() const { return leaves_[leaves_.size() - 1].next_first; }
+  /// The number of its last micro-batch here; 0 if there is none.
+  int last_micro_batch(pipeline_description const& d) const {
+    int all = 0;
+    for (flow_leaf const& l : leaves_) all += l.micro_batches(d);
+    return all > 0 ? all - 1 : 0;
   }
   /// The squares of a chunk: see norms_of.
   double* squares_of(pipeline_description const& d, int chunk) {
@@ -104,6 +141,12 @@ struct flow_step {
   }
 
  private:
+  /// A job's array of an input; of the labels for input number d.inputs.
+  static void const*& array_of(pipeline_description const& d, job& j, int input) {
+    return input < d.inputs ? j.input[input] : j.label;
+  }
+
+  heap_array<flow_leaf> leaves_;
   heap_array<double> report_;                   // squares [parameters, 2] of all chunks, loss
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
 };

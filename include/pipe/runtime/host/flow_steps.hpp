@@ -23,10 +23,10 @@ namespace pp::detail {
 class flow_steps {
  public:
   /// most: steps in progress
-  [[gnu::cold]] flow_steps(pipeline_description const& d, int most)
-      : d_(d), most_(most), steps_(most + 1) {
+  [[gnu::cold]] flow_steps(pipeline_description const& d, own_leaves const& own, int most)
+      : d_(d), own_(own), most_(most), steps_(most + 1) {
     for (int c = 0; c < d.chunks; ++c) turns_ = turns_of(turns_, d.chunk[c].holders);
-    for (flow_step& s : steps_) s.assemble(d);
+    for (flow_step& s : steps_) s.assemble(d, own);
   }
 
   /// Step n, while it is in progress: until the next one has been judged as well.
@@ -58,7 +58,7 @@ class flow_steps {
     attempt(given_, [&] { return next(j); });
     if (!takes_more_) return false;
     flow_step& s = at(given_);
-    s.take(d_, j);
+    s.take(d_, j, own_);
     s.number(d_, turns_, next_number_);
     ++given_;
     return true;
@@ -101,6 +101,7 @@ class flow_steps {
   }
 
   pipeline_description const& d_;
+  own_leaves own_;
   int most_, turns_ = 1, next_number_ = 0;
   heap_array<flow_step> steps_;
   long given_ = 0, seen_ = 0;

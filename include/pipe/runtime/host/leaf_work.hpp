@@ -25,8 +25,8 @@ namespace pp::detail {
 /// The leaves of one rank. Gradients are joined piece by piece as the last action of a run that
 /// writes to a chunk's completes them, so that replicas exchange them while the rank goes on.
 ///
-/// needs: assemble() once; the job, the team and the flag that it is given live as long; begin()
-///        before each run
+/// needs: assemble() once; the team and the flag that it is given live as long; begin() before each
+///        run, whose job lives until its end
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
 class leaf_work {
@@ -36,10 +36,10 @@ class leaf_work {
   [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
                               Transport& transport, process_place const& place, int rank,
                               char* memory, arena_end const& end,
-                              typename parts::shards const& shards, job const& of_run, team& all,
+                              typename parts::shards const& shards, team& all,
                               failure_flag const& failed) {
     d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
-    job_ = &of_run, all_ = &all, failed_ = &failed, shards_ = &shards;
+    all_ = &all, failed_ = &failed, shards_ = &shards;
     if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
     left_ = heap_array<int>(d.chunks);
     pieces_ = pieces_of(d, sizeof(T), rank);
@@ -47,8 +47,8 @@ class leaf_work {
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
-  void begin() {
-    job const& j = *job_;
+  void begin(job const& j) {
+    job_ = &j;
     is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
     if (exchanges()) replicas_.begin({j.shares, j.replicas});
     if constexpr (may_divide) windows_.clear();

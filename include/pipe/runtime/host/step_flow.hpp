@@ -24,6 +24,7 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/boundary_flow.hpp>
 #include <pipe/runtime/host/executor.hpp>
+#include <pipe/runtime/host/flow_leaves.hpp>
 #include <pipe/runtime/host/flow_order.hpp>
 #include <pipe/runtime/host/flow_records.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
@@ -48,10 +49,11 @@ class step_flow {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  explicit step_flow(machine& of)
-      : m_(of), d_(of.description()), order_(d_), is_free_(order_.is_free()), ready_(d_.ranks),
+  step_flow(machine& of, own_leaves const& own)
+      : m_(of), d_(of.description()), order_(d_, own.count), is_free_(order_.is_free()),
         measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(m_, order_),
-        steps_(d_, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
+        leaves_(d_, m_.transport_, m_.parameters_, m_.ranks_),
+        steps_(d_, own, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
         boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
@@ -113,6 +115,7 @@ class step_flow {
   struct alignas(64) rank_state {
     long known = 0;           // steps that it knows
     bool is_careful = false;  // waits for the verdict before it updates
+    bool is_certain = false;  // the step that it is in will not be run again
   };
   static constexpr int ended = 1 << 30;  // as a number of given steps: there will be no more
 
@@ -121,6 +124,8 @@ class step_flow {
   flow_step const& at(long n) const { return steps_.at(n); }
   /// A step's number as counters have it, which count from the segment's begin.
   int count(long n) const { return int(n - begin_); }
+  /// Leaves from there to one of step n.
+  int leaves_before(long n, int leaf) const { return count(n) * order_.leaves() + leaf; }
   /// The first step that is not judged, or not right.
   long judged() const { return begin_ + verdicts_.right(); }
   /// Whether all ranks can be brought to the same step after a failure: between processes it is the
@@ -131,7 +136,7 @@ class step_flow {
   // ---- the calling thread ----
 
   void begin_segment() {
-    for (progress& p : ready_) p.reset();
+    leaves_.begin_segment();
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
     verdicts_.reset(), available_.reset(), ended_.reset();
@@ -275,7 +280,7 @@ class step_flow {
       ~at_end() { of.ended_.add(), of.news_.add(); }
     } const end{*this};
     auto& me = m_.ranks_[r];
-    me.leaves.begin();
+    me.leaves.begin(m_.job_);
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
@@ -283,30 +288,40 @@ class step_flow {
       me.waited = 0;
       records_.keep(r, n + 1);
       if (n >= begin_) take_ties(r, n);
-      bool is_certain = is_free_ || n == begin_;
+      bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
       if (n >= begin_ && is_certain) expect_reports(n);
-      auto const actions = order_.actions_of(r);
-      for (action a; action const& planned : actions) {
-        if (!is_certain && !at(n).early.has(r, &planned - actions.begin())) {
-          if (!go_on(r, n)) return end_segment(r);
-          is_certain = true;
-        }
-        long const step = n + planned.micro_batch / d_.micro_batches;
-        a = planned, a.micro_batch %= d_.micro_batches;
-        if (step < begin_ || !is_given(r, step)) continue;
-        flow_step& s = at(step);
-        if (samples_in(d_, s.of, a.micro_batch) == 0) continue;
-        if (int const owner = d_.chunk[a.chunk].rank; owner != r && n > begin_)
-          m_.require(r, await(updated_[owner], count(n)));
-        run_place const place{s.of, s.first, weights_.shift_for(r, a, n, step),
-                              records_.number(step)};
-        a.version = records_.number(weights_.version_of(r, a, n));
-        m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
-      }
-      if (!is_certain && !go_on(r, n)) break;
-      if (n >= begin_ && !end_step(r, n)) break;
+      bool goes_on = true;
+      for (int leaf = 0; goes_on && leaf < order_.leaves(); ++leaf) goes_on = run_leaf(r, n, leaf);
+      if (!goes_on || (n >= begin_ && !end_step(r, n))) break;
     }
     end_segment(r);
+  }
+  /// The part of period n that ends with the last action of a leaf. Returns false if the step
+  /// before was not right.
+  bool run_leaf(int r, long n, int leaf) {
+    bool const& is_certain = ranks_[r].is_certain;
+    if (n >= begin_) leaves_.begin(r, at(n).leaf(leaf), leaves_before(n, leaf + 1));
+    auto const actions = order_.actions_of(r, leaf);
+    for (action a; action const& planned : actions) {
+      if (!is_certain && !at(n).early.has(r, &planned - actions.begin()) && !go_on(r, n))
+        return false;
+      auto const [step, of] = order_.place_of(planned, n, leaf);
+      a = planned, a.micro_batch %= d_.micro_batches;
+      if (step < begin_ || !is_given(r, step)) continue;
+      flow_leaf const& l = at(step).leaf(of);
+      if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
+      if (int const owner = d_.chunk[a.chunk].rank; owner != r)
+        m_.require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
+      run_place const place{l.of, l.first, weights_.shift_for(r, a, n, step), records_.number(step),
+                            of * d_.micro_batches};
+      a.version = records_.number(weights_.version_of(r, a, n));
+      m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
+    }
+    if (!is_certain && !go_on(r, n)) return false;
+    if (n >= begin_)
+      m_.require(r, leaves_.end(r, at(n).leaf(leaf), leaves_before(n, leaf + 1),
+                                [&](progress& p, int number) { return await(p, number); }));
+    return true;
   }
   /// After the early part of step n: waits for the verdict on the step before; returns whether it
   /// was right. What comes next waits for the last stage's first backward, so for a verdict anyway.
@@ -316,6 +331,7 @@ class step_flow {
     bool const was_right = judge(r, n - 1);
     m_.ranks_[r].waited += m_.now() - start;
     if (!was_right) return false;
+    ranks_[r].is_certain = true;
     average(r, n - 1);
     expect(r);
     expect_reports(n);
@@ -336,7 +352,7 @@ class step_flow {
       long const known = ranks_[r].known, first = judged() + 1,
                  certain = is_free_ || known < first ? known : first;
       bool const has_early = certain < known && !ranks_[r].is_careful;
-      boundaries_.expect(r, at(certain - 1).next_first, [&](int chunk) {
+      boundaries_.expect(r, at(certain - 1).next_first(), [&](int chunk) {
         return has_early ? at(certain).early.forwards(d_, chunk) : 0;
       });
     }
@@ -360,27 +376,16 @@ class step_flow {
   bool end_step(int r, long n) {
     flow_step& s = at(n);
     auto& me = m_.ranks_[r];
-    if constexpr (!Transport::copies)
-      s.for_each_missing(d_, [&](int h, int last) {
-        if (d_.holder[h].rank == r)
-          for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
-            m_.transport_.publish(h, m, last);
-      });
-    ready_[r].publish(count(n + 1));
-    for (int h = 0; h < d_.holders(); ++h)
-      if (d_.chunk[d_.holder[h].chunk].rank == r)
-        m_.require(r, await(ready_[d_.holder[h].rank], count(n + 1)));
-    order_.for_later_places(r, [&](int other) { await_other(r, other, ready_, n + 1); });
+    order_.for_later_places(r, [&](int other) {
+      await_other(r, other, leaves_.joined(other), leaves_before(n + 1, 0));
+    });
     m_.parameters_.sum_ties(r, me.threads, m_.runner_.sharing(r, s.of));
     m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
     order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
         s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
     });
-    if (r == order_.last_rank()) {
-      m_.require(r, m_.parameters_.add_up_losses(r, s.of, me.leaves));
-      s.loss() = m_.parameters_.loss(r, s.of);
-    }
+    if (r == order_.last_rank()) s.loss() = m_.parameters_.loss(r, s.of);
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
     if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
     measured_[r].publish(count(n + 1));
@@ -400,29 +405,31 @@ class step_flow {
     long const start = m_.now();
     weights_.update(r, n, s.of, factor);
     if (int const c = order_.first_chunk_of(r); c >= 0)
-      records_.add_update(r, c, s.micro_batches(d_) - 1, n, start);
+      records_.add_update(r, c, s.last_micro_batch(d_), n, start);
     updated_[r].publish(count(n + 1));
     if (is_free_) average(r, n), news_.add();
   }
   void average(int r, long n) { weights_.average(r, n, at(n).of); }
   /// Takes shared parameters from their first places, before step n.
   void take_ties(int r, long n) {
-    order_.for_first_places(r, [&](int other) { await_other(r, other, updated_, n); });
+    order_.for_first_places(r,
+                            [&](int other) { await_other(r, other, updated_[other], count(n)); });
     m_.parameters_.copy_ties(r, m_.ranks_[r].threads, m_.runner_.sharing(r, at(n).of));
   }
   /// Waits for a rank with which r shares a parameter, if it is here; otherwise a message is.
-  void await_other(int r, int other, heap_array<progress>& counts, long n) {
-    if (m_.place_.has(other)) m_.require(r, await(counts[other], count(n)));
+  void await_other(int r, int other, progress& of, int number) {
+    if (m_.place_.has(other)) m_.require(r, await(of, number));
   }
 
   machine& m_;
   pipeline_description const& d_;
   flow_order order_;
   bool is_free_;  // or each is confirmed: see step_overlap
-  // By rank, counted in steps of the segment: gradients complete; measured; weights updated.
-  heap_array<progress> ready_, measured_, updated_;
+  // By rank, counted in steps of the segment: measured; weights updated.
+  heap_array<progress> measured_, updated_;
   heap_array<rank_state> ranks_;
   flow_weights<T, Transport> weights_;
+  flow_leaves<T, Transport> leaves_;
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
   flow_steps steps_;

@@ -12,8 +12,6 @@
 #include <utility>
 
 #include <pipe/base/config.hpp>
-#include <pipe/base/error.hpp>
-#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
@@ -31,12 +29,7 @@ template <class Transport>
 class step_reports {
  public:
   step_reports(pipeline_description const& d, Transport& transport, process_place const& place)
-      : d_(d), transport_(transport), place_(place) {
-    if (place.replicas > 1)
-      throw_error<error>({"steps do not overlap in replicas of a pipeline: ", place.replicas,
-                          " replicas of ", d.ranks, " ranks; start at most ", d.ranks,
-                          " processes"});
-  }
+      : d_(d), transport_(transport), place_(place) {}
 
   /// Compares what all processes take, each mini-batch as a call, and at last that there is none.
   ///

@@ -84,13 +84,11 @@ class weight_versions {
     char* const state = memory_[c.rank] + c.state;
     std::memcpy(state, state + c.to_kept_state, std::size_t(c.state_bytes));
   }
-  /// Copies the newest version to all slots.
-  void spread(chunk_description const& c) {
+  /// Copies the newest version to all slots, before a run.
+  void spread(chunk_description const& c) const {
     char* const slot_0 = memory_[c.rank] + c.values;
-    for (int slot = 0; slot < c.version_slots; ++slot)
-      if (long const to = c.shift_of(slot); to != newest(c))
-        std::memcpy(slot_0 + to, slot_0 + newest(c), std::size_t(c.version_bytes));
-    shifts_[&c - d_.chunk] = {};
+    for (int slot = 1; slot < c.version_slots; ++slot)
+      std::memcpy(slot_0 + c.shift_of(slot), slot_0, std::size_t(c.version_bytes));
   }
   /// Copies what no update changes from slot 0 to all slots.
   void copy_untrained(chunk_description const& c) const {

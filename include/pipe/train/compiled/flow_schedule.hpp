@@ -59,7 +59,7 @@ constexpr slot_count most_of(slot_count a, slot_count b) {
 /// The schedule of Work's flow, whose updates are free: see step_overlap.
 template <class Work>
 struct flow_schedule {
-  static constexpr int mini_batch = Work::micro_batches, ranks = Work::ranks;
+  static constexpr int mini_batch = Work::mini_batch, ranks = Work::ranks;
   using family = run_of_flow<typename Work::flow, mini_batch>;
 
   static constexpr int micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;

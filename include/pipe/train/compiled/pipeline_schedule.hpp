@@ -62,6 +62,8 @@ struct pipeline_schedule {
   static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
   static constexpr int ranks = ranks_of<option<option_family::stages>, schedule>();
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
+  /// Micro-batches of a step: those of all leaves.
+  static constexpr int mini_batch = micro_batches * sum::leaves;
   /// Samples of a micro-batch.
   static constexpr int samples = option<option_family::micro_batch_size>::value;
 
@@ -318,7 +320,7 @@ struct pipeline_schedule {
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
-  static constexpr int report_slots = report_slots_of<flow, transport>(ranks, micro_batches);
+  static constexpr int report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
   /// Versions of a stage's weights.
   static constexpr int version_slots([[maybe_unused]] int chunk) {
     if constexpr (is_free)

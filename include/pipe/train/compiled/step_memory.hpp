@@ -74,8 +74,9 @@ struct step_memory {
   /// Records of executed actions: of a run, or of steps that overlap, with their updates.
   static constexpr long records(rank_description const& rank) {
     if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
-    int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::micro_batches) : 0;
-    return (recorded_steps + ahead) * (rank.most_actions() + 1L);
+    long const runs = Work::is_free ? 1 : Work::sum::leaves;  // a period has all leaves
+    int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::mini_batch) : 0;
+    return (recorded_steps + ahead) * (runs * rank.most_actions() + 1);
   }
 
   /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in

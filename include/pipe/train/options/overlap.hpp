@@ -8,7 +8,6 @@
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/stages.hpp>
-#include <pipe/train/options/sum_in.hpp>
 #include <pipe/train/options/transport.hpp>
 
 namespace pp {
@@ -29,14 +28,11 @@ namespace detail {
 template <class Options, class Backend>
 constexpr auto diagnose_overlap() {
   using steps = typename Options::template get<option_family::schedule>;
-  using leaves = typename Options::template get<option_family::sum>;
   using between = typename Options::template get<option_family::transport>;
   using cut = typename Options::template get<option_family::stages>;
   constexpr bool copies = between::transport::copies;
   if constexpr (overlap_of<steps>() == step_overlap::none)
     return std::type_identity<nothing_wrong>{};
-  else if constexpr (leaves::leaves > 1)
-    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, leaves>();
   else if constexpr (Backend::has_own_memory)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, Backend>();
   else if constexpr (copies && !replica_transport<typename between::transport>)

@@ -10,6 +10,7 @@
 #include <pipe/train/options/constants.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 #include <pipe/train/options/stages.hpp>
+#include <pipe/train/options/sum_in.hpp>
 
 namespace pp {
 
@@ -106,6 +107,7 @@ struct schedule : detail::any_family {
     using option = typename Options::template get<schedule>;
     using cut = typename Options::template get<stages>;
     using parts = typename Options::template get<micro_batches>;
+    using leaves = typename Options::template get<sum>;
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
     if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
@@ -129,7 +131,7 @@ struct schedule : detail::any_family {
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
                                   wrong::Function<member::fits_a_constant>>();
     else if constexpr (why_refused<detail::flushed_of<option>>(ranks, parts::value) != nullptr ||
-                       detail::refuses_mini_batch<option>(ranks, parts::value))
+                       detail::refuses_mini_batch<option>(ranks, parts::value * leaves::leaves))
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else
       return std::type_identity<detail::nothing_wrong>{};

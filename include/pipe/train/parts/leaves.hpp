@@ -54,9 +54,8 @@ struct leaf_share {
   }
   /// How many leaves run here, and which is the i-th of them.
   int count() const { return replicas > 1 ? counts[replica] : leaves; }
-  int leaf_of(int i) const {
-    return replicas > 1 ? leaf_division{counts.begin(), replicas}.leaf_of(replica, i) : i;
-  }
+  int leaf_of(int i) const { return own().leaf_of(i); }
+  own_leaves own() const { return {count(), leaves, replica, replicas, counts.begin()}; }
   /// throws: error if a mini-batch has several leaves, for accumulation
   void require_one() const {
     if (leaves > 1)

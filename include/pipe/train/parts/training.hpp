@@ -68,6 +68,7 @@ struct training_of {
       throw_error<data_error>({"clip_norm: expected 0 with ", compiled::schedule::name,
                                ", whose stages update before the norm of all is known, got ",
                                settings.clip_norm, ": use clip_value"});
+    require_leaves(trainer);
     long const before = trainer.steps_;
     long given = 0;
     auto at = std::begin(all);
@@ -92,10 +93,25 @@ struct training_of {
       has_thrown = false;
       return goes_on;
     };
-    auto flow = trainer.engine_->flow();
+    auto flow = trainer.engine_->flow(trainer.leaves_.own());
     flow.run(before, next, done);
     if (job const* const bad = flow.rejected()) reject(trainer, *bad);
     return trainer.steps_ - before;
+  }
+  /// throws: error if there are replicas that do not overlap their steps
+  static void require_leaves(Trainer const& trainer) {
+    [[maybe_unused]] int const replicas = trainer.leaves_.replicas;
+    if constexpr (compiled::zero::level > 0)
+      if (replicas > 1)
+        throw_error<error>({"train(): steps of ", replicas, " replicas do not overlap with ZeRO<",
+                            compiled::zero::level, ">: leave it out, or take ",
+                            compiled::schedule::name});
+    if constexpr (compiled::work::is_free && compiled::sum::leaves > 1)
+      if (replicas > 1)
+        throw_error<error>({"train(): with ", compiled::work::flow::name, " and SumIn<",
+                            compiled::sum::leaves, "> the weights that a micro-batch reads would ",
+                            "depend on the number of replicas, which is ", replicas,
+                            ": leave SumIn out, so that each replica is a leaf"});
   }
   /// Throws not_finite for a step whose numbers are not.
   [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
