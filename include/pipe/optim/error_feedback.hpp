@@ -6,9 +6,8 @@
 // arXiv 2606.30634 (One-Step Gradient Delay is Not a Barrier).
 #pragma once
 
-#include <cstddef>
-
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/composed_name.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
@@ -24,23 +23,7 @@ struct optimizer_has_no_error_feedback;
 
 namespace detail {
 
-/// O::name in ErrorFeedback<...>.
-template <class O>
-struct error_feedback_text {
-  static constexpr int length(char const* text) {
-    int n = 0;
-    while (text[n] != '\0') ++n;
-    return n;
-  }
-  char text[sizeof("ErrorFeedback<>") + std::size_t(length(O::name))]{};
-  constexpr error_feedback_text() {
-    char* to = text;
-    for (char const* part : {"ErrorFeedback<", O::name, ">"})
-      for (; *part != '\0'; ++part) *to++ = *part;
-  }
-};
-template <class O>
-inline constexpr error_feedback_text<O> error_feedback_name{};
+inline constexpr char before_error_feedback[] = "ErrorFeedback<", after_error_feedback[] = ">";
 
 /// The factor by which a step of O decays a weight that it updates as one element.
 template <class O>
@@ -79,7 +62,8 @@ template <detail::updates_by_gradients O>
 struct ErrorFeedback<O> : O {
   double correction = 1;  ///< 0: O with decoupled decay
 
-  static constexpr char const* name = detail::error_feedback_name<O>.text;
+  static constexpr char const* name =
+      detail::name_composed_of<detail::before_error_feedback, O, detail::after_error_feedback>.text;
   static constexpr named_states states_of(tensor_kind kind)
     requires requires { O::states_of(kind); }
   {

@@ -5,6 +5,7 @@
 // computation.
 #pragma once
 
+#include <pipe/base/composed_name.hpp>
 #include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/policy.hpp>
 
@@ -43,7 +44,7 @@ template <schedule_policy S, int HiddenPercent = 0>
   requires(HiddenPercent >= 0 && HiddenPercent <= 100 &&
            detail::overlap_of<S>() == detail::step_overlap::none && !detail::recomputes_ahead<S>())
 struct Paired : S {
-  static constexpr char const* name = detail::prefixed_name<detail::paired_prefix, S>.characters;
+  static constexpr char const* name = detail::name_composed_of<detail::paired_prefix, S>.text;
   static constexpr int hidden_percent = HiddenPercent;
   /// A pair is twice the work for a compiler.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {

@@ -23,8 +23,6 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
-#include <string_view>
 #include <type_traits>
 
 #include <pipe/base/constant.hpp>
@@ -165,19 +163,6 @@ constexpr bool has_stage_replicas() {
   else
     return false;
 }
-
-/// A prefix and the name of family S.
-template <char const* Prefix, class S>
-struct prefixed {
-  static constexpr std::string_view prefix = Prefix, family = S::name;
-  char characters[prefix.size() + family.size() + 1]{};
-  constexpr prefixed() {
-    for (std::size_t i = 0; i < prefix.size(); ++i) characters[i] = prefix[i];
-    for (std::size_t i = 0; i < family.size(); ++i) characters[prefix.size() + i] = family[i];
-  }
-};
-template <char const* Prefix, class S>
-inline constexpr prefixed<Prefix, S> prefixed_name{};
 
 /// Whether the family has R in its table. A chunk without it stores all that its backward reads.
 template <schedule_policy Policy>

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include <pipe/base/composed_name.hpp>
 #include <pipe/schedule/objective.hpp>
 #include <pipe/schedule/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
@@ -43,7 +44,7 @@ concept takes_objective = requires(problem<> const& question, static_table<1, 8>
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 4 (post-validation)
 template <schedule_policy S = OneFOneB>
 struct Steady : S {
-  static constexpr char const* name = detail::prefixed_name<detail::steady_prefix, S>.characters;
+  static constexpr char const* name = detail::name_composed_of<detail::steady_prefix, S>.text;
   using flushed = std::conditional_t<detail::takes_objective<S>, detail::ordered_by_period<S>, S>;
   static constexpr detail::step_overlap overlap = detail::step_overlap::confirmed;
 };

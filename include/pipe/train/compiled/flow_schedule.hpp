@@ -102,7 +102,7 @@ struct flow_schedule {
     static constexpr auto make() {
       auto rows = [] {
         if constexpr (by_compiler)
-          return static_rows<action, ranks, 2 * mini_batch>{};
+          return static_rows<action, ranks, (2 + recomputes_ahead<family>()) * mini_batch>{};
         else
           return dynamic_rows<action>(ranks);
       }();
