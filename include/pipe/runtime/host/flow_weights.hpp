@@ -29,6 +29,7 @@ class flow_weights {
 
   /// Begins a run with a step, whose version is the newest, on the calling thread.
   void begin(long first) {
+    versions().begin_runs();
     newest_at_first_ = first;
     for (state& r : ranks_) r.updated = r.averaged = first;
     if (m_.versions_ == version_state::unknown) m_.oldest_version_ = first;

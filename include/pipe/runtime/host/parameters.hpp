@@ -351,10 +351,7 @@ class parameter_work {
           j.learning_rate,
           scale,
           u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)};
-      if (c.version_slots == 1)
-        calls_.update(calls_.optimizer, request);
-      else
-        versions_.update(c, calls_, request);
+      versions_.update(c, calls_, request);
     }
   }
   /// average += (1 - decay) (parameter - average); in the first step average = parameter.

@@ -49,32 +49,18 @@ class weight_versions {
       std::memcpy(memory_[c.rank] + c.buffers + s.newest, memory_[c.rank] + c.buffers + s.before,
                   std::size_t(c.buffer_bytes));
   }
-  /// Makes an update, whose arrays are those of slot 0, of the version before to the newest one.
-  /// What it reads is copied block by block, and is in the cache when it is updated; the state
-  /// before it is kept, if there is room.
+  /// Makes an update, whose arrays are those of slot 0, of the version before to the newest one:
+  /// in place, before begin_runs() and where there is one slot.
   void update(chunk_description const& c, backend_calls<T> const& calls,
-              update_request<T> r) const {
-    constexpr long block = 8192;
-    shift const& s = shifts_[&c - d_.chunk];
-    T* const before = r.values + s.before / long(sizeof(T));
-    T* const kept = c.to_kept_state > 0 ? r.state + c.to_kept_state / long(sizeof(T)) : nullptr;
-    r.values += s.newest / long(sizeof(T));
-    long const n = r.range.shape.elements();
-    auto const copy = [](T* to, T const* from, long count) {
-      std::memcpy(to, from, sizeof(T) * std::size_t(count));
-    };
-    bool const whole = r.range.whole;
-    host::share const own = whole ? host::share{0, n} : r.own;
-    for (long first = own.begin, end = 0; first < own.end; first = end) {
-      end = whole || own.end - first < block ? own.end : first + block;
-      if (before != r.values) copy(r.values + first, before + first, end - first);
-      if (kept != nullptr && whole) copy(kept, r.state, r.range.state_size);
-      for (int k = 0; k < calls.states && kept != nullptr && !whole; ++k)
-        copy(kept + k * n + first, r.state + k * n + first, end - first);
-      if (!whole) r.own = {first, end};
+              update_request<T> const& r) const {
+    if (update_ == nullptr || c.version_slots == 1)
       calls.update(calls.optimizer, r);
-    }
+    else
+      (this->*update_)(c, calls, r);
   }
+  /// From now on updates may be beside the version before. A program without such steps compiles
+  /// none.
+  void begin_runs() { update_ = &weight_versions::update_beside; }
   /// Takes the newest update back.
   ///
   /// needs: the version and the state before it are kept
@@ -114,6 +100,31 @@ class weight_versions {
   }
 
  private:
+  /// See update(). What an update reads is copied block by block, and is in the cache when it is
+  /// updated; the state before it is kept, if there is room.
+  void update_beside(chunk_description const& c, backend_calls<T> const& calls,
+                     update_request<T> r) const {
+    constexpr long block = 8192;
+    shift const& s = shifts_[&c - d_.chunk];
+    T* const before = r.values + s.before / long(sizeof(T));
+    T* const kept = c.to_kept_state > 0 ? r.state + c.to_kept_state / long(sizeof(T)) : nullptr;
+    r.values += s.newest / long(sizeof(T));
+    long const n = r.range.shape.elements();
+    auto const copy = [](T* to, T const* from, long count) {
+      std::memcpy(to, from, sizeof(T) * std::size_t(count));
+    };
+    bool const whole = r.range.whole;
+    host::share const own = whole ? host::share{0, n} : r.own;
+    for (long first = own.begin, end = 0; first < own.end; first = end) {
+      end = whole || own.end - first < block ? own.end : first + block;
+      if (before != r.values) copy(r.values + first, before + first, end - first);
+      if (kept != nullptr && whole) copy(kept, r.state, r.range.state_size);
+      for (int k = 0; k < calls.states && kept != nullptr && !whole; ++k)
+        copy(kept + k * n + first, r.state + k * n + first, end - first);
+      if (!whole) r.own = {first, end};
+      calls.update(calls.optimizer, r);
+    }
+  }
   /// In bytes from slot 0: the newest version, and the one that its update read.
   struct shift {
     long before = 0, newest = 0;
@@ -134,6 +145,8 @@ class weight_versions {
   pipeline_description const& d_;
   heap_array<char*> memory_;  // by rank
   heap_array<shift> shifts_;  // by chunk
+  void (weight_versions::*update_)(chunk_description const&, backend_calls<T> const&,
+                                   update_request<T>) const = nullptr;
 };
 
 }  // namespace pp::detail
