@@ -65,9 +65,9 @@ TEST_CASE("each kind of action has its character") {
 
 TEST_CASE("a measured run is drawn like a schedule") {
   using enum pp::action_kind;
-  pp::executed_run run{2, 1, 1, {}, 0};
-  run.rows = {{{{forward, 0, 0}, 0, 100, 0}, {{backward, 0, 0}, 600, 1000, 500}},
-              {{{forward, 1, 0}, 100, 300, 100}, {{backward, 1, 0}, 300, 600, 0}}};
+  pp::executed_run run{2, 1, 1};
+  run.rows = {{{{forward, 0, 0}, 0, 0, 100, 0}, {{backward, 0, 0}, 0, 600, 1000, 500}},
+              {{{forward, 1, 0}, 0, 100, 300, 100}, {{backward, 1, 0}, 0, 300, 600, 0}}};
   CHECK(pp::draw(run, 10) ==
         "rank 0  0.....aaaa\n"
         "rank 1  .00aaa....\n");
