@@ -209,14 +209,16 @@ class parameter_work {
     }
   }
   /// Copies shared parameters from their first place to the later ones, and renews the transposed
-  /// copies there. Of several versions it is the newest, of this process's ranks at the moment.
+  /// copies there. Of several versions it is the newest.
   template <class Share>
   void copy_ties(int r, team& all, Share const& share) {
     for (int i = 0; i < d_.tie_count; ++i) {
       tie const& t = d_.ties[i];
       chunk_description const &place = d_.chunk[t.chunk], &owner = d_.chunk[t.owner_chunk];
       transfer x = values_of<T>(d_, t);
-      x.from += versions_.newest(owner), x.to += versions_.newest(place);
+      // Versions on other ranks are known where their updates are waited for.
+      if (place.rank == r || owner.rank == r) x.from += versions_.newest(owner);
+      if (place.rank == r) x.to += versions_.newest(place);
       share(x);
       if (place.rank != r) continue;
       T* const to = reinterpret_cast<T*>(versions_.memory(place) + place.values + t.place.offset);
