@@ -78,12 +78,12 @@ inline std::string sentence_of(pp::verdict const& v) {
          std::to_string(v.rank) + ", position " + std::to_string(v.position) + ": " + v.text();
 }
 
-/// Whether a table could have R, and has none yet.
+/// Whether a table could have R, which reads the weights of forward and backward, and has none yet.
 inline bool may_recompute(pp::dynamic_table const& table) {
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (pp::action const& a : table.row(rank))
       if (a.kind == pp::action_kind::recompute) return false;
-  return table.trains && table.mini_batch == 0;
+  return table.trains && table.drift == 0;
 }
 /// Makes e's table one with R ahead.
 inline void recompute_ahead(entry& e) {
@@ -144,20 +144,20 @@ inline entry entry_of(request const& r, pp::family const& of_catalog) {
     return e;
   }
   e.table = pp::make_dynamic_table(f, e.problem);
+  bool const has_flush = e.table.mini_batch == 0;
+  if (!has_flush && r.steps > 1) {  // as many micro-batches, in mini-batches of its own
+    e.problem = pp::repeated(e.problem, r.steps);
+    e.table = pp::make_dynamic_table(f, e.problem);
+  }
   if (r.recomputed == "ahead") {
     if (!may_recompute(e.table)) {
-      e.verdict = "recomputes nothing ahead: it does not train, or has no flush";
+      e.verdict = "recomputes nothing ahead: it does not train, or backward reads newer weights";
       e.table = pp::dynamic_table(0);
       return e;
     }
     recompute_ahead(e);
   }
-  if (e.table.mini_batch == 0) {
-    repeat(e, r.steps);
-  } else {  // as many micro-batches, in mini-batches of its own
-    e.problem = pp::repeated(e.problem, r.steps);
-    e.table = pp::make_dynamic_table(f, e.problem);
-  }
+  if (has_flush) repeat(e, r.steps);
   judge(e);
   return e;
 }
@@ -214,7 +214,7 @@ inline std::vector<entry> entries_of(request const& r, std::optional<pp::read_sc
     if (f == nullptr) {
       std::string known;
       for (pp::family const& k : pp::catalog)
-        known += (known.empty() ? "" : " ") + std::string(k.name);
+        known += (known.empty() ? "" : ", ") + std::string(k.name);
       refuse("no schedule is called '" + name + "'; there are: " + known);
     }
     entries.push_back(entry_of(r, *f));

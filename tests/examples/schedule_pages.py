@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Holds the pages about schedules equal to what the examples `schedules` and `search_schedule` print and draw.
 
-schedule_pages.py SCHEDULES [SEARCH_SCHEDULE] [--update]: every family has a page and a picture; a block of a page that begins
+schedule_pages.py SCHEDULES [SEARCH_SCHEDULE] [--update]: every family has a page, which it may share, and a picture; a block of a page that begins
 with `$ examples/run.sh schedules ...` or `$ examples/run.sh search_schedule` shows what that prints. With --update blocks and
 pictures are rewritten instead. Blocks of a program that is not given are not looked at.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES, PICTURES = ROOT / "docs/schedules", ROOT / "docs/pictures/schedules"
-MORE_PAGES = {"README", "compare", "own", "paired", "recompute-ahead", "steady"}
+MORE_PAGES = {"README", "compare", "own", "recompute-ahead", "steady"}
 # Twice the unit, so that what a rank with two chunks does takes whole units, too.
 DRAWN = "--ranks 4 --micro-batches 8 --forward 2 --backward 2 --weight 2 --format svg --schedule"
 BLOCK = re.compile(r"^```text\n\$ examples/run\.sh (schedules|search_schedule)(.*)\n((?:.*\n)*?)```$", re.M)
@@ -28,16 +28,18 @@ def answer(program, arguments):
 def differing(program, search, update):
     names = [line.split(",")[0] for line in answer(program, "--format csv").splitlines()[1:]]
     pages = sorted(PAGES.glob("*.md"))
-    for kind, found in (("page", {p.stem for p in pages} - MORE_PAGES), ("picture", {p.stem for p in PICTURES.iterdir()})):
+    pictures = {name.replace(" ", "-"): name for name in names}
+    for kind, found, needed in (("page", {p.stem for p in pages} - MORE_PAGES, {name.split()[0] for name in names}),  # "paired 1f1b": paired
+                                ("picture", {p.stem for p in PICTURES.iterdir()}, set(pictures))):
         if not update or kind == "page":
-            yield from (f"{name}: no {kind}" for name in sorted(set(names) - found))
-            yield from (f"{name}: a {kind} of a schedule that does not exist" for name in sorted(found - set(names)))
+            yield from (f"{name}: no {kind}" for name in sorted(needed - found))
+            yield from (f"{name}: a {kind} of a schedule that does not exist" for name in sorted(found - needed))
 
     def expected(block):
         asked = program if block[1] == "schedules" else search
         return f"```text\n$ examples/run.sh {block[1]}{block[2]}\n{answer(asked, block[2])}```" if asked else block[0]
 
-    wanted = {PICTURES / f"{name}.svg": answer(program, f"{DRAWN} {name}") for name in names}
+    wanted = {PICTURES / f"{file}.svg": answer(program, f"{DRAWN} '{name}'") for file, name in pictures.items()}
     wanted[PICTURES.parent / "steady.svg"] = answer(program, f"--steps 3 {DRAWN} zb-h2")
     wanted[PICTURES.parent / "recompute-ahead.svg"] = answer(program, f"--recompute ahead {DRAWN} 1f1b")
     wanted |= {page: BLOCK.sub(expected, page.read_text(encoding="utf-8")) for page in pages}

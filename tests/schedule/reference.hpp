@@ -94,17 +94,24 @@ inline course run(many_costs const& problem, pp::dynamic_table const& table) {
       for (std::size_t rank = 0; rank < ranks; ++rank) {
         auto& done = answer.spans[rank];
         if (busy_until[rank] > now || done.size() == table.items[rank].size()) continue;
-        action const a = table.items[rank][done.size()];
+        // One action, or the two of a pair, which begins and ends with both.
+        auto const first = table.items[rank].begin() + long(done.size());
+        std::vector<action> const begun(first, first + (first->with_next ? 2 : 1));
         bool ready = true;
-        for (result const& need : needs_of(a, problem.chunks)) {
-          auto const found = made.find(need);
-          ready = ready && found != made.end() &&
-                  found->second.first + (found->second.second == rank ? 0 : problem.hop) <= now;
-        }
+        for (action const& a : begun)
+          for (result const& need : needs_of(a, problem.chunks)) {
+            auto const found = made.find(need);
+            ready = ready && found != made.end() &&
+                    found->second.first + (found->second.second == rank ? 0 : problem.hop) <= now;
+          }
         if (!ready) continue;
-        long const end = now + duration(problem, a);
-        for (result const& r : results_of(a)) made.emplace(r, std::pair{end, rank});
-        done.emplace_back(now, end);
+        long end = now;
+        for (action const& a : begun) {
+          done.emplace_back(end, end + duration(problem, a));
+          end = done.back().second;
+        }
+        for (action const& a : begun)
+          for (result const& r : results_of(a)) made.emplace(r, std::pair{end, rank});
         busy_until[rank] = end;
         if (end > now) moments.insert(end);
         if (end + problem.hop > now) moments.insert(end + problem.hop);
@@ -126,7 +133,17 @@ inline bool is_right(many_costs const& problem, pp::dynamic_table const& table) 
       order;  // of (result, chunk), by rank
   std::set<std::tuple<int, int>> recomputed, updated;
   for (int rank = 0; rank < table.ranks(); ++rank)
-    for (action const& a : table.row(rank)) {
+    for (int i = 0; i < table.size(rank); ++i) {
+      action const a = table.at(rank, i);
+      if (a.with_next) {  // F, and a backward of another micro-batch, which has no mark
+        if (i + 1 == table.size(rank)) return false;
+        action const b = table.at(rank, i + 1);
+        bool const is_backward =
+            b.kind == action_kind::backward || b.kind == action_kind::backward_input;
+        if (a.kind != action_kind::forward || !is_backward || b.micro_batch == a.micro_batch ||
+            b.with_next)
+          return false;
+      }
       if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 ||
           a.micro_batch >= problem.micro_batches)
         return false;
