@@ -83,6 +83,8 @@ TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
                      RecomputeAll>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<>>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<0, true>>();
+  plans_are_the_same<Gpt, PortableHost, Stages<3>, MicroBatches<4>, RecomputeAhead<PipeDream<>>,
+                     RecomputeAll, SumIn<2>>();
   plans_are_the_same<laws::RandomModel<5, 9>, PortableHost, Stages<3>, MicroBatches<4>>();
 }
 

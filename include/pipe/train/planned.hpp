@@ -314,7 +314,8 @@ struct planned_pipeline {
     for (int r = 0; r < ranks; ++r) {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
-      of.flow_count = is_free ? 2 * mini_batch : 0;
+      if constexpr (is_free)
+        flow::for_each_in_period(ranks, r, mini_batch, [&](action const&) { ++of.flow_count; });
       for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),
