@@ -101,9 +101,10 @@ class action_runner {
     worker& me = ranks_[r];
     long const arrived = now();
     a.with_next = second != nullptr && samples_in(d_, at.of, second->micro_batch) > 0;
-    await(r, at, a);
-    if (a.with_next) await(r, at, *second), me.doing.begin(a);
+    await(r, at, a, arrived);
+    if (a.with_next) await(r, at, *second, arrived), me.doing.begin(a);
     long const start = now();
+    me.waited += start - arrived;
     me.doing.change(activity::kind::runs, 0, start);
     run(r, me, at, a);
     me.leaves.after(a);
@@ -115,18 +116,6 @@ class action_runner {
   ///
   /// needs: room for it: see step_memory::records
   void record(int r, executed_action const& a) { executed(r)[ranks_[r].count++] = a; }
-  /// Waits for what an action of rank r needs.
-  void await(int r, run_place const& at, action const& a) {
-    activity& doing = ranks_[r].doing;
-    long const arrived = now();
-    doing.begin(a);
-    action numbered = a;
-    numbered.micro_batch += at.shift;
-    require(r, link(r, at.of).await(numbered, [&](int chunk) {
-      doing.change(activity::kind::waits, chunk, arrived);
-    }));
-    ranks_[r].waited += now() - arrived;
-  }
   /// Sends or receives the result of an action.
   void run_transfer(int r, job const& j, rank_step const& s) {
     worker& me = ranks_[r];
@@ -161,6 +150,16 @@ class action_runner {
   template <class Item>
   Item* planned(int rank, long offset) const {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
+  }
+  /// Waits, from a time on, for what an action of rank r needs.
+  void await(int r, run_place const& at, action const& a, long arrived) {
+    activity& doing = ranks_[r].doing;
+    doing.begin(a);
+    action numbered = a;
+    numbered.micro_batch += at.shift;
+    require(r, link(r, at.of).await(numbered, [&](int chunk) {
+      doing.change(activity::kind::waits, chunk, arrived);
+    }));
   }
   [[noreturn, gnu::cold]] void stopped(int r) {
     if constexpr (streams)
