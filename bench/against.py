@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSL-1.0
+"""This tree against a commit before it, by what a program pays for that uses nothing new: its compile time, and small steps.
+
+    bench/run.sh against [--commit REVISION] [--rounds N]
+
+compile_over_commit        processor seconds of g++ -O2 for examples/first_model.cpp, over those with the headers of the commit
+compile_work_over_commit   the instructions that its compiler proper executes, if valgrind is there: they do not depend on the machine's load
+step_over_commit_NAME      time of a step over one with the headers of the commit: one_stage and two_stages of AdamW with 8 samples in a
+                           micro-batch, and one_sample with a single one, by SGD; networks of width 64, whose steps take microseconds
+
+Both sides take turns; a figure is the median of the ratios, and a step's time in a turn the median of thousands."""
+
+import argparse
+import pathlib
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STEPS = """#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+#include <pipe/pipe.hpp>
+using namespace pp;
+struct Small : Model<Input<64>, Repeat<4, Seq<Linear<64>, Tanh>>, MSE> {};
+template <int Ranks, int Samples, class Optimizer>
+void time_of_step(char const* name) {
+  using Trainer = Pipeline<Small, Stages<Ranks>, MicroBatches<8>, MicroBatchSize<Samples>, Optimizer>;
+  using clock = std::chrono::steady_clock;
+  Trainer trainer;
+  std::vector<float> const x(std::size_t(Trainer::samples) * 64, .1f);
+  std::vector<double> times;
+  for (int i = 0; i < 6000; ++i) {
+    auto const begin = clock::now();
+    trainer.step({x, x});
+    times.push_back(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
+  }
+  std::nth_element(times.begin(), times.begin() + 3000, times.end());
+  std::printf("%s %.3f\\n", name, times[3000]);
+}
+int main() {
+  time_of_step<1, 8, AdamW>("one_stage");
+  time_of_step<2, 8, AdamW>("two_stages");
+  time_of_step<1, 1, SGD>("one_sample");
+}
+"""
+
+
+class Side:
+    """A tree, and what was measured of it, by name."""
+
+    def __init__(self, tree, folder):
+        self.tree, self.folder, self.values = tree, folder, {}
+        folder.mkdir()
+        self.text, self.steps = folder / "first_model.ii", folder / "steps"
+        (folder / "steps.cpp").write_text(STEPS)
+        gcc = ["g++", "-std=c++20", "-I", tree / "include"]
+        subprocess.run([*gcc, "-E", tree / "examples" / "first_model.cpp", "-o", self.text], check=True)
+        subprocess.run([*gcc, "-O3", "-DNDEBUG", "-march=native", folder / "steps.cpp", "-o", self.steps, "-pthread"], check=True)
+
+    def add(self, name, value):
+        self.values.setdefault(name, []).append(float(value))
+
+    def compile(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run(["g++", "-std=c++20", "-O2", "-c", self.text, "-o", self.folder / "o"], check=True)
+        self.add("compile_over_commit", resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+
+    def step(self):
+        for line in subprocess.run([self.steps], check=True, capture_output=True, text=True).stdout.splitlines():
+            name, value = line.split()
+            self.add("step_over_commit_" + name, value)
+
+    def count_instructions(self):
+        compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
+        run = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", compiler, "-quiet",
+                              "-std=c++20", "-O2", self.text, "-o", self.folder / "s"], check=True, capture_output=True, text=True)
+        self.add("compile_work_over_commit", re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)[1].replace(",", ""))
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--commit", default="HEAD~1", help="a revision of this repository (default: %(default)s)")
+    options.add_argument("--rounds", type=int, default=15)
+    chosen = options.parse_args()
+    git = ["git", "-C", ROOT]
+    revision = subprocess.run([*git, "rev-parse", "--short", chosen.commit + "^{commit}"], check=True, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        before = folder / "before"
+        subprocess.run([*git, "worktree", "add", "--quiet", "--detach", before, revision.stdout.strip()], check=True)
+        try:
+            sides = Side(before, folder / "old"), Side(ROOT, folder / "new")
+            for _ in range(chosen.rounds):
+                for side in sides:
+                    side.compile()
+            for _ in range(2 * chosen.rounds):
+                for side in sides:
+                    side.step()
+            if shutil.which("valgrind"):
+                for side in sides:
+                    side.count_instructions()
+        finally:
+            subprocess.run([*git, "worktree", "remove", "--force", before], check=True)
+    old, new = (side.values for side in sides)
+    print(f"against {revision.stdout.strip()}, {chosen.rounds} rounds of compiling, {2 * chosen.rounds} of steps")
+    for name in new:
+        print(f"{name}: {statistics.median(new[name]):g} and {statistics.median(old[name]):g}")
+        print(f"figure {name} {statistics.median(b / a for a, b in zip(old[name], new[name])):.4f}")
+
+
+if __name__ == "__main__":
+    main()
