@@ -42,7 +42,7 @@ std::string run(replica& r, program p) {
 /// sums over these.
 std::string run_leaf(replica& r, int busy) {
   r.now.samples = r.place.replica < busy;
-  r.leaves.begin();
+  r.leaves.begin(r.now);
   for (program p : {program::forward, program::backward}) {
     if (r.now.samples == 0) {
       if (r.leaves.skip(r.of.training[p == program::backward]) != waited::done)
@@ -67,7 +67,7 @@ std::string run_leaves(replica& r, int leaves) {
   r.now.samples = 1;
   r.now.leaves = count;
   for (r.now.leaf = 0; r.now.leaf < count; ++r.now.leaf) {
-    r.leaves.begin();
+    r.leaves.begin(r.now);
     for (program p : {program::forward, program::backward})
       if (std::string const wrong = run(r, p); !wrong.empty()) return wrong;
     if (r.leaves.finish() != waited::done) return "the run did not finish";

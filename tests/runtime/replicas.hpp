@@ -211,8 +211,7 @@ struct replica {
     now.what = job::kind::train;
     now.replicas = all;
     now.shares = shares.data();
-    leaves.assemble(of.d, functions, transport, place, 0, start(), end, shards, now, threads,
-                    failed);
+    leaves.assemble(of.d, functions, transport, place, 0, start(), end, shards, threads, failed);
   }
   replica(replica const&) = delete;
   char* start() { return reinterpret_cast<char*>(memory.data()); }
