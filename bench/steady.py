@@ -7,7 +7,8 @@ steady_bubble_100          planned idle share of the makespan of 100 steps: 6.2B
 steady_bubble_100_1p       the same on a V in 1F1B's memory, equal times without hops
 steady_over_barrier_2      two stages of about a millisecond: a step with the barrier over one without
 pipedream_step_over_1f1b   a step without a flush over one with it
-..._planned, _predicted    beside both: the plan's ratio, in which updates take no time, and the ratio of a simulation with measured times"""
+..._planned, _predicted    beside both: the plan's ratio, in which updates take no time, and a simulation with the times of steps with a barrier
+..._with_own_times         the same simulation, but with the own times of steps without a barrier"""
 
 import argparse
 import os
