@@ -4,6 +4,9 @@
 // shared.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 #include "laws/bit_law.hpp"
 #include "laws/gradient_law.hpp"
 #include "laws/schedules.hpp"
@@ -36,6 +39,17 @@ struct Words
 struct Shared
     : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<3, RoPE<>>>, Linear<6>>>,
             Tanh, Repeat<2, Tied<"block">>, Linear<4>, MSE> {};
+
+/// A cell of branches, which reads values of two cells before it: a graph that is no chain.
+// [cells]
+struct Cells
+    : Model<Input<3, 4>, Linear<6>, Stash<"before">,
+            SumOf<Seq<Linear<5>, ReLU, Linear<6>>, Linear<6, NoBias>, Seq<LayerNorm, GELU>>,
+            Stash<"now">, Recall<"before">, ConcatOf<Linear<2>, Seq<Tanh, Linear<4>>, Tanh>,
+            Linear<6>, Pop<"now">, Stash<"next">, Recall<"now">, SumOf<Tanh, Tanh>, Linear<6>,
+            Pop<"next", Concat>, Linear<3>, Stash<"late">, Recall<"before">, Linear<3>, Pop<"late">,
+            MSE> {};
+// [/cells]
 
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatchSize<2>, More...>;
@@ -77,6 +91,32 @@ TEST_CASE("further inputs give the bits of one stage", "[laws]") {
   check<Inputs, 4, Stages<Inputs::graph.size.units>>();
   check<Inputs, 4, Stages<3>, GPipe>();
   check<Inputs, 5, laws::LateWeights, Stages<4>>();
+}
+TEST_CASE("branches and recalled values have the gradients of central differences", "[laws]") {
+  holds<Exact<Cells>>(8);
+  holds<Exact<Cells, Stages<5>>>(9);
+}
+TEST_CASE("branches and recalled values give the bits of one stage", "[laws]") {
+  check<Cells, 4, Stages<Cells::graph.size.units>>();
+  check<Cells, 5, Stages<3>, GPipe, RecomputeAll>();
+  check<Cells, 4, laws::MixedWeights, Stages<4>>();
+  check<Cells, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+}
+TEST_CASE("a sum of branches is the sum, and they stand side by side", "[laws]") {
+  struct both : Model<Input<2>, Linear<2, NoBias>,
+                      ConcatOf<SumOf<Tanh, ReLU, Seq<Tanh, Tanh>>, ReLU, Tanh>, MSE> {};
+  Exact<both> trainer;
+  std::vector<double> const one{1, 0, 0, 1};
+  std::copy(one.begin(), one.end(), trainer.parameters()[0].values.begin());
+  trainer.parameters_changed();
+  std::vector<double> const x{-0.5, 2}, y = predict(trainer, x);
+  REQUIRE(y.size() == 6);
+  for (std::size_t i = 0; i < 2; ++i) {
+    double const t = std::tanh(x[i]), r = std::max(x[i], 0.0);
+    CHECK(y[i] == Approx(t + r + std::tanh(t)));
+    CHECK(y[2 + i] == r);
+    CHECK(y[4 + i] == Approx(t));
+  }
 }
 TEST_CASE("shared weights have the gradients of central differences", "[laws]") {
   holds<Exact<Words>>(4);

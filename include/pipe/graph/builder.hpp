@@ -117,6 +117,12 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
     report(fault_kind::pop_without_stash, shape{}, shape{});
     return current_;
   }
+  /// Whether a value is stashed, or no result of a layer, so that another may replace it.
+  constexpr bool is_kept(handle h) const {
+    for (named_value const& v : named_)
+      if (v.value.at == h.at) return true;
+    return h.at.where != space::value;
+  }
   /// Names the latest input.
   constexpr void name_input(std::string_view name) {
     for (int i = 0; i + 1 < sizes_.inputs; ++i)
@@ -126,8 +132,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   /// Makes the next input of the model the current value. The value before must be stashed.
   constexpr void further_input(handle input) {
     if (!ok()) return;
-    if (current_.at.where == space::value && !is_stashed(current_))
-      return report(fault_kind::value_is_thrown_away, shape{}, current_.form);
+    if (!is_kept(current_)) return report(fault_kind::value_is_thrown_away, shape{}, current_.form);
     if (sizes_.inputs == max_inputs)
       return report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (input.form.rank == 0) return report(fault_kind::extents_of_input, shape{}, shape{});
@@ -336,11 +341,6 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   constexpr void is_a(tensor_kind kind, operand p) {
     if constexpr (keeps)
       if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
-  }
-  constexpr bool is_stashed(handle h) const {
-    for (named_value const& v : named_)
-      if (v.value.at == h.at) return true;
-    return false;
   }
   constexpr shared_extents shared(int parameter) const {
     for (shared_extents const& e : shared_)

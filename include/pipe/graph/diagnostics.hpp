@@ -59,6 +59,8 @@ struct layer_needs_token_ids_but_gets_real_numbers;
 template <class... What>
 struct residual_must_keep_the_shape;
 template <class... What>
+struct branches_must_have_the_same_shape;
+template <class... What>
 struct heads_do_not_divide_the_width;
 template <class... What>
 struct key_value_heads_do_not_divide_the_heads;
@@ -83,7 +85,7 @@ struct popped_value_must_have_the_shape_of_the_current_one;
 template <class... What>
 struct value_is_stashed_but_never_popped;
 template <class... What>
-struct value_before_a_further_input_must_be_stashed;
+struct value_must_be_stashed_before_another_replaces_it;
 template <class... What>
 struct model_has_too_many_inputs;
 template <class... What>
@@ -254,6 +256,8 @@ constexpr auto diagnose() {
       return say<wrong::layer_needs_token_ids_but_gets_real_numbers>(at, type, found);
     else if constexpr (F.what == residual_changes_the_shape)
       return say<wrong::residual_must_keep_the_shape>(at, type, expected, found);
+    else if constexpr (F.what == branches_differ)
+      return say<wrong::branches_must_have_the_same_shape>(at, type, expected, found);
     else if constexpr (F.what == heads_do_not_divide)
       return say<wrong::heads_do_not_divide_the_width>(at, type, found);
     else if constexpr (F.what == key_value_heads_do_not_divide)
@@ -284,7 +288,7 @@ constexpr auto diagnose() {
     else if constexpr (F.what == stash_is_never_popped)
       return say<wrong::value_is_stashed_but_never_popped>(at, type, name, found);
     else if constexpr (F.what == value_is_thrown_away)
-      return say<wrong::value_before_a_further_input_must_be_stashed>(at, type, found);
+      return say<wrong::value_must_be_stashed_before_another_replaces_it>(at, type, found);
     else if constexpr (F.what == too_many_inputs)
       return say<wrong::model_has_too_many_inputs>(at, type, expected);
     else if constexpr (F.what == tied_to_nothing)

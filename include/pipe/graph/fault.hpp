@@ -20,6 +20,8 @@ enum class fault_kind : unsigned char {
   needs_real_numbers,
   needs_token_ids,
   residual_changes_the_shape,
+  // expected: the shape of the branches before; found: that of the next
+  branches_differ,
   heads_do_not_divide,
   key_value_heads_do_not_divide,
   rotary_head_is_odd,

@@ -57,6 +57,22 @@ struct Pop {
   }
 };
 
+/// Makes a stashed value the current one, in place of that before it, which must have been stashed
+/// as well: with Stash and Pop any graph without cycles is a list of layers.
+///
+/// shape:  any -> that of the stashed value
+template <text Key>
+struct Recall {
+  static constexpr text key = Key;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    detail::handle const z = b.recall(Key.view());
+    if (!b.is_kept(b.current()))
+      return b.report(detail::fault_kind::value_is_thrown_away, shape{}, b.current().form);
+    if (b.ok()) b.set(z);
+  }
+};
+
 namespace detail {
 
 /// The layer of Named around a layer.

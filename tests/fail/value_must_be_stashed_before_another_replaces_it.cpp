@@ -1,4 +1,4 @@
-// error: wrong::value_before_a_further_input_must_be_stashed<.*Layer<1>.*Named<.*Input<4>.*Found<4>
+// error: wrong::value_must_be_stashed_before_another_replaces_it<.*Layer<1>.*Named<.*Input<4>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A further input takes the place of the current value.
