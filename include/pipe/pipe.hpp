@@ -17,6 +17,7 @@
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/compose.hpp>
+#include <pipe/nn/conv.hpp>
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>

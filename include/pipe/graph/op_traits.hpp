@@ -72,6 +72,11 @@ constexpr op_traits traits_of(op_kind k) {
               .prologue = true,
               .epilogue = true,
               .by_row = row_rule::product};
+    case op_kind::convolution:
+      return {.name = "convolution",
+              .attributes = attribute_kind::convolution,
+              .epilogue = true,
+              .host_alone = true};
     case op_kind::bias:
       return {.name = "bias", .pointwise = true, .by_row = row_rule::add_parameter};
     case op_kind::row_bias:
@@ -126,6 +131,11 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::contraction,
               .contraction = true,
               .epilogue = true};
+    case op_kind::convolution_input_gradient:
+      return {.name = "convolution_input_gradient",
+              .attributes = attribute_kind::convolution,
+              .epilogue = true,
+              .host_alone = true};
     case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
     case op_kind::slice: return {.name = "slice", .attributes = attribute_kind::slice};
     case op_kind::norm_gradient:
@@ -151,6 +161,10 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "matmul_weight_gradient",
               .attributes = attribute_kind::contraction,
               .contraction = true};
+    case op_kind::convolution_weight_gradient:
+      return {.name = "convolution_weight_gradient",
+              .attributes = attribute_kind::convolution,
+              .host_alone = true};
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
