@@ -18,6 +18,7 @@
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/branches.hpp>
 #include <pipe/nn/compose.hpp>
+#include <pipe/nn/conv.hpp>
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>

@@ -120,6 +120,20 @@ class Gate(nn.Module):
         return self.activation(a) * b
 
 
+def channels_last(convolution):
+    """The same layer for images (B, H, W, C) and sequences (B, T, C)."""
+
+    class Last(convolution):
+        def forward(self, x):
+            return super().forward(x.movedim(-1, 1)).movedim(1, -1)
+
+    return Last
+
+
+Conv1d, Conv2d = channels_last(nn.Conv1d), channels_last(nn.Conv2d)
+ConvTranspose1d, ConvTranspose2d = channels_last(nn.ConvTranspose1d), channels_last(nn.ConvTranspose2d)
+
+
 class Stash(Layer):
     def __init__(self, key):
         super().__init__()

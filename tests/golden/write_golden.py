@@ -38,8 +38,8 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, CrossAttention, Embedding, FurtherInput, Gate, GroupedAttention, Model, Pool, Pop,
-                    Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FurtherInput, Gate,
+                    GroupedAttention, Model, Pool, Pop, Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -258,6 +258,16 @@ def layer_cases():
         Tied(table)), CrossEntropy(), {"right": Tokens(11, 4)}
     block = Seq(Residual(LayerNorm(6), Attention(6, 2)), Linear(6, 6))
     yield "tied_block", Input(3, 6), Model(("block", block), nn.Tanh(), Repeat(2, lambda: [Tied(block)]), Linear(6, 4)), MSE
+
+
+def convolution_cases():
+    yield "images", Input(7, 6, 4), Model(
+        Conv2d(4, 6, (3, 2), stride=2, padding=1, dilation=2, groups=2), nn.ReLU(),
+        ConvTranspose2d(6, 4, 3, stride=2, padding=1, output_padding=1, groups=2), GELU(),
+        Conv2d(4, 4, 3, stride=(2, 1), padding=1, groups=4), nn.Tanh(), ConvTranspose2d(4, 4, 2, stride=2, groups=4),
+        Conv2d(4, 5, 1), Conv2d(5, 3, 3, padding=(1, 0), bias=False), nn.Flatten(), Linear(180, 2)), MSE
+    yield "sequence", Input(9, 3), Model(
+        Conv1d(3, 4, 3, stride=2, padding=1), nn.Tanh(), ConvTranspose1d(4, 3, 4, stride=3), nn.Flatten(), Linear(48, 2)), MSE
 
 
 def attention_cases():
@@ -522,7 +532,8 @@ def main():
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    for file, cases in {"layers": layer_cases, "attention": attention_cases, "losses": loss_cases}.items():
+    files = {"layers": layer_cases, "convolutions": convolution_cases, "attention": attention_cases, "losses": loss_cases}
+    for file, cases in files.items():
         tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
         write_safetensors(HERE / f"{file}.safetensors", tensors)
     tensors = {name: stored(name.split("/")[-1], t) for name, t in optimizer_cases()}

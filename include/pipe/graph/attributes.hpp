@@ -77,6 +77,31 @@ struct cross_entropy_attributes {
                                    cross_entropy_attributes const&) = default;
 };
 
+/// One axis of a convolution from `in` to `out` positions: out[i] is a sum over k < kernel of
+/// in[i * stride - padding + k * dilation], where positions outside are zeros.
+struct convolution_axis {
+  int in = 1, out = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
+  /// Positions from the first that a window reads to its last, both included.
+  constexpr int reach() const { return dilation * (kernel - 1) + 1; }
+  friend constexpr bool operator==(convolution_axis const&, convolution_axis const&) = default;
+};
+/// Of a convolution and its gradients, from x[H, W, channels] to y[Y, X, filters]: the channels and
+/// the filters are divided among `groups`, and a filter reads the channels of its group.
+struct convolution_attributes {
+  convolution_axis vertical{}, horizontal{};
+  int channels = 0, filters = 0, groups = 1;
+  /// Positions of the kernel, and products that make one element of y.
+  constexpr int taps() const { return vertical.kernel * horizontal.kernel; }
+  constexpr int inner() const { return taps() * (channels / groups); }
+  /// Pixels of x and of y.
+  constexpr int in_rows() const { return vertical.in * horizontal.in; }
+  constexpr int out_rows() const { return vertical.out * horizontal.out; }
+  /// Whether each filter reads the one channel of its number.
+  constexpr bool is_depthwise() const { return groups == channels && groups == filters; }
+  friend constexpr bool operator==(convolution_attributes const&,
+                                   convolution_attributes const&) = default;
+};
+
 /// Of a user-defined op and its gradients.
 struct custom_attributes {
   shape form{};    // of one sample of x
@@ -96,7 +121,8 @@ enum class attribute_kind : unsigned char {
   pool,
   attention,
   cross_entropy,
-  custom
+  custom,
+  convolution
 };
 
 /// Stops the program, or a constant evaluation (it is not constexpr), that reads attributes of
@@ -121,6 +147,8 @@ class attributes {
   constexpr attributes(attention_attributes const& a) : kind_(is::attention), as_attention(a) {}
   constexpr attributes(cross_entropy_attributes const& a)
       : kind_(is::cross_entropy), as_cross_entropy(a) {}
+  constexpr attributes(convolution_attributes const& a)
+      : kind_(is::convolution), as_convolution(a) {}
   constexpr attributes(custom_attributes const& a) : kind_(is::custom), as_custom(a) {}
 
   constexpr attribute_kind kind() const { return kind_; }
@@ -141,6 +169,9 @@ class attributes {
   constexpr cross_entropy_attributes const& cross_entropy() const {
     return needs(is::cross_entropy), as_cross_entropy;
   }
+  constexpr convolution_attributes const& convolution() const {
+    return needs(is::convolution), as_convolution;
+  }
   constexpr custom_attributes const& custom() const { return needs(is::custom), as_custom; }
 
   /// A hash. law: equal attributes have equal hashes
@@ -157,6 +188,7 @@ class attributes {
       case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
       case is::cross_entropy: return long(as_cross_entropy.term);
       case is::custom: return as_custom.flops;
+      case is::convolution: return as_convolution.inner() + (long(as_convolution.in_rows()) << 32);
     }
     return 0;
   }
@@ -175,6 +207,7 @@ class attributes {
       case is::attention: return a.as_attention == b.as_attention;
       case is::cross_entropy: return a.as_cross_entropy == b.as_cross_entropy;
       case is::custom: return a.as_custom == b.as_custom;
+      case is::convolution: return a.as_convolution == b.as_convolution;
     }
     return false;
   }
@@ -199,6 +232,7 @@ class attributes {
     attention_attributes as_attention;
     cross_entropy_attributes as_cross_entropy;
     custom_attributes as_custom;
+    convolution_attributes as_convolution;
   };
 };
 

@@ -41,6 +41,13 @@ constexpr cost cost_of(op const& o) {
     case op_kind::matmul_weight_gradient:
       return {2 * results * o.attributes.contraction().inner,
               4 * (results + long(o.rows) * o.attributes.contraction().inner)};
+    case op_kind::convolution:
+    case op_kind::convolution_input_gradient:
+    case op_kind::convolution_weight_gradient: {
+      convolution_attributes const of = o.attributes.convolution();
+      long const in = long(of.in_rows()) * of.channels, out = long(of.out_rows()) * of.filters;
+      return {2 * out * of.inner(), 4 * (in + out)};
+    }
     case op_kind::attention: return cost_of_attention(o, 4, 8);
     case op_kind::attention_gradient: return cost_of_attention(o, 10, 16);
     case op_kind::lookup:

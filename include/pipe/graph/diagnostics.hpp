@@ -73,6 +73,16 @@ struct pooling_needs_more_than_one_position;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
+struct layer_needs_an_image;
+template <class... What>
+struct layer_needs_a_sequence;
+template <class... What>
+struct window_is_larger_than_the_padded_image;
+template <class... What>
+struct groups_do_not_divide_the_channels;
+template <class... What>
+struct output_padding_must_be_below_the_stride;
+template <class... What>
 struct ratio_is_out_of_range;
 template <class... What>
 struct item_is_not_a_layer;
@@ -270,6 +280,16 @@ constexpr auto diagnose() {
       return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
+    else if constexpr (F.what == needs_image)
+      return say<wrong::layer_needs_an_image>(at, type, found);
+    else if constexpr (F.what == needs_sequence)
+      return say<wrong::layer_needs_a_sequence>(at, type, found);
+    else if constexpr (F.what == window_too_large)
+      return say<wrong::window_is_larger_than_the_padded_image>(at, type, expected, found);
+    else if constexpr (F.what == groups_do_not_divide)
+      return say<wrong::groups_do_not_divide_the_channels>(at, type, expected, found);
+    else if constexpr (F.what == output_padding_too_large)
+      return say<wrong::output_padding_must_be_below_the_stride>(at, type, expected, found);
     else if constexpr (F.what == ratio_out_of_range && F.option >= 0)
       return say<wrong::ratio_is_out_of_range>(at, option, found);
     else if constexpr (F.what == ratio_out_of_range)

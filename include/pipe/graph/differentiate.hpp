@@ -97,6 +97,7 @@ class differentiator {
   ///
   ///   loss      the loss op's own result is dx: loss and gradient are one kernel
   ///   matmul    dx = dy w^T, dw = x^T dy
+  ///   convolution   dx and dw are ops of their own; of a transposed one x and dy change places
   ///   bias      dx = dy, db = sum of dy over rows; row_bias: dtable[t] = sum of dy over samples
   ///   map       dx = dy f'(x), from y instead of x where the formula allows it
   ///   add       dx = dz = dy, without an op
@@ -118,6 +119,8 @@ class differentiator {
         cross(x, o.unit);
         return;
       case op_kind::matmul: matmul_rule(o, x, dy); return;
+      case op_kind::convolution:
+      case op_kind::convolution_input_gradient: convolution_rule(o, x, dy); return;
       case op_kind::bias:
         weight(op_kind::bias_gradient, o, {dy}, o.in[1]);
         contribute(o, x, dy);
@@ -178,6 +181,7 @@ class differentiator {
       case op_kind::attention_gradient:
       case op_kind::custom_input_gradient:
       case op_kind::matmul_weight_gradient:
+      case op_kind::convolution_weight_gradient:
       case op_kind::bias_gradient:
       case op_kind::row_bias_gradient:
       case op_kind::norm_parameter_gradient:
@@ -208,6 +212,27 @@ class differentiator {
     op d = backward(op_kind::matmul_input_gradient, o, {dy, turned ? w : w_turned});
     d.columns = inner;
     d.attributes = contraction_attributes{o.columns, !turned};
+    input(d, x);
+  }
+  /// y = conv(x, w), or in a forward graph its transpose, whose input gradient is the convolution.
+  /// The weight gradient of either takes the image with the channels first.
+  constexpr void convolution_rule(op const& o, operand x, operand dy) {
+    bool const turned = o.kind == op_kind::convolution_input_gradient;
+    convolution_attributes const of = o.attributes.convolution();
+    operand const w{space::parameter, o.in[1].index};
+    op dw = backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    dw.rows = of.out_rows();
+    dw.columns = of.filters;
+    weight(dw, w);
+    bool const reads_transpose = !of.is_depthwise() && (turned || needs(x));
+    if (out_.keeps()) out_.transposed[w.index] = out_.transposed[w.index] || reads_transpose;
+    if (!needs(x)) return;
+    operand const read{turned || of.is_depthwise() ? w.where : space::parameter_transposed,
+                       w.index};
+    op d = backward(turned ? op_kind::convolution : op_kind::convolution_input_gradient, o,
+                    {dy, read});
+    d.rows = turned ? of.out_rows() : of.in_rows();
+    d.columns = turned ? of.filters : of.channels;
     input(d, x);
   }
   /// A user-defined layer: at most one weight-gradient op for all its parameters, one op for the

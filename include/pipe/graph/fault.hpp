@@ -29,6 +29,15 @@ enum class fault_kind : unsigned char {
   // found: the shape of the pool's operand
   pool_of_one_row,
   size_not_positive,
+  // found: the shape of the operand
+  needs_image,
+  needs_sequence,
+  // expected: the positions that a window spans; found: those of the padded image
+  window_too_large,
+  // expected: the groups; found: channels, filters
+  groups_do_not_divide,
+  // expected: the stride; found: the output padding
+  output_padding_too_large,
   // found: numerator, denominator
   ratio_out_of_range,
   not_a_layer,

@@ -20,7 +20,8 @@ struct handle {
 };
 
 /// The name of a parameter in weight files, within its layer, and whether the file holds its
-/// transpose: PyTorch stores the weight of a Linear as [outputs, inputs].
+/// transpose: PyTorch stores the weight of a Linear as [outputs, inputs], and that of a convolution
+/// as [filters, channels, window].
 struct file_name {
   char const* name = "weight";  // null: not in weight files
   bool transposed = false;

@@ -29,7 +29,12 @@ enum class option_kind : unsigned char {
   weights,
   target,
   class_weights,
-  positive_weight
+  positive_weight,
+  stride,
+  padding,
+  dilation,
+  groups,
+  output_padding
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

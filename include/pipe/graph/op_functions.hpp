@@ -46,6 +46,19 @@ class op_functions {
     return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},
                        contraction_attributes{x.form.columns(), true});
   }
+  /// x[H, W, C] and w[kh, kw, C / groups, N] -> [Y, X, N], of the shape `form`
+  constexpr handle convolution(handle x, operand w, shape form, convolution_attributes const& of) {
+    self().is_a(tensor_kind::matrix, w);
+    return self().push(op_kind::convolution, x, form, {w}, of);
+  }
+  /// x[Y, X, N] and w[kh, kw, C / groups, N] -> [H, W, C], of the shape `form`: the input gradient
+  /// of the convolution `of`. A depthwise one reads w as it is, any other its transpose.
+  constexpr handle transposed_convolution(handle x, operand w, shape form,
+                                          convolution_attributes const& of) {
+    self().is_a(tensor_kind::matrix, w);
+    if (!of.is_depthwise()) w.where = space::parameter_transposed;
+    return self().push(op_kind::convolution_input_gradient, x, form, {w}, of);
+  }
   /// x[R, C] and b[C] -> x + b in every row
   constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }
   /// x[R, C] and table[R, C] -> x + table, the same table for every sample

@@ -15,6 +15,8 @@ enum class op_kind : unsigned char {
   // forward
   lookup,    // ids[R], table[V, C]            -> y[R, C]
   matmul,    // x[R, K], w[K, N]               -> y[R, N]
+  // x[H, W, C], w[kh, kw, C / G, N] -> y[Y, X, N]: see convolution_attributes
+  convolution,
   bias,      // x[R, C], b[C]                  -> y          pointwise
   row_bias,  // x[R, C], t[R, C]               -> y          pointwise: one row of t per position
   map,       // x                              -> y          pointwise: a formula
@@ -36,6 +38,8 @@ enum class op_kind : unsigned char {
   custom,         // x, p0?, p1?, p2?               -> y, saved?
   // backward, input gradients
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
+  // dy[Y, X, N], w -> dx[H, W, C]; in a forward graph, a transposed convolution
+  convolution_input_gradient,
   map_gradient,           // dy, x or y             -> dx         pointwise
   slice,                  // dy[R, K]               -> dx[R, C]: columns from `first` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
@@ -47,6 +51,7 @@ enum class op_kind : unsigned char {
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
   matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
+  convolution_weight_gradient,  // x[H, W, C], dy[Y, X, N] -> dw[kh, kw, C / G, N]
   bias_gradient,            // dy[R, C]             -> db[C]
   row_bias_gradient,        // dy[R, C]             -> dt[R, C]
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?

@@ -52,6 +52,7 @@ struct op_traits {
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
+  bool host_alone = false;  // has no kernel on GPUs: Cuda refuses a model with it
   row_rule by_row = row_rule::none;
 };
 
@@ -71,6 +72,11 @@ constexpr op_traits traits_of(op_kind k) {
               .prologue = true,
               .epilogue = true,
               .by_row = row_rule::product};
+    case op_kind::convolution:
+      return {.name = "convolution",
+              .attributes = attribute_kind::convolution,
+              .epilogue = true,
+              .host_alone = true};
     case op_kind::bias:
       return {.name = "bias", .pointwise = true, .by_row = row_rule::add_parameter};
     case op_kind::row_bias:
@@ -125,6 +131,11 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::contraction,
               .contraction = true,
               .epilogue = true};
+    case op_kind::convolution_input_gradient:
+      return {.name = "convolution_input_gradient",
+              .attributes = attribute_kind::convolution,
+              .epilogue = true,
+              .host_alone = true};
     case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
     case op_kind::slice: return {.name = "slice", .attributes = attribute_kind::slice};
     case op_kind::norm_gradient:
@@ -150,6 +161,10 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "matmul_weight_gradient",
               .attributes = attribute_kind::contraction,
               .contraction = true};
+    case op_kind::convolution_weight_gradient:
+      return {.name = "convolution_weight_gradient",
+              .attributes = attribute_kind::convolution,
+              .host_alone = true};
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
@@ -217,6 +232,8 @@ constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> i
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
+/// Whether GPUs have no kernel for ops of this kind.
+constexpr bool is_host_alone(op_kind k) { return kinds_with<&op_traits::host_alone> >> int(k) & 1; }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
 /// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }

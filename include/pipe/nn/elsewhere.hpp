@@ -38,15 +38,7 @@ struct no_such {
 };
 
 template <auto...>
-struct Conv1d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct Conv2d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
 struct Conv3d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct ConvTranspose1d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct ConvTranspose2d : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>
 struct MaxPool : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>

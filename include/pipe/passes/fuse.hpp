@@ -6,7 +6,8 @@
 //      operand.
 //   2. A matmul, a norm or a softmax takes the chain of pointwise ops before it as its prologue if
 //      the chain makes its main operand.
-//   3. A bias gradient joins the weight gradient of the matmul that shares its operand.
+//   3. A bias gradient joins the weight gradient of the matmul, or the convolution, that shares its
+//      operand.
 //   4. Where values have 16 bits, an activation or a residual is indivisible from the product
 //      before it (joined_ops.hpp), so such a product has no prologue: whether there is one depends
 //      on cuts, and it could leave no room for them.
@@ -31,7 +32,9 @@ constexpr bool joins(op const* ops, int begin, int at, int count, op const& last
   // Rule 3. A bias gradient is alone in its group until then: it reads dy, as the weight gradient
   // does.
   if (last.kind == op_kind::bias_gradient)
-    return at - begin == 1 && next.kind == op_kind::matmul_weight_gradient &&
+    return at - begin == 1 &&
+           (next.kind == op_kind::matmul_weight_gradient ||
+            next.kind == op_kind::convolution_weight_gradient) &&
            next.in[1] == last.in[0];
   if (next.in[0].index != last.out[0].index || !(next.in[0] == last.out[0]) ||
       next.in[0].where != space::value)

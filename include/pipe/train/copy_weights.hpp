@@ -25,13 +25,9 @@ namespace detail {
 /// needs: the two do not overlap, and both are in this process
 template <class From, class To>
 void copy_parameter(named_parameter<From> const& from, named_parameter<To> const& to) noexcept {
-  std::size_t const rows = std::size_t(from.rows), columns = std::size_t(from.columns);
   for_each_run(to, [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i) {
-      std::size_t const k = at + i;  // index in the file's layout
-      to.values[first + i * stride] =
-          To(from.values[from.transposed ? k % rows * columns + k / rows : k]);
-    }
+    for (std::size_t i = 0; i < length; ++i)
+      to.values[first + i * stride] = To(from.values[from.number_at(at + i)]);
   });
 }
 

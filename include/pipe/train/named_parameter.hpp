@@ -18,7 +18,8 @@ namespace pp::detail {
 /// A view of a parameter, with its name and shape in files.
 ///
 /// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
-///        stores [outputs, inputs]
+///        stores [outputs, inputs]. The rows of a convolution are (window, channels), in the file
+///        [filters, channels, window]
 /// law:   the product of `shape` is rows * columns == values.size()
 template <class T>
 struct named_parameter {
@@ -28,6 +29,24 @@ struct named_parameter {
   int rows = 0, columns = 0;
   std::span<T> values;
   bool elsewhere = false;  ///< in another process: there are no values here
+
+  /// The positions of a transposed tensor's window: 1 for a matrix.
+  std::size_t window() const {
+    std::size_t n = 1;
+    for (std::size_t i = 2; i < shape.size(); ++i) n *= std::size_t(shape[i]);
+    return n;
+  }
+  /// The place in a column of the file of the number in row `row`. needs: transposed
+  std::size_t place_of(std::size_t row) const {
+    std::size_t const taps = window(), channels = std::size_t(rows) / taps;
+    return row % channels * taps + row / channels;
+  }
+  /// The number in memory of number `at` of the file.
+  std::size_t number_at(std::size_t at) const {
+    if (!transposed) return at;
+    std::size_t const taps = window(), all = std::size_t(rows), place = at % all;
+    return (place % taps * (all / taps) + place / taps) * std::size_t(columns) + at / all;
+  }
 };
 
 /// A Pipeline, or any other type with named parameters and file shapes.
@@ -75,7 +94,11 @@ void require_law(named_parameter<T> const& p) {
 template <class T, class One>
 void for_each_run(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
-  if (p.transposed)
+  std::size_t const taps = p.transposed ? p.window() : 1;
+  if (taps > 1)
+    for (std::size_t at = 0; at < rows * columns; at += taps)
+      one(at, p.number_at(at), rows / taps * columns, taps);
+  else if (p.transposed)
     for (std::size_t c = 0; c < columns; ++c) one(c * rows, c, columns, rows);
   else
     for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
@@ -88,7 +111,12 @@ template <class T, class One>
 void for_each_number(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
   constexpr std::size_t tile = 16;
-  if (!p.transposed)
+  std::size_t const taps = p.transposed ? p.window() : 1;
+  if (taps > 1)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t k = 0, place = p.place_of(i); k < columns; ++k)
+        one(k * rows + place, i * columns + k);
+  else if (!p.transposed)
     for (std::size_t i = 0; i < rows * columns; ++i) one(i, i);
   else
     for (std::size_t r = 0; r < rows; r += tile)

@@ -30,6 +30,13 @@ struct contraction_ends {
                extent stride) = nullptr;
   void* prologue = nullptr;  ///< null: none
   void (*make_rows)(void* prologue, extent i, extent rows) = nullptr;
+  /// Convolutions: factors that are made block by block, rows [i, i + rows) of columns [p, p +
+  /// depth) of A at a.data, and panels of B. null: they are in memory.
+  void* left = nullptr;
+  void (*make_left)(void* left, extent i, extent rows, extent p, extent depth) = nullptr;
+  void* right = nullptr;
+  void (*make_right)(void* right, extent p, extent depth, extent j, int columns, int padded,
+                     T* panel) = nullptr;
 };
 
 /// Hands a finished rectangle of C, which lies in the tile buffer, to the sink: whole tiles and
@@ -60,6 +67,7 @@ void deliver(tile_set<T> const& tiles, contraction_ends<T> const& to, extent i, 
 /// law:       element (i, j) is one chain of fused multiply-adds over ascending p: the same bits
 ///            for every blocking, tile and m. Reads B inside [b, b + (k - 1) * ldb + n) only.
 /// workspace: contraction_workspace<T>(n, k, cut) bytes, aligned to widest_vector_bytes
+/// needs:     where A is made, cut.columns >= n; where B is made, cut.pack
 template <class T>
 PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, extent k,
                                   strided<T const> a, T const* b, extent ldb,
@@ -78,18 +86,21 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
         extent const depth = p0 + cut.depth < k ? cut.depth : k - p0;
         bool const first = p0 == 0, last = p0 + depth == k;
         T* sums = partial;
+        if (with.make_left != nullptr) with.make_left(with.left, i0, i1 - i0, p0, depth);
         int vectors = 0;
         for (extent j = j0; j < j1; j += vectors * lanes) {
           vectors = tiles.next_vectors(tiles.vectors_in(j1 - j));
           int const padded = vectors * lanes;
           int const columns = static_cast<int>(j1 - j < padded ? j1 - j : padded);
-          T const* const right = b + p0 * ldb + j;
+          T const* const right = with.make_right != nullptr ? nullptr : b + p0 * ldb + j;
           // Rows of this panel that are read in place, and the rest, read from the copy.
           // The tile reads whole vectors, so near the matrix's end it would read past it.
           extent in_place = cut.pack ? 0 : depth;
           while (in_place > 0 && (p0 + in_place - 1) * ldb + j + padded > (k - 1) * ldb + n)
             --in_place;
-          if (in_place < depth)
+          if (with.make_right != nullptr)
+            with.make_right(with.right, p0, depth, j, columns, padded, panel);
+          else if (in_place < depth)
             tiles.copy_rows(right + in_place * ldb, ldb, depth - in_place, columns, padded, panel,
                             padded);
           int rows = 0;
@@ -99,7 +110,9 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
             // made.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
-            T const* const left = a.data + i * a.row + p0 * a.column;
+            T const* const left = a.data + (with.make_left != nullptr
+                                                ? (i - i0) * a.row
+                                                : i * a.row + p0 * a.column);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;

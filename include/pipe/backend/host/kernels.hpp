@@ -22,6 +22,8 @@
 #include <pipe/backend/host/attention_forward.hpp>
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
+#include <pipe/backend/host/convolution.hpp>
+#include <pipe/backend/host/convolution_loops.hpp>
 #include <pipe/backend/host/facts.hpp>
 #include <pipe/backend/host/group_products.hpp>
 #include <pipe/backend/host/isa.hpp>

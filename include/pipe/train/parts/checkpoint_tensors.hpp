@@ -42,7 +42,12 @@ void store(named_parameter<T> const& of, T const* values, Append const& append) 
   std::vector<T> block(std::size_t(std::min(most, lines) * length));
   for (long first = 0; first < lines; first += most) {
     long const count = std::min(most, lines - first);
-    if (of.transposed)
+    if (of.transposed && of.window() > 1)
+      for (long k = 0; k < count; ++k)
+        for (long i = 0; i < rows; ++i)
+          block[std::size_t(k * rows) + of.place_of(std::size_t(i))] =
+              values[i * columns + first + k];
+    else if (of.transposed)
       host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
     else
       std::copy_n(values + first * length, count * length, block.begin());

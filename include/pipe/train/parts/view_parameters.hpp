@@ -15,11 +15,15 @@
 namespace pp::detail {
 
 /// Shape of a parameter in weight files: a vector has one extent, a transposed matrix is [columns,
-/// rows].
+/// rows]. A transposed tensor of more extents is the weight of a convolution, [window, channels,
+/// filters]: in files [filters, channels, window].
 inline std::vector<long> file_shape(parameter const& p, bool transposed) {
   if (p.kind == tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
-  if (transposed) return {p.columns(), p.rows()};
-  std::vector<long> shape(p.form.extent, p.form.extent + p.form.rank);
+  int const* const extent = p.form.extent;
+  int const window = transposed ? p.form.rank - 2 : p.form.rank;  // the number of its extents
+  std::vector<long> shape;
+  if (transposed) shape = {extent[window + 1], extent[window]};
+  shape.insert(shape.end(), extent, extent + window);
   return shape;
 }
 

@@ -22,6 +22,7 @@
 // The kernels of groups.
 #include <pipe/backend/host/per_isa/bias.inl>
 #include <pipe/backend/host/per_isa/matmul.inl>
+#include <pipe/backend/host/per_isa/convolution.inl>
 #include <pipe/backend/host/per_isa/attention.inl>
 #include <pipe/backend/host/per_isa/norm.inl>
 #include <pipe/backend/host/per_isa/softmax.inl>

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The geometry of convolutions on the host, and the facts of their kernels. A convolution is a
+// product whose left factor, the patches of the image, is gathered block by block as the product
+// reads it. An input gradient gathers pixels of dy; with a stride it falls apart into phases, each
+// a dense product with some of the taps, so no zeros are multiplied.
+#pragma once
+
+#include <pipe/backend/host/facts.hpp>
+#include <pipe/base/bytes.hpp>
+#include <pipe/graph/attributes.hpp>
+
+namespace pp::host {
+
+/// The reading of one axis: pixel i of the result reads position i * step + first + t * delta of
+/// the source for each of its taps t. Tap t is number tap + t * tap_step of the kernel, and pixel i
+/// is number pixel + i * pixel_step of the whole result.
+struct read_axis {
+  int pixels = 0, step = 1, first = 0, delta = 1, taps = 0, source = 0;
+  int tap = 0, tap_step = 1, pixel = 0, pixel_step = 1;
+};
+
+/// The reading of x by a convolution.
+constexpr read_axis forward_axis(detail::convolution_axis const& a) {
+  return {a.out, a.stride, -a.padding, a.dilation, a.kernel, a.in};
+}
+/// The reading of dy by those pixels of dx whose number is `phase` modulo the stride.
+constexpr read_axis gradient_axis(detail::convolution_axis const& a, int phase) {
+  int taps_apart = 1;
+  while (taps_apart * a.dilation % a.stride != 0) ++taps_apart;
+  read_axis r;
+  r.pixels = (a.in - phase + a.stride - 1) / a.stride;
+  r.source = a.out;
+  r.pixel = phase;
+  r.pixel_step = a.stride;
+  r.tap_step = taps_apart;
+  r.delta = -(taps_apart * a.dilation / a.stride);
+  while (r.tap < a.kernel && r.tap < taps_apart &&
+         (phase + a.padding - r.tap * a.dilation) % a.stride != 0)
+    ++r.tap;
+  if (r.tap >= a.kernel || r.tap >= taps_apart) return r;  // no tap reads these pixels
+  r.taps = (a.kernel - 1 - r.tap) / taps_apart + 1;
+  r.first = (phase + a.padding - r.tap * a.dilation) / a.stride;
+  return r;
+}
+
+/// Rows of the result that are computed together, and numbers of a patch that are gathered at once:
+/// the block of patches and that of partial sums stay in L2.
+inline constexpr extent patch_rows = 128, patch_depth = 640;
+
+/// The blocking of a product of gathered patches. makes_right: the right factor is gathered, too.
+template <class T>
+constexpr blocking patch_blocking(extent m, extent n, extent k, bool makes_right) {
+  constexpr extent near_cache = 2400000;
+  extent const blocks = (k + patch_depth - 1) / patch_depth;
+  return {m < patch_rows ? m : patch_rows, n, blocks > 0 ? (k + blocks - 1) / blocks : 1,
+          makes_right || n * k * extent(sizeof(T)) > near_cache};
+}
+/// Bytes of the block of patches, and of the blocks of a product with such patches.
+template <class T>
+constexpr long patch_bytes(extent n, extent k) {
+  extent const depth = k < patch_depth ? k : patch_depth;
+  return detail::align_up(patch_rows * depth * long(sizeof(T))) +
+         detail::align_up(long(
+             contraction_workspace<T>(n, k, blocking{patch_rows, n, depth, true})));
+}
+
+/// Facts of y = conv(x, w), whose parts own rows of y.
+struct convolution_facts {
+  template <class T>
+  static constexpr long workspace_bytes(detail::group const& g, int, int) {
+    detail::convolution_attributes const of = g.attributes.convolution();
+    long const results = detail::align_up(patch_rows * g.columns * long(sizeof(T)));
+    if (of.is_depthwise()) return results;
+    extent const read = of.channels + of.filters - g.columns;  // channels of the source
+    return results +
+           patch_bytes<T>(g.columns / of.groups, extent(of.taps()) * (read / of.groups));
+  }
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    return parts_for(g, samples, threads, 1 + g.attributes.convolution().inner() * product_work);
+  }
+  static constexpr int tile_rows(detail::group const& g, int samples) { return g.rows * samples; }
+};
+/// Facts of dx, whose parts own rows of each phase.
+struct convolution_input_gradient_facts : convolution_facts {
+  static constexpr int tile_rows(detail::group const& g, int samples) {
+    detail::convolution_attributes const of = g.attributes.convolution();
+    return of.vertical.stride * of.horizontal.stride == 1 ? g.rows * samples : 1;
+  }
+};
+/// Facts of dw, whose parts own rows of dw; of a depthwise one, columns.
+struct convolution_weight_gradient_facts : convolution_facts {
+  template <class T>
+  static constexpr long workspace_bytes(detail::group const& g, int samples, int) {
+    detail::convolution_attributes const of = g.attributes.convolution();
+    if (of.is_depthwise()) return detail::align_up(long(g.columns) * of.taps() * long(sizeof(T)));
+    return patch_bytes<T>(g.columns / of.groups, extent(g.rows) * samples);
+  }
+  static constexpr int tile_rows(detail::group const& g, int) {
+    return g.attributes.convolution().inner();
+  }
+};
+
+}  // namespace pp::host

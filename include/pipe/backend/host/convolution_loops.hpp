@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Convolutions as products of gathered patches: loops that only count, address and copy, compiled
+// once for all instruction sets, around the tiles of contraction_loops.hpp.
+#pragma once
+
+#include <cstring>
+
+#include <pipe/backend/host/convolution.hpp>
+#include <pipe/backend/host/group_products.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::host {
+
+/// The patches of an image as a matrix: a row for each pixel of the result, a column for each
+/// (tap, channel).
+template <class T>
+struct patches {
+  read_axis vertical, horizontal;
+  T const* image = nullptr;  ///< its first channel that is read
+  extent pitch = 0;          ///< numbers from a pixel to the next
+  extent channels = 0;       ///< that are read of each pixel
+
+  extent rows() const { return extent(vertical.pixels) * horizontal.pixels; }  // of a sample
+  extent columns() const { return extent(vertical.taps) * horizontal.taps * channels; }
+  /// The pixel that `row` and a tap read, or null outside of the image.
+  T const* at(extent sample, int i, int j, int u, int v) const {
+    extent const y = extent(i) * vertical.step + vertical.first + extent(u) * vertical.delta,
+                 x = extent(j) * horizontal.step + horizontal.first + extent(v) * horizontal.delta;
+    if (y < 0 || y >= vertical.source || x < 0 || x >= horizontal.source) return nullptr;
+    return image + ((sample * vertical.source + y) * horizontal.source + x) * pitch;
+  }
+};
+
+/// A row of patches, as sample and pixel.
+struct patch_row {
+  extent sample;
+  int i, j;
+  template <class T>
+  patch_row(patches<T> const& of, extent row)
+      : sample(row / of.rows()), i(int(row % of.rows() / of.horizontal.pixels)),
+        j(int(row % of.horizontal.pixels)) {}
+  template <class T>
+  void next(patches<T> const& of) {
+    if (++j < of.horizontal.pixels) return;
+    j = 0;
+    if (++i < of.vertical.pixels) return;
+    i = 0;
+    ++sample;
+  }
+};
+
+/// to[k] = from[k], or 0 where there is no `from`, k < n.
+template <class T>
+void copy_or_clear(T const* from, extent n, T* to) {
+  if (from != nullptr)
+    std::memcpy(to, from, sizeof(T) * std::size_t(n));
+  else
+    std::memset(to, 0, sizeof(T) * std::size_t(n));
+}
+
+/// to[r, k] = element (row + r, column + k) of the patches.
+///
+/// shape: to (rows, columns), row stride `stride`
+/// cost:  a copy; where neighbouring taps read neighbouring pixels whole, one run for each row of
+///        the window
+template <class T>
+PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent column,
+                          extent columns, T* to, extent stride) {
+  read_axis const& wide = of.horizontal;
+  extent const line = wide.taps * of.channels;  // of a window
+  bool const is_dense = wide.delta == 1 && of.pitch == of.channels;
+  int const first_u = int(column / line), first_v = int(column % line / of.channels);
+  extent const first_c = column % of.channels, all = wide.source * of.channels;
+  patch_row at(of, row);
+  for (extent r = 0; r < rows; ++r, at.next(of)) {
+    T* out = to + r * stride;
+    T* const end = out + columns;
+    int v = first_v;
+    extent c = first_c;
+    for (int u = first_u; out < end; ++u, v = 0, c = 0) {
+      extent const y = extent(at.i) * of.vertical.step + of.vertical.first +
+                       extent(u) * of.vertical.delta;
+      extent const left = line - (v * of.channels + c), n = end - out < left ? end - out : left;
+      if (y < 0 || y >= of.vertical.source) {
+        copy_or_clear<T>(nullptr, n, out);
+        out += n;
+      } else if (is_dense) {
+        T const* const from = of.image + (at.sample * of.vertical.source + y) * all;
+        extent const begin =
+            (extent(at.j) * wide.step + wide.first + v) * of.channels + c;  // in the image's row
+        extent const before = begin < 0 ? (-begin < n ? -begin : n) : 0;
+        extent const in = all - begin < n ? (all - begin > before ? all - begin : before) : n;
+        copy_or_clear<T>(nullptr, before, out);
+        if (in > before) copy_or_clear(from + begin + before, in - before, out + before);
+        copy_or_clear<T>(nullptr, n - in, out + in);
+        out += n;
+      } else {
+        for (T* const stop = out + n; out < stop; ++v, c = 0) {
+          extent const some = stop - out < of.channels - c ? stop - out : of.channels - c;
+          T const* const from = of.at(at.sample, at.i, at.j, u, v);
+          copy_or_clear(from != nullptr ? from + c : nullptr, some, out);
+          out += some;
+        }
+      }
+    }
+  }
+}
+
+/// The left factor of a product: patches from some row and column on, or their transpose, gathered
+/// to `block`.
+template <class T>
+struct gathered_patches {
+  patches<T> const& of;
+  extent row = 0, column = 0;
+  T* block = nullptr;
+  extent stride = 0;
+
+  static void rows(void* self, extent i, extent count, extent p, extent depth) {
+    auto const& g = *static_cast<gathered_patches const*>(self);
+    gather(g.of, g.row + i, count, g.column + p, depth, g.block, g.stride);
+  }
+  static void columns(void* self, extent i, extent count, extent p, extent depth) {
+    rows(self, p, depth, i, count);
+  }
+};
+
+/// The right factor of an input gradient: rows (tap, filter) of columns (channel) from the
+/// transpose of the weight, [filters, taps, channels].
+template <class T>
+struct turned_weight {
+  tile_set<T> const& tiles;
+  patches<T> const& of;
+  T const* weight;  // of the group
+  extent channels, kernel_width, row;
+
+  static void panel(void* self, extent p, extent depth, extent j, int columns, int padded, T* to) {
+    auto const& w = *static_cast<turned_weight const*>(self);
+    for (extent const end = p + depth; p < end;) {
+      extent const filters = w.of.channels, tap = p / filters, filter = p % filters;
+      extent const u = w.of.vertical.tap + tap / w.of.horizontal.taps * w.of.vertical.tap_step,
+                   v = w.of.horizontal.tap + tap % w.of.horizontal.taps * w.of.horizontal.tap_step;
+      extent const rows = end - p < filters - filter ? end - p : filters - filter;
+      w.tiles.copy_rows(w.weight + filter * w.row + (u * w.kernel_width + v) * w.channels + j,
+                        w.row, rows, columns, padded, to, padded);
+      to += rows * padded;
+      p += rows;
+    }
+  }
+};
+
+/// What a convolution calls in code of an instruction set: the end of a row, and y[c] += x[c] w[c].
+template <class T>
+struct convolution_steps {
+  void (*finish)(arguments<T> const& a, extent row, T const* x) = nullptr;  // null: it is stored
+  void (*add_products)(T const* x, T const* w, extent n, T* y) = nullptr;
+};
+
+/// Rows [row, row + rows) of a depthwise convolution.
+template <class T>
+void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, extent row,
+                       extent rows, T const* weight, extent kernel_width, T* to) {
+  patch_row at(of, row);
+  for (extent r = 0; r < rows; ++r, at.next(of), to += of.channels) {
+    copy_or_clear<T>(nullptr, of.channels, to);
+    for (int u = 0; u < of.vertical.taps; ++u)
+      for (int v = 0; v < of.horizontal.taps; ++v) {
+        T const* const from = of.at(at.sample, at.i, at.j, u, v);
+        extent const tap =
+            (of.vertical.tap + extent(u) * of.vertical.tap_step) * kernel_width +
+            of.horizontal.tap + extent(v) * of.horizontal.tap_step;
+        if (from != nullptr)
+          steps.add_products(from, weight + tap * of.channels, of.channels, to);
+      }
+  }
+}
+
+/// y = epilogue(conv(x, w)), or dx = epilogue(the input gradient of dy): the rows that part
+/// `a.part` owns.
+///
+/// shape: the source (samples, pixels, channels), w (taps, channels / groups, filters) or its
+///        transpose -> y (samples, pixels, columns)
+/// law:   an element is one chain of multiply-adds over ascending (tap, channel), whatever the
+///        number of parts and the blocks
+/// needs: a.workspace: convolution_facts::workspace_bytes
+template <class T>
+PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a,
+                            detail::group const& g, int samples,
+                            convolution_steps<T> const& steps) {
+  detail::convolution_attributes const of = g.attributes.convolution();
+  bool const turned = g.anchor == op_kind::convolution_input_gradient;
+  int const phases_down = turned ? of.vertical.stride : 1,
+            phases_across = turned ? of.horizontal.stride : 1;
+  extent const columns = g.columns, n = columns / of.groups,
+               pitch = turned ? of.filters : of.channels, kernel_width = of.horizontal.kernel;
+  bool const in_place = steps.finish == nullptr && phases_down * phases_across == 1;
+  char* memory = static_cast<char*>(a.workspace);
+  T* const results = reinterpret_cast<T*>(memory);
+  memory += detail::align_up(patch_rows * columns * long(sizeof(T)));
+  for (int phase = 0; phase < phases_down * phases_across; ++phase) {
+    int const down = phase / phases_across, across = phase % phases_across;
+    patches<T> read{turned ? gradient_axis(of.vertical, down) : forward_axis(of.vertical),
+                    turned ? gradient_axis(of.horizontal, across) : forward_axis(of.horizontal),
+                    a.at(g.in[0]), pitch, pitch / of.groups};
+    extent const k = read.columns(), pixels = read.rows();
+    share const own = share_of(pixels * samples, rows_step, a.part, a.parts);
+    for (extent row = own.begin; row < own.end; row += patch_rows) {
+      extent const m = own.end - row < patch_rows ? own.end - row : patch_rows;
+      T* const to = in_place ? a.at(g.out[0]) + row * columns : results;
+      if (of.is_depthwise()) {
+        read.channels = pitch;
+        convolve_channels(read, steps, row, m, a.at(g.in[1]), kernel_width, to);
+      } else if (k == 0) {
+        copy_or_clear<T>(nullptr, m * columns, to);
+      } else {
+        blocking const cut = patch_blocking<T>(m, n, k, turned);
+        for (int group = 0; group < of.groups; ++group) {
+          read.image = a.at(g.in[0]) + group * read.channels;
+          gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
+          turned_weight<T> right{
+              tiles,        read,         a.at(g.in[1]) + group * read.channels * of.taps() * n, n,
+              kernel_width, n * of.taps()};
+          contraction_ends<T> ends;
+          ends.c = to + group * n;
+          ends.ldc = columns;
+          ends.left = &left;
+          ends.make_left = &gathered_patches<T>::rows;
+          if (turned) ends.right = &right, ends.make_right = &turned_weight<T>::panel;
+          contract_tiles<T>(
+              tiles, m, n, k, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
+              ends,
+              memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
+        }
+      }
+      if (in_place) continue;
+      patch_row at(read, row);
+      for (extent r = 0; r < m; ++r, at.next(read)) {
+        extent const i = at.i * read.vertical.pixel_step + read.vertical.pixel,
+                     j = at.j * read.horizontal.pixel_step + read.horizontal.pixel,
+                     width = turned ? of.horizontal.in : of.horizontal.out,
+                     all = turned ? of.in_rows() : of.out_rows();
+        extent const result = at.sample * all + i * width + j;
+        if (steps.finish != nullptr)
+          steps.finish(a, result, to + r * columns);
+        else
+          copy_or_clear<T>(to + r * columns, columns, a.at(g.out[0]) + result * columns);
+      }
+    }
+  }
+}
+
+/// dw (+)= patches(x)^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is that
+/// gradient.
+///
+/// shape: x (samples, pixels, channels), dy (samples, pixels, filters) -> dw (taps, channels /
+///        groups, filters), db (filters)
+/// law:   sums run over ascending pixels of dy, for any number of parts; accumulate adds the
+///        finished sum once
+template <class T>
+PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const& a,
+                                    detail::group const& g, int samples,
+                                    convolution_steps<T> const& steps, column_adder<T> add) {
+  detail::convolution_attributes const of = g.attributes.convolution();
+  T const* const dy = a.at(g.in[1]);
+  extent const columns = g.columns, pixels = extent(g.rows) * samples, n = columns / of.groups;
+  if (!g.prologue.empty())
+    sum_columns<T>(add, a, dy, pixels, columns, a.at(g.prologue[0].store));
+  patches<T> read{forward_axis(of.vertical), forward_axis(of.horizontal), a.at(g.in[0]),
+                  of.channels, of.channels / of.groups};
+  T* const dw = a.at(g.out[0]);
+  char* const memory = static_cast<char*>(a.workspace);
+  if (of.is_depthwise()) {
+    share const own = share_of(columns, columns_step<T>, a.part, a.parts);
+    T* const sums = static_cast<T*>(a.workspace);
+    copy_or_clear<T>(nullptr, own.size() * of.taps(), sums);
+    patch_row at(read, 0);
+    for (extent r = 0; r < pixels; ++r, at.next(read))
+      for (int tap = 0; tap < of.taps(); ++tap) {
+        T const* const from = read.at(at.sample, at.i, at.j, tap / of.horizontal.kernel,
+                                      tap % of.horizontal.kernel);
+        if (from != nullptr)
+          steps.add_products(from + own.begin, dy + r * columns + own.begin, own.size(),
+                             sums + tap * own.size());
+      }
+    for (int tap = 0; tap < of.taps(); ++tap)
+      for (extent c = 0; c < own.size(); ++c) {
+        T& to = dw[tap * columns + own.begin + c];
+        to = a.accumulate ? to + sums[tap * own.size() + c] : sums[tap * own.size() + c];
+      }
+    return;
+  }
+  share const own = share_of(of.inner(), rows_step, a.part, a.parts);
+  if (own.size() == 0) return;
+  blocking const cut = patch_blocking<T>(own.size(), n, pixels, false);
+  for (int group = 0; group < of.groups; ++group) {
+    read.image = a.at(g.in[0]) + group * read.channels;
+    gathered_patches<T> left{read, 0, own.begin, reinterpret_cast<T*>(memory), patch_rows};
+    contraction_ends<T> ends;
+    ends.c = dw + own.begin * columns + group * n;
+    ends.ldc = columns;
+    ends.adds = a.accumulate;
+    ends.left = &left;
+    ends.make_left = &gathered_patches<T>::columns;
+    contract_tiles<T>(tiles, own.size(), n, pixels, {left.block, 1, patch_rows}, dy + group * n,
+                      columns, ends,
+                      memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
+  }
+}
+
+}  // namespace pp::host
+PIPE_OPTIMIZED_END

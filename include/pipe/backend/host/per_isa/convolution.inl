@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Convolutions as kernel groups: finished rows go through an epilogue while they are in the cache.
+// The functions are in convolution_loops.hpp.
+
+/// y[c] += x[c] w[c]
+template <class T>
+void add_products(T const* x, T const* w, extent n, T* y) {
+  extent c = 0;
+  for (; c + lanes<T> <= n; c += lanes<T>) save(y + c, load(y + c) + load(x + c) * load(w + c));
+  for (; c < n; ++c) y[c] += x[c] * w[c];
+}
+
+/// What the loops of group G call here.
+template <class P, int G>
+constexpr convolution_steps<typename P::element> steps_of_convolution() {
+  using T = typename P::element;
+  constexpr detail::group g = P::group_at(G);
+  convolution_steps<T> steps;
+  if constexpr (g.epilogue.size() > 0) steps.finish = &finish_row<P, G>;
+  steps.add_products = &add_products<T>;
+  return steps;
+}
+
+/// y = epilogue(conv(x, w)).
+///
+/// shape: x (B, H, W, C), w (kh, kw, C / groups, N) -> y (B, Y, X, N)
+/// work:  parts own rows of y, in multiples of the tallest register tile (rows_step)
+/// law:   an element is one chain of multiply-adds over ascending (tap, channel), for any parts and
+///        tiles; pixels outside are zeros in it
+/// cost:  2 * rows * inner * N FLOPs; patches are copied once, N / groups FLOPs for each number
+template <>
+struct kernel_of<op_kind::convolution> : convolution_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using T = typename P::element;
+    convolve<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
+                steps_of_convolution<P, G>());
+  }
+};
+
+/// dx = epilogue(the input gradient of dy), or a transposed convolution of it. It reads the
+/// transposed copy of w, which is made once per update; a depthwise one reads w.
+///
+/// shape: dy (B, Y, X, N), w^T (N, kh, kw, C / groups) -> dx (B, H, W, C)
+/// law:   as of a convolution, over those taps that reach the pixel
+template <>
+struct kernel_of<op_kind::convolution_input_gradient> : convolution_input_gradient_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    kernel_of<op_kind::convolution>::run<P, G>(a);
+  }
+};
+
+/// dw (+)= the sum over pixels of dy times their patches and, if the layer has a bias, db (+)= sum
+/// over rows of dy.
+///
+/// shape: x (B, H, W, C), dy (B, Y, X, N) -> dw (kh, kw, C / groups, N), db (N)
+/// work:  parts own rows of dw, of a depthwise one columns; and columns of db
+/// law:   pixels ascending from zero; the finished sum is added once to that of earlier
+///        micro-batches
+template <>
+struct kernel_of<op_kind::convolution_weight_gradient> : convolution_weight_gradient_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    using k = group_rows<P, G>;
+    using T = typename k::T;
+    column_adder<T> add = nullptr;
+    if constexpr (k::g.prologue.size() > 0) add = &column_sums<T, k::whole>;
+    convolve_weights<T>(tiles<T, least_tile_rows<P>()>, a, group_in<P, G>, P::samples,
+                        steps_of_convolution<P, G>(), add);
+  }
+};
