@@ -26,6 +26,17 @@ enum class fault_kind : unsigned char {
   gate_width_is_odd,
   // found: the shape of the pool's operand
   pool_of_one_row,
+  // expected: 3 extents of an image, or 2 of a sequence; found: the shape
+  not_an_image,
+  not_a_sequence,
+  // expected: the extents of the window, with its dilation; found: those of the padded input
+  window_too_large,
+  // expected: half of the window's extents; found: the padding
+  padding_over_half,
+  // expected: the largest padding that can be mirrored; found: the padding
+  reflection_too_wide,
+  // expected: the elements of the new shape; found: the shape
+  reshape_changes_the_size,
   size_not_positive,
   // found: numerator, denominator
   ratio_out_of_range,

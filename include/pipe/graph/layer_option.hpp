@@ -29,7 +29,14 @@ enum class option_kind : unsigned char {
   weights,
   target,
   class_weights,
-  positive_weight
+  positive_weight,
+  axes,
+  stride,
+  padding,
+  dilation,
+  ceiling,
+  real_cells,
+  corners
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

@@ -26,6 +26,7 @@ enum class op_kind : unsigned char {
   softmax,  // x[R, C]                        -> y          along each row
   gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
   pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
+  resample,  // x[R, C]                       -> y[S, C]    pools, upsampling, padding of an image
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   attention,
   // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is the gradient of the
@@ -42,6 +43,7 @@ enum class op_kind : unsigned char {
   softmax_gradient,       // dy, y                  -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
+  resample_gradient,      // dy[S, C], x[R, C]?     -> dx[R, C]
   // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
   attention_gradient,
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx

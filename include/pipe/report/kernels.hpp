@@ -40,6 +40,9 @@ inline std::string attribute_text(attributes const& a) {
     case attribute_kind::lookup: return " v" + std::to_string(a.lookup().vocabulary);
     case attribute_kind::concat: return " k" + std::to_string(a.concat().left);
     case attribute_kind::slice: return " k" + std::to_string(a.slice().columns);
+    case attribute_kind::resample:
+      return " from " + std::to_string(a.resample().axis[0].in) + " x " +
+             std::to_string(a.resample().axis[1].in);
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::norm:

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Pools over windows of an image or a sequence, and over its parts. The pools of a whole sample,
+// among them the global average (MeanPool), are in nn/pool.hpp.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/nn/resample.hpp>
+#include <pipe/nn/window.hpp>
+
+namespace pp {
+
+/// An option of pools: the number of windows is rounded up, so that the last may reach beyond the
+/// input and its padding. A window that would begin beyond the input is left out.
+struct CeilMode {
+  static constexpr auto option = detail::option_kind::ceiling;
+};
+/// An option of average pools: a sum is divided by the cells of the input in its window, not by
+/// those in the padding as well (count_include_pad=False of PyTorch).
+struct ExcludePadding {
+  static constexpr auto option = detail::option_kind::real_cells;
+};
+
+namespace detail {
+
+/// What option O says of a window, if anything.
+template <class O>
+constexpr void join_window([[maybe_unused]] window& w) {
+  if constexpr (requires { O::join(w); }) O::join(w);
+}
+
+/// True, or a fault: the window fits into the padded input, and the padding is at most half of it,
+/// so that each window has a cell of the input.
+template <int Axes, class Builder>
+constexpr bool needs_window(Builder& b, window const& w) {
+  shape const form = b.current().form;
+  for (int i = 0; i < Axes; ++i) {
+    if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
+        !b.needs_positive(w.dilation[i]))
+      return false;
+    long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
+               room = form.extent[i] + 2L * w.padding[i];
+    if (w.padding[i] < 0 || w.padding[i] > w.size[i] / 2)
+      b.report(fault_kind::padding_over_half, shape(w.size[i] / 2), shape(w.padding[i]));
+    else if (reach > room)
+      b.report(fault_kind::window_too_large, shape(int(reach < most_numbers ? reach : most_numbers)),
+               shape(int(room)));
+  }
+  return b.ok();
+}
+
+/// A pool whose windows move over one axis or two.
+template <int Axes, cell_reduction Reduction, int Size, class... Options>
+struct window_pool {
+  using options = layers<Options...>;
+  static constexpr bool is_largest = Reduction == cell_reduction::largest;
+  static constexpr unsigned takes =
+      option_kinds(option_kind::stride, option_kind::padding, option_kind::ceiling,
+                   Axes == 2 ? option_kind::axes : option_kind::stride,
+                   is_largest ? option_kind::dilation : option_kind::real_cells);
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    constexpr bool rounds_up = (std::same_as<Options, CeilMode> || ...);
+    constexpr bool excludes = (std::same_as<Options, ExcludePadding> || ...);
+    window w{};
+    w.size[0] = w.size[1] = Size;
+    (join_window<Options>(w), ...);
+    if (!needs_axes<Axes>(b) || !needs_window<Axes>(b, w)) return;
+    resample<Axes>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
+                   [&](int i, int in) {
+                     axis_map m{};
+                     m.size = w.size[i];
+                     m.stride = w.step(i);
+                     m.before = w.padding[i];
+                     m.dilation = w.dilation[i];
+                     int const spare = in + 2 * m.before - (m.dilation * (m.size - 1) + 1);
+                     m.out = spare / m.stride + 1;
+                     if (rounds_up && spare % m.stride > 0 && m.out * m.stride < in + m.before)
+                       ++m.out;
+                     return m;
+                   });
+  }
+};
+
+/// A pool of equal parts of one axis or two.
+template <int Axes, cell_reduction Reduction, int Height, int Width>
+struct adaptive_pool {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    resample_by<Axes>(b, axis_rule::adaptive, Reduction, false, Height, Width);
+  }
+};
+
+}  // namespace detail
+
+/// The largest cell of each window of Size x Size cells, channel by channel, as PyTorch's. NaN is
+/// larger than all numbers; padding is smaller. The gradient goes to the largest cell, the first in
+/// row-major order if several are.
+///
+/// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - dilation (size - 1) - 1) / stride + 1
+/// options: Axes (a window of other than Size x Size), Stride (default: the size), Padding (at most
+///          half of the size), Dilation, CeilMode
+/// cost:    a comparison for each cell of a window; backward finds the largest cell again
+template <int Size, class... Options>
+struct MaxPool2d : detail::window_pool<2, detail::cell_reduction::largest, Size, Options...> {};
+/// The same of a sequence.
+///
+/// shape:   (T, C) -> (T', C)
+/// options: Stride, Padding, Dilation, CeilMode
+template <int Size, class... Options>
+struct MaxPool1d : detail::window_pool<1, detail::cell_reduction::largest, Size, Options...> {};
+
+/// The mean of each window of Size x Size cells, channel by channel, as PyTorch's: padding counts
+/// as zeros, but not what a window of CeilMode reaches beyond it.
+///
+/// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - size) / stride + 1
+/// options: Axes, Stride, Padding, CeilMode as for MaxPool2d, ExcludePadding
+/// law:     the sum is in row-major order, then divided
+template <int Size, class... Options>
+struct AvgPool2d : detail::window_pool<2, detail::cell_reduction::padded_mean, Size, Options...> {};
+/// The same of a sequence.
+///
+/// shape:   (T, C) -> (T', C)
+/// options: Stride, Padding, CeilMode, ExcludePadding
+template <int Size, class... Options>
+struct AvgPool1d : detail::window_pool<1, detail::cell_reduction::padded_mean, Size, Options...> {};
+
+/// The mean of each of Height x Width parts, channel by channel. Part i of n along an axis of H
+/// cells is [floor(i H / n), ceil((i + 1) H / n)): parts may overlap, and may be more than cells.
+///
+/// shape: (H, W, C) -> (Height, Width, C)
+template <int Height, int Width = Height>
+struct AdaptiveAvgPool2d
+    : detail::adaptive_pool<2, detail::cell_reduction::mean, Height, Width> {};
+/// The same of a sequence.
+///
+/// shape: (T, C) -> (Length, C)
+template <int Length>
+struct AdaptiveAvgPool1d : detail::adaptive_pool<1, detail::cell_reduction::mean, Length, 1> {};
+/// The largest cell of each of Height x Width parts; see AdaptiveAvgPool2d and MaxPool2d.
+///
+/// shape: (H, W, C) -> (Height, Width, C)
+template <int Height, int Width = Height>
+struct AdaptiveMaxPool2d
+    : detail::adaptive_pool<2, detail::cell_reduction::largest, Height, Width> {};
+/// The same of a sequence.
+///
+/// shape: (T, C) -> (Length, C)
+template <int Length>
+struct AdaptiveMaxPool1d : detail::adaptive_pool<1, detail::cell_reduction::largest, Length, 1> {};
+
+}  // namespace pp

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The options of layers that move a window over an image or a sequence: its extents, its steps, the
+// cells around the input, and the distance of its cells.
+#pragma once
+
+#include <pipe/graph/layer_option.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// A window along the two axes of an image; of a sequence the second is not read.
+struct window {
+  static constexpr int by_its_size = -1 - 0x7fffffff;
+  int size[2]{1, 1}, stride[2]{by_its_size, by_its_size};
+  int padding[2]{0, 0}, dilation[2]{1, 1};
+  constexpr int step(int axis) const {
+    return stride[axis] == by_its_size ? size[axis] : stride[axis];
+  }
+};
+
+}  // namespace detail
+
+/// An option: a window of Height x Width cells in place of a square one.
+template <int Height, int Width>
+struct Axes {
+  static constexpr auto option = detail::option_kind::axes;
+  static constexpr void join(detail::window& w) { w.size[0] = Height, w.size[1] = Width; }
+};
+/// An option: the steps of the window, down and across.
+template <int Down, int Across = Down>
+struct Stride {
+  static constexpr auto option = detail::option_kind::stride;
+  static constexpr void join(detail::window& w) { w.stride[0] = Down, w.stride[1] = Across; }
+};
+/// An option: the rows of cells above and below the input that windows reach, and the columns left
+/// and right of it.
+template <int Rows, int Columns = Rows>
+struct Padding {
+  static constexpr auto option = detail::option_kind::padding;
+  static constexpr void join(detail::window& w) { w.padding[0] = Rows, w.padding[1] = Columns; }
+};
+/// An option: the distance of neighbouring cells of the window, down and across.
+template <int Down, int Across = Down>
+struct Dilation {
+  static constexpr auto option = detail::option_kind::dilation;
+  static constexpr void join(detail::window& w) { w.dilation[0] = Down, w.dilation[1] = Across; }
+};
+
+}  // namespace pp
