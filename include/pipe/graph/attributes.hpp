@@ -65,6 +65,17 @@ struct resample_attributes {
   cell_reduction reduction = cell_reduction::sum;
   axis_rule rule = axis_rule::window;
   axis_map axis[2]{};
+
+  PIPE_HD constexpr axis_cells rows_of(int row) const { return axis[0].cells_of(rule, row); }
+  PIPE_HD constexpr axis_cells columns_of(int column) const {
+    return axis[1].cells_of(rule, column);
+  }
+  /// The divisor of a sum of cells.
+  PIPE_HD constexpr int divisor(axis_cells const& rows, axis_cells const& columns) const {
+    if (reduction == cell_reduction::mean) return rows.count * columns.count;
+    if (reduction == cell_reduction::padded_mean) return rows.divisor * columns.divisor;
+    return 1;
+  }
   friend constexpr bool operator==(resample_attributes const& a, resample_attributes const& b) {
     return a.reduction == b.reduction && a.rule == b.rule && a.axis[0] == b.axis[0] &&
            a.axis[1] == b.axis[1];

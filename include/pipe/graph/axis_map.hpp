@@ -31,6 +31,11 @@ struct axis_cells {
   PIPE_HD constexpr T weight(int k) const {
     return k == 0 ? T(of - part) / T(of) : of == 1 ? T(1) : T(part) / T(of);
   }
+  /// Which of the cells i is, or -1.
+  PIPE_HD constexpr int number_of(int i) const {
+    int const k = (i - first) / step;
+    return i >= first && k < count && first + k * step == i ? k : -1;
+  }
 };
 
 /// One axis of a resampling: extents, and the numbers of its rule.

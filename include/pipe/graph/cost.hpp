@@ -64,7 +64,8 @@ constexpr cost cost_of(op const& o) {
     case op_kind::row_bias_gradient: return {results, 8 * results};
     case op_kind::add: return {results, 12 * results};
     case op_kind::concat:
-    case op_kind::slice: return {0, 8 * results};
+    case op_kind::slice:
+    case op_kind::transpose: return {0, 8 * results};
     case op_kind::pool: {
       long const rows = o.attributes.pool().rows;
       return {rows * o.columns, 4 * (rows + 1) * o.columns};

@@ -105,6 +105,7 @@ class differentiator {
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
   ///   resample  dx from dy and, of a maximum, x
+  ///   transpose dx is the transpose of dy
   ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
   ///   custom    the layer's own functions
@@ -172,6 +173,14 @@ class differentiator {
           op d = backward(op_kind::resample_gradient, o,
                           {dy, by.reduction == cell_reduction::largest ? x : operand{}});
           d.rows = by.axis[0].in * by.axis[1].in;
+          input(d, x);
+        }
+        return;
+      case op_kind::transpose:
+        if (needs(x)) {
+          op d = backward(op_kind::transpose, o, {dy});
+          d.rows = o.columns;
+          d.columns = o.rows;
           input(d, x);
         }
         return;

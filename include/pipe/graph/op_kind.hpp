@@ -27,6 +27,7 @@ enum class op_kind : unsigned char {
   gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
   pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
   resample,  // x[R, C]                       -> y[S, C]    pools, upsampling, padding of an image
+  transpose,  // x[C, R]                      -> y[R, C]    of each sample; its own gradient
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   attention,
   // losses: further targets are in[2] to in[4], weights[R] in[5]; the result is the gradient of the

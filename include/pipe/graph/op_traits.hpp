@@ -108,6 +108,7 @@ constexpr op_traits traits_of(op_kind k) {
               .by_row = row_rule::formula};
     case op_kind::pool: return {.name = "pool", .attributes = attribute_kind::pool};
     case op_kind::resample: return {.name = "resample", .attributes = attribute_kind::resample};
+    case op_kind::transpose: return {.name = "transpose"};
     case op_kind::attention:
       return {.name = "attention",
               .attributes = attribute_kind::attention,

@@ -56,6 +56,22 @@ struct Flatten {
   }
 };
 
+/// (H, W, C) -> (C * H * W): the numbers of channel 0 first, as PyTorch flattens an image. One copy
+/// forward and one backward; only for weights of a Linear behind it that come from PyTorch.
+///
+/// shape: any of two extents or more -> (elements)
+struct FlattenChannelsFirst {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    detail::handle x = b.current();
+    if (x.form.rows() > 1 && x.form.columns() > 1) x = b.transpose(x);
+    x.form = shape(x.form.elements());
+    x.padding = detail::operand{};
+    b.set(x);
+  }
+};
+
 /// The extent of a Reshape that is inferred from the others.
 inline constexpr int Rest = -1;
 

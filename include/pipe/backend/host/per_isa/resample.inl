@@ -47,28 +47,16 @@ PIPE_INLINE void each_cell(detail::axis_cells const& down, detail::axis_cells co
       f(number, down.first + u * down.step, across.first + v * across.step,
         down.template weight<T>(u) * across.template weight<T>(v));
 }
-/// The divisor of a sum of cells.
-PIPE_INLINE int divisor_of(detail::cell_reduction reduction, detail::axis_cells const& down,
-                           detail::axis_cells const& across) {
-  switch (reduction) {
-    case detail::cell_reduction::mean: return down.count * across.count;
-    case detail::cell_reduction::padded_mean: return down.divisor * across.divisor;
-    case detail::cell_reduction::largest:
-    case detail::cell_reduction::sum: return 1;
-  }
-  return 1;
-}
-
 /// Row `row` of the result of one image.
 ///
 /// shape: x (H, W, n) -> y (W', n)
 template <class T>
 PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, int row, T const* x,
                                 T* y) {
-  detail::axis_cells const down = by.axis[0].cells_of(by.rule, row);
+  detail::axis_cells const down = by.rows_of(row);
   bool const is_largest = by.reduction == detail::cell_reduction::largest;
   for (int j = 0; j < by.axis[1].out; ++j, y += n) {
-    detail::axis_cells const across = by.axis[1].cells_of(by.rule, j);
+    detail::axis_cells const across = by.columns_of(j);
     if (down.count * across.count == 0)
       set_elements(n, is_largest ? -std::numeric_limits<T>::infinity() : T(0), y);
     each_cell<T>(down, across, [&](int number, int r, int c, T weight) {
@@ -78,7 +66,7 @@ PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, in
       else
         add_weighted<T>(n, number > 0, weight, cell, y);
     });
-    if (int const d = divisor_of(by.reduction, down, across); d > 1) {
+    if (int const d = by.divisor(down, across); d > 1) {
       PIPE_INDEPENDENT
       for (int c = 0; c < n; ++c) y[c] /= T(d);
     }
@@ -96,11 +84,11 @@ PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by,
   std::memset(dx + rows.begin * width, 0, sizeof(T) * std::size_t(rows.size() * width));
   T *const largest = space, *const chosen = space + n;
   for (int i = 0; i < by.axis[0].out; ++i) {
-    detail::axis_cells const down = by.axis[0].cells_of(by.rule, i);
+    detail::axis_cells const down = by.rows_of(i);
     int const last = down.first + (down.count - 1) * down.step;
     if (down.count == 0 || down.first >= rows.end || last < rows.begin) continue;
     for (int j = 0; j < by.axis[1].out; ++j) {
-      detail::axis_cells const across = by.axis[1].cells_of(by.rule, j);
+      detail::axis_cells const across = by.columns_of(j);
       T const* const from = dy + (extent(i) * by.axis[1].out + j) * n;
       auto const cell = [&](auto* image, int r, int c) { return image + r * width + extent(c) * n; };
       if (x != nullptr) {
@@ -116,7 +104,7 @@ PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by,
           for (int k = 0; k < n; ++k) to[k] += chosen[k] == T(number) ? from[k] : T(0);
         });
       } else {
-        int const d = divisor_of(by.reduction, down, across);
+        int const d = by.divisor(down, across);
         each_cell<T>(down, across, [&](int, int r, int c, T weight) {
           if (r >= rows.begin && r < rows.end)
             add_weighted<T>(n, true, weight / T(d), from, cell(dx, r, c));
