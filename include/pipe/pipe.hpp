@@ -26,6 +26,7 @@
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
+#include <pipe/nn/image_pool.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
@@ -33,8 +34,10 @@
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
+#include <pipe/nn/pad.hpp>
 #include <pipe/nn/pool.hpp>
 #include <pipe/nn/softmax.hpp>
+#include <pipe/nn/upsample.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/elsewhere.hpp>

@@ -108,6 +108,22 @@ class SinusoidalPositions(nn.Module):
         return x + table
 
 
+class Image(nn.Module):
+    """A module of PyTorch, which puts channels first, on a value (B, H, W, C) or (B, T, C)."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x.movedim(-1, 1)).movedim(1, -1)
+
+
+class FlattenChannelsFirst(nn.Module):
+    def forward(self, x):
+        return x.movedim(-1, 1).flatten(1)
+
+
 class Gate(nn.Module):
     """SwiGLU and GEGLU: the activated half comes first."""
 

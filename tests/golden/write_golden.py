@@ -38,8 +38,8 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FurtherInput, Gate,
-                    GroupedAttention, Model, Pool, Pop, Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput,
+                    Gate, GroupedAttention, Image, Model, Pool, Pop, Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -268,6 +268,27 @@ def convolution_cases():
         Conv2d(4, 5, 1), Conv2d(5, 3, 3, padding=(1, 0), bias=False), nn.Flatten(), Linear(180, 2)), MSE
     yield "sequence", Input(9, 3), Model(
         Conv1d(3, 4, 3, stride=2, padding=1), nn.Tanh(), ConvTranspose1d(4, 3, 4, stride=3), nn.Flatten(), Linear(48, 2)), MSE
+
+
+def resampling_cases():
+    def between(*modules):
+        return [Image(m) for m in modules]
+
+    yield "images", Input(7, 6, 3), Model(
+        Linear(3, 4), *between(nn.MaxPool2d(3, 2, 1, ceil_mode=True)), Linear(4, 4),
+        *between(nn.Upsample(scale_factor=2, mode="bilinear"), nn.ReflectionPad2d((2, 1, 1, 2)),
+                 nn.AvgPool2d((3, 2), 2, 1, ceil_mode=True)), Linear(4, 5),
+        *between(nn.AdaptiveMaxPool2d((4, 5)), nn.ReplicationPad2d(1),
+                 nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+                 nn.Upsample((6, 9), mode="bilinear", align_corners=True), nn.Upsample(scale_factor=2),
+                 nn.ZeroPad2d((0, 2, 1, -1)), nn.MaxPool2d(3, (2, 3), 1, 2), nn.AdaptiveAvgPool2d((3, 4))),
+        FlattenChannelsFirst(), Linear(60, 3)), MSE
+    yield "sequences", Input(17, 3), Model(
+        Linear(3, 4), *between(nn.MaxPool1d(3, 2, 1, 2)), Linear(4, 4),
+        *between(nn.Upsample(scale_factor=3, mode="linear", align_corners=True), nn.AvgPool1d(4, 3, 2)), Linear(4, 4),
+        *between(nn.ReflectionPad1d((1, 2)), nn.AdaptiveMaxPool1d(9), nn.ReplicationPad1d((2, 0)),
+                 nn.Upsample(scale_factor=2), nn.ZeroPad1d((1, -1)), nn.AvgPool1d(3, 2, 1, True, False),
+                 nn.Upsample(scale_factor=2, mode="linear"), nn.AdaptiveAvgPool1d(5)), Linear(4, 2)), MSE
 
 
 def attention_cases():
@@ -532,7 +553,8 @@ def main():
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    files = {"layers": layer_cases, "convolutions": convolution_cases, "attention": attention_cases, "losses": loss_cases}
+    files = {"layers": layer_cases, "convolutions": convolution_cases, "resampling": resampling_cases, "attention": attention_cases,
+             "losses": loss_cases}
     for file, cases in files.items():
         tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
         write_safetensors(HERE / f"{file}.safetensors", tensors)

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include <pipe/base/shape.hpp>
+#include <pipe/graph/axis_map.hpp>
 
 namespace pp::detail {
 
@@ -52,6 +53,33 @@ struct pool_attributes {
   pool_kind which = pool_kind::mean;
   int rows = 0;  // of x, per sample
   friend constexpr bool operator==(pool_attributes const&, pool_attributes const&) = default;
+};
+
+/// What a result of a resampling is of the cells that it reads: the largest; their sum over their
+/// number; their sum over the number of cells in the window, in the padding too; or their weighted
+/// sum, which is zero of no cells.
+enum class cell_reduction : unsigned char { largest, mean, padded_mean, sum };
+/// Of a resampling of the two axes of an image and of its gradient; a sequence is an image one
+/// cell wide.
+struct resample_attributes {
+  cell_reduction reduction = cell_reduction::sum;
+  axis_rule rule = axis_rule::window;
+  axis_map axis[2]{};
+
+  PIPE_HD constexpr axis_cells rows_of(int row) const { return axis[0].cells_of(rule, row); }
+  PIPE_HD constexpr axis_cells columns_of(int column) const {
+    return axis[1].cells_of(rule, column);
+  }
+  /// The divisor of a sum of cells.
+  PIPE_HD constexpr int divisor(axis_cells const& rows, axis_cells const& columns) const {
+    if (reduction == cell_reduction::mean) return rows.count * columns.count;
+    if (reduction == cell_reduction::padded_mean) return rows.divisor * columns.divisor;
+    return 1;
+  }
+  friend constexpr bool operator==(resample_attributes const& a, resample_attributes const& b) {
+    return a.reduction == b.reduction && a.rule == b.rule && a.axis[0] == b.axis[0] &&
+           a.axis[1] == b.axis[1];
+  }
 };
 
 /// Of attention. `keys`: in cross-attention the rows of keys and values, which are a value of their
@@ -119,6 +147,7 @@ enum class attribute_kind : unsigned char {
   slice,
   norm,
   pool,
+  resample,
   attention,
   cross_entropy,
   custom,
@@ -144,6 +173,7 @@ class attributes {
   constexpr attributes(slice_attributes const& a) : kind_(is::slice), as_slice(a) {}
   constexpr attributes(norm_attributes const& a) : kind_(is::norm), as_norm(a) {}
   constexpr attributes(pool_attributes const& a) : kind_(is::pool), as_pool(a) {}
+  constexpr attributes(resample_attributes const& a) : kind_(is::resample), as_resample(a) {}
   constexpr attributes(attention_attributes const& a) : kind_(is::attention), as_attention(a) {}
   constexpr attributes(cross_entropy_attributes const& a)
       : kind_(is::cross_entropy), as_cross_entropy(a) {}
@@ -163,6 +193,7 @@ class attributes {
   constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
+  constexpr resample_attributes const& resample() const { return needs(is::resample), as_resample; }
   constexpr attention_attributes const& attention() const {
     return needs(is::attention), as_attention;
   }
@@ -185,6 +216,7 @@ class attributes {
       case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
       case is::norm: return as_norm.has_mean;
       case is::pool: return as_pool.rows + (long(as_pool.which) << 32);
+      case is::resample: return as_resample.axis[0].in + (long(as_resample.axis[0].out) << 32);
       case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
       case is::cross_entropy: return long(as_cross_entropy.term);
       case is::custom: return as_custom.flops;
@@ -204,6 +236,7 @@ class attributes {
       case is::slice: return a.as_slice == b.as_slice;
       case is::norm: return a.as_norm == b.as_norm;
       case is::pool: return a.as_pool == b.as_pool;
+      case is::resample: return a.as_resample == b.as_resample;
       case is::attention: return a.as_attention == b.as_attention;
       case is::cross_entropy: return a.as_cross_entropy == b.as_cross_entropy;
       case is::custom: return a.as_custom == b.as_custom;
@@ -229,6 +262,7 @@ class attributes {
     slice_attributes as_slice;
     norm_attributes as_norm;
     pool_attributes as_pool;
+    resample_attributes as_resample;
     attention_attributes as_attention;
     cross_entropy_attributes as_cross_entropy;
     custom_attributes as_custom;

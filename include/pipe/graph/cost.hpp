@@ -30,6 +30,20 @@ constexpr cost cost_of_attention(op const& o, int products, int bytes) {
           bytes * (results + key_values)};
 }
 
+/// An operation for each cell that a result reads; the gradient of a maximum finds it again. Bytes:
+/// of x and y, in which windows that overlap read from the cache.
+constexpr cost cost_of_resample(op const& o) {
+  resample_attributes const of = o.attributes.resample();
+  long const ins = long(of.axis[0].in) * of.axis[1].in,
+             outs = long(of.axis[0].out) * of.axis[1].out;
+  bool const finds_again =
+      o.kind == op_kind::resample_gradient && of.reduction == cell_reduction::largest;
+  long const read = of.rule == axis_rule::window ? outs * of.axis[0].size * of.axis[1].size
+                                                 : (ins > outs ? ins : outs);
+  return {(finds_again ? 2 : 1) * read * o.columns,
+          4 * ((finds_again ? 2 : 1) * ins + outs) * o.columns};
+}
+
 /// A multiply-add counts as two FLOPs, an element of a map, a norm or a softmax as eight. Bytes are
 /// those of fp32 operands read and written once, without parameters, which all samples of a
 /// micro-batch share.
@@ -58,12 +72,15 @@ constexpr cost cost_of(op const& o) {
     case op_kind::row_bias_gradient: return {results, 8 * results};
     case op_kind::add: return {results, 12 * results};
     case op_kind::concat:
-    case op_kind::slice: return {0, 8 * results};
+    case op_kind::slice:
+    case op_kind::transpose: return {0, 8 * results};
     case op_kind::pool: {
       long const rows = o.attributes.pool().rows;
       return {rows * o.columns, 4 * (rows + 1) * o.columns};
     }
     case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
+    case op_kind::resample:
+    case op_kind::resample_gradient: return cost_of_resample(o);
     case op_kind::custom:
       return {o.attributes.custom().flops, 4 * (results + o.attributes.custom().form.elements())};
     case op_kind::custom_input_gradient:

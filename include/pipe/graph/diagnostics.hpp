@@ -71,13 +71,19 @@ struct gate_needs_an_even_width;
 template <class... What>
 struct pooling_needs_more_than_one_position;
 template <class... What>
+struct window_is_larger_than_its_padded_input;
+template <class... What>
+struct padding_must_be_at_most_half_of_the_window;
+template <class... What>
+struct reflection_must_be_narrower_than_its_input;
+template <class... What>
+struct reshape_must_keep_the_number_of_elements;
+template <class... What>
 struct size_must_be_positive;
 template <class... What>
 struct layer_needs_an_image;
 template <class... What>
 struct layer_needs_a_sequence;
-template <class... What>
-struct window_is_larger_than_the_padded_image;
 template <class... What>
 struct groups_do_not_divide_the_channels;
 template <class... What>
@@ -278,14 +284,20 @@ constexpr auto diagnose() {
       return say<wrong::gate_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == pool_of_one_row)
       return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
+    else if constexpr (F.what == window_too_large)
+      return say<wrong::window_is_larger_than_its_padded_input>(at, type, expected, found);
+    else if constexpr (F.what == padding_over_half)
+      return say<wrong::padding_must_be_at_most_half_of_the_window>(at, type, expected, found);
+    else if constexpr (F.what == reflection_too_wide)
+      return say<wrong::reflection_must_be_narrower_than_its_input>(at, type, expected, found);
+    else if constexpr (F.what == reshape_changes_the_size)
+      return say<wrong::reshape_must_keep_the_number_of_elements>(at, type, expected, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
     else if constexpr (F.what == needs_image)
       return say<wrong::layer_needs_an_image>(at, type, found);
     else if constexpr (F.what == needs_sequence)
       return say<wrong::layer_needs_a_sequence>(at, type, found);
-    else if constexpr (F.what == window_too_large)
-      return say<wrong::window_is_larger_than_the_padded_image>(at, type, expected, found);
     else if constexpr (F.what == groups_do_not_divide)
       return say<wrong::groups_do_not_divide_the_channels>(at, type, expected, found);
     else if constexpr (F.what == output_padding_too_large)

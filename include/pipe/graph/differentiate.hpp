@@ -105,6 +105,8 @@ class differentiator {
   ///   concat    dx and dz are slices of dy
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
+  ///   resample  dx from dy and, of a maximum, x
+  ///   transpose dx is the transpose of dy
   ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
   ///   custom    the layer's own functions
@@ -168,6 +170,23 @@ class differentiator {
           input(d, x);
         }
         return;
+      case op_kind::resample:
+        if (needs(x)) {
+          resample_attributes const by = o.attributes.resample();
+          op d = backward(op_kind::resample_gradient, o,
+                          {dy, by.reduction == cell_reduction::largest ? x : operand{}});
+          d.rows = by.axis[0].in * by.axis[1].in;
+          input(d, x);
+        }
+        return;
+      case op_kind::transpose:
+        if (needs(x)) {
+          op d = backward(op_kind::transpose, o, {dy});
+          d.rows = o.columns;
+          d.columns = o.rows;
+          input(d, x);
+        }
+        return;
       case op_kind::attention: attention_rule(o, x, dy); return;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
       case op_kind::none:  // never in a forward graph
@@ -178,6 +197,7 @@ class differentiator {
       case op_kind::softmax_gradient:
       case op_kind::gate_gradient:
       case op_kind::pool_gradient:
+      case op_kind::resample_gradient:
       case op_kind::attention_gradient:
       case op_kind::custom_input_gradient:
       case op_kind::matmul_weight_gradient:
@@ -220,7 +240,8 @@ class differentiator {
     bool const turned = o.kind == op_kind::convolution_input_gradient;
     convolution_attributes const of = o.attributes.convolution();
     operand const w{space::parameter, o.in[1].index};
-    op dw = backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    op dw =
+        backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
     dw.rows = of.out_rows();
     dw.columns = of.filters;
     weight(dw, w);

@@ -28,12 +28,18 @@ enum class fault_kind : unsigned char {
   gate_width_is_odd,
   // found: the shape of the pool's operand
   pool_of_one_row,
+  // expected: the extents of the window, with its dilation; found: those of the padded input
+  window_too_large,
+  // expected: half of the window's extents; found: the padding
+  padding_over_half,
+  // expected: the largest padding that can be mirrored; found: the padding
+  reflection_too_wide,
+  // expected: the elements of the new shape; found: the shape
+  reshape_changes_the_size,
   size_not_positive,
   // found: the shape of the operand
   needs_image,
   needs_sequence,
-  // expected: the positions that a window spans; found: those of the padded image
-  window_too_large,
   // expected: the groups; found: channels, filters
   groups_do_not_divide,
   // expected: the stride; found: the output padding

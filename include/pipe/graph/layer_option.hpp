@@ -34,7 +34,10 @@ enum class option_kind : unsigned char {
   padding,
   dilation,
   groups,
-  output_padding
+  output_padding,
+  ceiling,
+  real_cells,
+  corners
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

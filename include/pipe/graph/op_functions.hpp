@@ -98,6 +98,16 @@ class op_functions {
     return self().as_probable(x, self().push(op_kind::pool, x, shape(x.form.columns()), {x.padding},
                                              pool_attributes{which, x.form.rows()}));
   }
+  /// (H, W, C) -> (H', W', C), or (T, C) -> (T', C), with the extents of the attributes.
+  constexpr handle resample(handle x, resample_attributes const& by) {
+    shape form = x.form;
+    for (int i = 0; i + 1 < form.rank; ++i) form.extent[i] = by.axis[i].out;
+    return self().as_probable(x, self().push(op_kind::resample, x, form, {}, by));
+  }
+  /// x[R, C] -> [C, R]
+  constexpr handle transpose(handle x) {
+    return self().push(op_kind::transpose, x, shape(x.form.columns(), x.form.rows()), {});
+  }
   /// x[R, 2C] -> [R, C] by the formula of the layer being described; see gated.
   constexpr handle gate(handle x) {
     return self().push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});

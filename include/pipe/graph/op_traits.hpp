@@ -113,6 +113,8 @@ constexpr op_traits traits_of(op_kind k) {
               .ends_in_product = true,
               .by_row = row_rule::formula};
     case op_kind::pool: return {.name = "pool", .attributes = attribute_kind::pool};
+    case op_kind::resample: return {.name = "resample", .attributes = attribute_kind::resample};
+    case op_kind::transpose: return {.name = "transpose"};
     case op_kind::attention:
       return {.name = "attention",
               .attributes = attribute_kind::attention,
@@ -149,6 +151,8 @@ constexpr op_traits traits_of(op_kind k) {
       return {.name = "gate_gradient", .formula = true, .epilogue = true, .ends_in_product = true};
     case op_kind::pool_gradient:
       return {.name = "pool_gradient", .attributes = attribute_kind::pool};
+    case op_kind::resample_gradient:
+      return {.name = "resample_gradient", .attributes = attribute_kind::resample};
     case op_kind::attention_gradient:
       return {
           .name = "attention_gradient", .attributes = attribute_kind::attention, .attention = true};

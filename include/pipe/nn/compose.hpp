@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Composition of layers: sequences, repetitions, residual connections, and flattening.
+// Composition of layers: sequences, repetitions, residual connections, and other
+// shapes of the same numbers.
 #pragma once
 
 #include <pipe/graph/builder.hpp>
@@ -51,6 +52,56 @@ struct Flatten {
     detail::handle x = b.current();
     x.form = shape(x.form.elements());
     x.padding = detail::operand{};
+    b.set(x);
+  }
+};
+
+/// (H, W, C) -> (C * H * W): the numbers of channel 0 first, as PyTorch flattens an image. One copy
+/// forward and one backward; only for weights of a Linear behind it that come from PyTorch.
+///
+/// shape: any of two extents or more -> (elements)
+struct FlattenChannelsFirst {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    detail::handle x = b.current();
+    if (x.form.rows() > 1 && x.form.columns() > 1) x = b.transpose(x);
+    x.form = shape(x.form.elements());
+    x.padding = detail::operand{};
+    b.set(x);
+  }
+};
+
+/// The extent of a Reshape that is inferred from the others.
+inline constexpr int Rest = -1;
+
+/// The same numbers in the same order as another shape, at no cost. At most one extent is `Rest`.
+///
+/// shape: any -> (Extents...), one to four of them
+/// error: reshape_must_keep_the_number_of_elements
+template <int... Extents>
+struct Reshape {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    static_assert(sizeof...(Extents) >= 1 && sizeof...(Extents) <= shape::max_rank,
+                  "a shape has one to four extents");
+    if (!b.needs_numbers()) return;
+    detail::handle x = b.current();
+    shape to(Extents...);
+    long const elements = x.form.elements();
+    int* rest = nullptr;
+    for (int i = 0; i < to.rank; ++i)
+      if (to.extent[i] == Rest && rest == nullptr) {
+        rest = &to.extent[i];
+        *rest = 1;
+      }
+    if (!b.needs_positive(to) || !b.needs_room(to, detail::most_numbers)) return;
+    if (rest != nullptr) *rest = int(elements / to.elements());
+    if (to.elements() != elements)
+      return b.report(detail::fault_kind::reshape_changes_the_size, shape(int(elements)),
+                      shape(Extents...));
+    if (to.rows() != x.form.rows()) x.padding = detail::operand{};
+    x.form = to;
     b.set(x);
   }
 };

@@ -81,12 +81,13 @@ template <class Builder, class Product>
 constexpr void convolve(Builder& b, shape weight, int inputs, int outputs, int filters,
                         bool has_bias, initial_rules start, Product product) {
   initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
-  operand const w = b.parameter(weight, start.weights.of(inputs, outputs, usual), true,
-                                {"weight", true});
+  operand const w =
+      b.parameter(weight, start.weights.of(inputs, outputs, usual), true, {"weight", true});
   if (!b.ok()) return;
   handle y = product(w);
   if (has_bias)
-    y = b.bias(y, b.parameter(1, filters, start.biases.of(inputs, outputs, usual), false, {"bias"}));
+    y = b.bias(y,
+               b.parameter(1, filters, start.biases.of(inputs, outputs, usual), false, {"bias"}));
   b.set(y);
 }
 
@@ -105,16 +106,17 @@ struct any_conv {
     if (!needs_window(b, Rank, kernel, w, Filters)) return;
     handle const x = b.current();
     axes const image = image_of(x.form);
-    convolution_attributes of{
-        Rank == 2 ? convolution_axis{}
-                  : axis_of(image.vertical, kernel.vertical, w.stride.vertical, w.padding.vertical,
-                            w.dilation.vertical),
-        axis_of(image.horizontal, kernel.horizontal, w.stride.horizontal, w.padding.horizontal,
-                w.dilation.horizontal),
-        x.form.columns(), Filters, w.groups};
+    convolution_attributes of{Rank == 2
+                                  ? convolution_axis{}
+                                  : axis_of(image.vertical, kernel.vertical, w.stride.vertical,
+                                            w.padding.vertical, w.dilation.vertical),
+                              axis_of(image.horizontal, kernel.horizontal, w.stride.horizontal,
+                                      w.padding.horizontal, w.dilation.horizontal),
+                              x.form.columns(), Filters, w.groups};
     for (convolution_axis const a : {of.vertical, of.horizontal})
       if (a.reach() > a.in + 2 * a.padding)
-        return b.report(fault_kind::window_too_large, shape(a.reach()), shape(a.in + 2 * a.padding));
+        return b.report(fault_kind::window_too_large, shape(a.reach()),
+                        shape(a.in + 2 * a.padding));
     shape const form = image_form(x.form, of.vertical.out, of.horizontal.out, Filters);
     convolve(b, weight_form<Rank>(of), of.inner(), of.taps() * Filters, Filters, has_bias,
              initial_of<Options...>(b.scope().initial), [&](operand weight) {
@@ -126,8 +128,9 @@ struct any_conv {
  private:
   /// Whether the window is one position that moves over all of them: a product like Linear's.
   static constexpr bool is_pointwise(convolution_attributes const& of) {
-    return of.taps() == 1 && of.groups == 1 && of.vertical == convolution_axis{of.vertical.in,
-           of.vertical.in} && of.horizontal == convolution_axis{of.horizontal.in, of.horizontal.in};
+    return of.taps() == 1 && of.groups == 1 &&
+           of.vertical == convolution_axis{of.vertical.in, of.vertical.in} &&
+           of.horizontal == convolution_axis{of.horizontal.in, of.horizontal.in};
   }
 };
 
@@ -135,8 +138,7 @@ struct any_conv {
 template <int Rank, int Filters, auto Kernel, class... Options>
 struct any_conv_transpose {
   using options = layers<Options...>;
-  static constexpr unsigned takes =
-      convolution_options | option_kinds(option_kind::output_padding);
+  static constexpr unsigned takes = convolution_options | option_kinds(option_kind::output_padding);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>
@@ -168,7 +170,8 @@ struct any_conv_transpose {
     shape const form = image_form(x.form, of.vertical.in, of.horizontal.in, Filters);
     if (!b.needs_positive(form)) return;
     int const inputs = of.inner(), outputs = of.taps() * of.filters;
-    convolve(b, weight_form<Rank>(of), inputs, outputs, Filters, has_bias, initial_of<Options...>(b.scope().initial),
+    convolve(b, weight_form<Rank>(of), inputs, outputs, Filters, has_bias,
+             initial_of<Options...>(b.scope().initial),
              [&](operand weight) { return b.transposed_convolution(x, weight, form, of); });
   }
 };
@@ -187,7 +190,7 @@ struct any_conv_transpose {
 /// options: Stride, Padding, Dilation, Groups, NoBias, Init<...>
 /// law:     with a kernel of 1, stride 1 and no padding it is a Linear on every pixel; with as many
 ///          groups as channels each channel has filters of its own
-/// errors:  layer_needs_an_image, window_is_larger_than_the_padded_image,
+/// errors:  layer_needs_an_image, window_is_larger_than_its_padded_input,
 ///          groups_do_not_divide_the_channels, size_must_be_positive
 /// cost:    forward 2 kh kw C / groups Filters FLOPs per pixel of the result; backward twice that
 template <int Filters, detail::window_extents auto Kernel, class... Options>

@@ -42,17 +42,7 @@ struct Conv3d : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>
 struct MaxPool : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>
-struct MaxPool1d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct MaxPool2d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
 struct AvgPool : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct AvgPool1d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct AvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
-template <auto...>
-struct AdaptiveAvgPool2d : no_such<instead::Custom_layer_of_your_own> {};
 
 template <auto...>
 struct Upsample : no_such<instead::Custom_layer_of_your_own> {};

@@ -15,6 +15,8 @@ namespace detail {
 /// A number for each axis of an image.
 struct axes {
   int vertical = 1, horizontal = 1;
+  /// That of axis i, from 0.
+  constexpr int operator[](int i) const { return i == 0 ? vertical : horizontal; }
   friend constexpr bool operator==(axes const&, axes const&) = default;
 };
 
@@ -48,7 +50,7 @@ constexpr window_options window_options_of() {
 template <int Vertical, int Horizontal>
 inline constexpr detail::axes Axes{Vertical, Horizontal};
 
-/// An option: the distance between windows, in positions; 1 without it.
+/// An option: the distance between windows, in positions; without it 1, for pools their size.
 template <int Vertical, int Horizontal = Vertical>
 struct Stride {
   static constexpr auto option = detail::option_kind::stride;

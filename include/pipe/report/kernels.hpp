@@ -41,6 +41,9 @@ inline std::string attribute_text(attributes const& a) {
     case attribute_kind::concat: return " k" + std::to_string(a.concat().left);
     case attribute_kind::slice: return " k" + std::to_string(a.slice().columns);
     case attribute_kind::convolution: return " k" + std::to_string(a.convolution().inner());
+    case attribute_kind::resample:
+      return " from " + std::to_string(a.resample().axis[0].in) + " x " +
+             std::to_string(a.resample().axis[1].in);
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::norm:
@@ -52,8 +55,8 @@ inline std::string attribute_text(attributes const& a) {
 }
 
 /// The ops of a kernel for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The
-/// size is the anchor's rows x columns; k is the inner extent of a contraction or a convolution, h the heads of an
-/// attention, v the vocabulary of a lookup.
+/// size is the anchor's rows x columns; k is the inner extent of a contraction or a convolution, h
+/// the heads of an attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;

@@ -22,6 +22,7 @@
 #include <pipe/backend/cuda/rows/norm_gradients.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>
 #include <pipe/backend/cuda/rows/pool.hpp>
+#include <pipe/backend/cuda/rows/resample.hpp>
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
 #include <pipe/backend/cuda/rows/sort_lowering.hpp>

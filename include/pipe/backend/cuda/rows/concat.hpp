@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Rows put side by side, and taken apart again: copies, in the widest accesses that the widths
-// allow.
+// allow. And the transpose of each sample.
 #pragma once
 
 #include <pipe/backend/cuda/block/accesses.hpp>
@@ -69,6 +69,31 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
                [&](extent row, int column) { return dy + row * Width + column; });
   }
 };
+
+/// The transpose of each sample. Threads side by side write side by side.
+///
+/// shape: x (B, C, R) -> y (B, R, C)
+template <class P, int G>
+struct transpose_kernel
+    : accesses<extent(group_of<P, G>::value.rows) * P::samples, group_of<P, G>::value.columns, 1> {
+  using T = typename P::element;
+  using base =
+      accesses<extent(group_of<P, G>::value.rows) * P::samples, group_of<P, G>::value.columns, 1>;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    constexpr int rows = g.rows, columns = g.columns;
+    T const* const x = a.at<T const>(g.in[0]);
+    T* const y = a.at<T>(g.out[0]);
+    base::for_access(block, [&](extent row, int column) {
+      y[row * columns + column] = x[(row / rows * columns + column) * rows + row % rows];
+    });
+  }
+};
+
+template <>
+struct kernel_of<op_kind::transpose> : one_kernel<transpose_kernel> {};
 
 template <>
 struct kernel_of<op_kind::concat> : one_kernel<concat_kernel> {};

@@ -29,6 +29,8 @@
 #include <pipe/backend/host/per_isa/gate.inl>
 #include <pipe/backend/host/per_isa/lookup.inl>
 #include <pipe/backend/host/per_isa/pool.inl>
+#include <pipe/backend/host/per_isa/resample.inl>
+#include <pipe/backend/host/per_isa/transpose_samples.inl>
 #include <pipe/backend/host/per_isa/losses.inl>
 #include <pipe/backend/host/per_isa/element_loss.inl>
 #include <pipe/backend/host/per_isa/pointwise.inl>

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The transpose of each sample: channels before the cells of an image, or behind them again.
+
+/// shape: x (B, C, R) -> y (B, R, C)
+/// work:  parts own samples
+template <>
+struct kernel_of<op_kind::transpose> : row_facts {
+  template <class P, int G>
+  static void run(arguments<typename P::element> const& a) {
+    constexpr detail::group g = P::group_at(G);
+    constexpr extent elements = extent(g.rows) * g.columns;
+    share const own = part_of(P::samples, 1, a.part, a.parts);
+    for (extent s = own.begin; s < own.end; ++s)
+      transpose(a.at(g.in[0]) + s * elements, g.columns, g.rows, a.at(g.out[0]) + s * elements);
+  }
+};

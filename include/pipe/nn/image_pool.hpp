@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Pools over windows of an image or a sequence, and over its parts. The pools of a whole sample,
+// among them the global average (MeanPool), are in nn/pool.hpp.
+#pragma once
+
+#include <concepts>
+
+#include <pipe/nn/resample.hpp>
+#include <pipe/nn/window_option.hpp>
+
+namespace pp {
+
+/// An option of pools: the number of windows is rounded up, so that the last may reach beyond the
+/// input and its padding. A window that would begin beyond the input is left out.
+struct CeilMode {
+  static constexpr auto option = detail::option_kind::ceiling;
+};
+/// An option of average pools: a sum is divided by the cells of the input in its window, not by
+/// those in the padding as well (count_include_pad=False of PyTorch).
+struct ExcludePadding {
+  static constexpr auto option = detail::option_kind::real_cells;
+};
+
+namespace detail {
+
+/// True, or a fault: the window fits into the padded input, and the padding is at most half of it,
+/// so that each window has a cell of the input.
+template <int Rank, class Builder>
+constexpr bool needs_pool_window(Builder& b, axes size, window_options const& w) {
+  shape const form = b.current().form;
+  for (int i = 0; i < Rank; ++i) {
+    int const at = 2 - Rank + i;  // a sequence has the second axis alone
+    if (!b.needs_positive(size[at]) || !b.needs_positive(w.stride[at]) ||
+        !b.needs_positive(w.dilation[at]))
+      return false;
+    long const reach = long(w.dilation[at]) * (size[at] - 1) + 1,
+               room = form.extent[i] + 2L * w.padding[at];
+    if (w.padding[at] < 0 || w.padding[at] > size[at] / 2)
+      b.report(fault_kind::padding_over_half, shape(size[at] / 2), shape(w.padding[at]));
+    else if (reach > room)
+      b.report(fault_kind::window_too_large,
+               shape(int(reach < most_numbers ? reach : most_numbers)), shape(int(room)));
+  }
+  return b.ok();
+}
+
+/// A pool whose windows move over one axis or two.
+template <int Rank, cell_reduction Reduction, auto Size, class... Options>
+struct window_pool {
+  using options = layers<Options...>;
+  static constexpr unsigned takes = option_kinds(
+      option_kind::stride, option_kind::padding, option_kind::ceiling,
+      Reduction == cell_reduction::largest ? option_kind::dilation : option_kind::real_cells);
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    constexpr bool rounds_up = (std::same_as<Options, CeilMode> || ...);
+    constexpr bool excludes = (std::same_as<Options, ExcludePadding> || ...);
+    constexpr axes size = axes_of(Size);
+    window_options w{.stride = size};
+    (set_window<Options>(w), ...);
+    if (!needs_axes<Rank>(b) || !needs_pool_window<Rank>(b, size, w)) return;
+    resample<Rank>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
+                   [&](int i, int in) {
+                     int const at = 2 - Rank + i;
+                     axis_map m{};
+                     m.size = size[at];
+                     m.stride = w.stride[at];
+                     m.before = w.padding[at];
+                     m.dilation = w.dilation[at];
+                     int const spare = in + 2 * m.before - (m.dilation * (m.size - 1) + 1);
+                     m.out = spare / m.stride + 1;
+                     if (rounds_up && spare % m.stride > 0 && m.out * m.stride < in + m.before)
+                       ++m.out;
+                     return m;
+                   });
+  }
+};
+
+/// A pool of equal parts of one axis or two.
+template <int Axes, cell_reduction Reduction, int Height, int Width>
+struct adaptive_pool {
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    resample_by<Axes>(b, axis_rule::adaptive, Reduction, false, Height, Width);
+  }
+};
+
+}  // namespace detail
+
+/// The largest cell of each window, of Size x Size cells or of Axes<rows, columns>, channel by
+/// channel, as PyTorch's. NaN is larger than all numbers; padding is smaller. The gradient goes to
+/// the largest cell, the first in row-major order if several are.
+///
+/// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - dilation (size - 1) - 1) / stride + 1
+/// options: Stride (default: the size), Padding (at most half of the size), Dilation, CeilMode
+/// cost:    a comparison for each cell of a window; backward finds the largest cell again
+template <detail::window_extents auto Size, class... Options>
+struct MaxPool2d : detail::window_pool<2, detail::cell_reduction::largest, Size, Options...> {};
+/// The same of a sequence.
+///
+/// shape:   (T, C) -> (T', C)
+/// options: Stride, Padding, Dilation, CeilMode
+template <int Size, class... Options>
+struct MaxPool1d : detail::window_pool<1, detail::cell_reduction::largest, Size, Options...> {};
+
+/// The mean of each window, of Size x Size cells or of Axes<rows, columns>, channel by channel, as
+/// PyTorch's: padding counts as zeros, but not what a window of CeilMode reaches beyond it.
+///
+/// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - size) / stride + 1
+/// options: Stride, Padding, CeilMode as for MaxPool2d, ExcludePadding
+/// law:     the sum is in row-major order, then divided
+template <detail::window_extents auto Size, class... Options>
+struct AvgPool2d : detail::window_pool<2, detail::cell_reduction::padded_mean, Size, Options...> {};
+/// The same of a sequence.
+///
+/// shape:   (T, C) -> (T', C)
+/// options: Stride, Padding, CeilMode, ExcludePadding
+template <int Size, class... Options>
+struct AvgPool1d : detail::window_pool<1, detail::cell_reduction::padded_mean, Size, Options...> {};
+
+/// The mean of each of Height x Width parts, channel by channel. Part i of n along an axis of H
+/// cells is [floor(i H / n), ceil((i + 1) H / n)): parts may overlap, and may be more than cells.
+///
+/// shape: (H, W, C) -> (Height, Width, C)
+template <int Height, int Width = Height>
+struct AdaptiveAvgPool2d : detail::adaptive_pool<2, detail::cell_reduction::mean, Height, Width> {};
+/// The same of a sequence.
+///
+/// shape: (T, C) -> (Length, C)
+template <int Length>
+struct AdaptiveAvgPool1d : detail::adaptive_pool<1, detail::cell_reduction::mean, Length, 1> {};
+/// The largest cell of each of Height x Width parts; see AdaptiveAvgPool2d and MaxPool2d.
+///
+/// shape: (H, W, C) -> (Height, Width, C)
+template <int Height, int Width = Height>
+struct AdaptiveMaxPool2d
+    : detail::adaptive_pool<2, detail::cell_reduction::largest, Height, Width> {};
+/// The same of a sequence.
+///
+/// shape: (T, C) -> (Length, C)
+template <int Length>
+struct AdaptiveMaxPool1d : detail::adaptive_pool<1, detail::cell_reduction::largest, Length, 1> {};
+
+}  // namespace pp
