@@ -16,6 +16,7 @@
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
+#include <pipe/nn/batch_norm.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>

@@ -44,6 +44,14 @@ struct norm_attributes {
   friend constexpr bool operator==(norm_attributes const&, norm_attributes const&) = default;
 };
 
+/// Of the ops of a batch norm.
+struct batch_attributes {
+  int rows = 0;              // of x, per sample
+  float epsilon = 0;         // added to the variance
+  bool is_constant = false;  // normalises by the running statistics in training, too
+  friend constexpr bool operator==(batch_attributes const&, batch_attributes const&) = default;
+};
+
 /// The result of a pool: the mean, the first or the last of a sample's rows. A row whose token id
 /// is -1 is padding and does not count.
 enum class pool_kind : unsigned char { mean, first, last };
@@ -93,6 +101,7 @@ enum class attribute_kind : unsigned char {
   concat,
   slice,
   norm,
+  batch,
   pool,
   attention,
   cross_entropy,
@@ -117,6 +126,7 @@ class attributes {
   constexpr attributes(concat_attributes const& a) : kind_(is::concat), as_concat(a) {}
   constexpr attributes(slice_attributes const& a) : kind_(is::slice), as_slice(a) {}
   constexpr attributes(norm_attributes const& a) : kind_(is::norm), as_norm(a) {}
+  constexpr attributes(batch_attributes const& a) : kind_(is::batch), as_batch(a) {}
   constexpr attributes(pool_attributes const& a) : kind_(is::pool), as_pool(a) {}
   constexpr attributes(attention_attributes const& a) : kind_(is::attention), as_attention(a) {}
   constexpr attributes(cross_entropy_attributes const& a)
@@ -134,6 +144,7 @@ class attributes {
   constexpr concat_attributes const& concat() const { return needs(is::concat), as_concat; }
   constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
+  constexpr batch_attributes const& batch() const { return needs(is::batch), as_batch; }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
   constexpr attention_attributes const& attention() const {
     return needs(is::attention), as_attention;
@@ -153,6 +164,7 @@ class attributes {
       case is::concat: return as_concat.left;
       case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
       case is::norm: return as_norm.has_mean;
+      case is::batch: return as_batch.rows + (long(as_batch.is_constant) << 32);
       case is::pool: return as_pool.rows + (long(as_pool.which) << 32);
       case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
       case is::cross_entropy: return long(as_cross_entropy.term);
@@ -171,6 +183,7 @@ class attributes {
       case is::concat: return a.as_concat == b.as_concat;
       case is::slice: return a.as_slice == b.as_slice;
       case is::norm: return a.as_norm == b.as_norm;
+      case is::batch: return a.as_batch == b.as_batch;
       case is::pool: return a.as_pool == b.as_pool;
       case is::attention: return a.as_attention == b.as_attention;
       case is::cross_entropy: return a.as_cross_entropy == b.as_cross_entropy;
@@ -195,6 +208,7 @@ class attributes {
     concat_attributes as_concat;
     slice_attributes as_slice;
     norm_attributes as_norm;
+    batch_attributes as_batch;
     pool_attributes as_pool;
     attention_attributes as_attention;
     cross_entropy_attributes as_cross_entropy;

@@ -56,6 +56,13 @@ constexpr cost cost_of(op const& o) {
       long const rows = o.attributes.pool().rows;
       return {rows * o.columns, 4 * (rows + 1) * o.columns};
     }
+    case op_kind::batch_statistics:
+    case op_kind::batch_sums: {  // the result is of all samples: next to nothing for each of them
+      long const read = long(o.attributes.batch().rows) * o.columns;
+      return {4 * read, 8 * read};
+    }
+    case op_kind::batch_parameter_gradient:
+    case op_kind::batch_running_sums: return {results, 8 * results};
     case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
     case op_kind::custom:
       return {o.attributes.custom().flops, 4 * (results + o.attributes.custom().form.elements())};
@@ -69,6 +76,7 @@ constexpr cost cost_of(op const& o) {
     case op_kind::map:
     case op_kind::dropout:
     case op_kind::norm:
+    case op_kind::batch_norm:
     case op_kind::softmax:
     case op_kind::gate:
     case op_kind::cross_entropy:
@@ -76,6 +84,7 @@ constexpr cost cost_of(op const& o) {
     case op_kind::element_loss:
     case op_kind::map_gradient:
     case op_kind::norm_gradient:
+    case op_kind::batch_norm_gradient:
     case op_kind::softmax_gradient:
     case op_kind::gate_gradient:
     case op_kind::norm_parameter_gradient:

@@ -23,7 +23,10 @@ enum class op_kind : unsigned char {
   dropout,
   concat,   // x[R, K], z[R, C - K]           -> y[R, C]
   norm,     // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
-  softmax,  // x[R, C]                        -> y          along each row
+  // x[R, C], running mean[C], variance[C] -> statistics[3, C] of the micro-batch: mean, rstd, variance
+  batch_statistics,
+  batch_norm,  // x[R, C], statistics, gamma[C]?, beta[C]? -> y
+  softmax,     // x[R, C]                     -> y          along each row
   gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
   pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
@@ -39,7 +42,9 @@ enum class op_kind : unsigned char {
   map_gradient,           // dy, x or y             -> dx         pointwise
   slice,                  // dy[R, K]               -> dx[R, C]: columns from `first` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
-  softmax_gradient,       // dy, y                  -> dx
+  batch_sums,           // dy, x, statistics        -> sums[2, C] of the micro-batch: dy xhat, dy
+  batch_norm_gradient,  // dy, x, statistics, sums?, gamma? -> dx
+  softmax_gradient,     // dy, y                    -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
   // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
@@ -50,7 +55,9 @@ enum class op_kind : unsigned char {
   bias_gradient,            // dy[R, C]             -> db[C]
   row_bias_gradient,        // dy[R, C]             -> dt[R, C]
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
-  lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
+  batch_parameter_gradient,  // sums[2, C]          -> dgamma?, dbeta?
+  batch_running_sums,        // statistics, running mean -> sums of two buffers
+  lookup_gradient,           // dy[R, C], ids[R]    -> dtable[V, C]
   custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
   custom_statistics,        // x, saved?              -> sums of buffers
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone

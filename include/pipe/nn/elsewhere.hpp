@@ -70,9 +70,9 @@ struct Dropout2d : no_such<instead::Dropout> {};
 struct SinusoidalPositions;
 struct PositionalEncoding : no_such<SinusoidalPositions> {};
 
-struct BatchNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct BatchNorm1d : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct BatchNorm2d : no_such<instead::LayerNorm_or_RMSNorm> {};
+struct BatchNorm;
+struct BatchNorm1d : no_such<BatchNorm> {};
+struct BatchNorm2d : no_such<BatchNorm> {};
 struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
 template <auto...>
 struct GroupNorm : no_such<instead::LayerNorm_or_RMSNorm> {};

@@ -43,6 +43,7 @@ inline std::string attribute_text(attributes const& a) {
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::norm:
+    case attribute_kind::batch:
     case attribute_kind::pool:
     case attribute_kind::cross_entropy:
     case attribute_kind::custom: return "";

@@ -24,6 +24,7 @@
 #include <pipe/backend/host/per_isa/matmul.inl>
 #include <pipe/backend/host/per_isa/attention.inl>
 #include <pipe/backend/host/per_isa/norm.inl>
+#include <pipe/backend/host/per_isa/batch_norm.inl>
 #include <pipe/backend/host/per_isa/softmax.inl>
 #include <pipe/backend/host/per_isa/gate.inl>
 #include <pipe/backend/host/per_isa/lookup.inl>
