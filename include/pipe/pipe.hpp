@@ -25,6 +25,7 @@
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
+#include <pipe/nn/group_norm.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
 #include <pipe/nn/loss.hpp>
@@ -33,6 +34,7 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/response_norm.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>

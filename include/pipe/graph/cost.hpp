@@ -77,6 +77,8 @@ constexpr cost cost_of(op const& o) {
     case op_kind::dropout:
     case op_kind::norm:
     case op_kind::batch_norm:
+    case op_kind::group_norm:
+    case op_kind::response_norm:
     case op_kind::softmax:
     case op_kind::gate:
     case op_kind::cross_entropy:
@@ -85,9 +87,12 @@ constexpr cost cost_of(op const& o) {
     case op_kind::map_gradient:
     case op_kind::norm_gradient:
     case op_kind::batch_norm_gradient:
+    case op_kind::group_norm_gradient:
+    case op_kind::response_norm_gradient:
     case op_kind::softmax_gradient:
     case op_kind::gate_gradient:
     case op_kind::norm_parameter_gradient:
+    case op_kind::group_parameter_gradient:
     case op_kind::pointwise: return {8 * results, 12 * results};
   }
   op_kind_without::cost(o.kind);

@@ -103,8 +103,9 @@ class differentiator {
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
   ///   concat    dx and dz are slices of dy
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
-  ///   batch_norm dgamma and dbeta are the sums over all rows that dx needs; the sums of the running
-  ///             statistics are added like weight gradients
+  ///   batch_norm dgamma and dbeta are the sums over all rows that dx needs, too; the sums of the
+  ///             running statistics are added like weight gradients; group_norm: as norm
+  ///   response_norm dx from dy and x
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
   ///   attention dx from dy, x, y and the rows' log sums; the probabilities are computed again
   ///   lookup    dtable[id] = sum of dy over the rows of that id; ids have no gradient
@@ -152,6 +153,14 @@ class differentiator {
         return;
       case op_kind::batch_norm: batch_norm_rule(o, x, dy); return;
       case op_kind::batch_statistics: return;  // part of the rule of batch_norm
+      case op_kind::group_norm:
+        weight(op_kind::group_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
+        if (needs(x))
+          input(backward(op_kind::group_norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
+        return;
+      case op_kind::response_norm:
+        if (needs(x)) input(backward(op_kind::response_norm_gradient, o, {dy, x}), x);
+        return;
       case op_kind::softmax:
         if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
         return;
@@ -178,6 +187,8 @@ class differentiator {
       case op_kind::norm_gradient:
       case op_kind::batch_sums:
       case op_kind::batch_norm_gradient:
+      case op_kind::group_norm_gradient:
+      case op_kind::response_norm_gradient:
       case op_kind::softmax_gradient:
       case op_kind::gate_gradient:
       case op_kind::pool_gradient:
@@ -189,6 +200,7 @@ class differentiator {
       case op_kind::norm_parameter_gradient:
       case op_kind::batch_parameter_gradient:
       case op_kind::batch_running_sums:
+      case op_kind::group_parameter_gradient:
       case op_kind::lookup_gradient:
       case op_kind::custom_weight_gradient:
       case op_kind::custom_statistics:

@@ -23,10 +23,12 @@ enum class op_kind : unsigned char {
   dropout,
   concat,   // x[R, K], z[R, C - K]           -> y[R, C]
   norm,     // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
-  // x[R, C], running mean[C], variance[C] -> statistics[3, C] of the micro-batch: mean, rstd, variance
+  // x[R, C], running mean[C], variance[C] -> statistics[3, C] of the micro-batch
   batch_statistics,
   batch_norm,  // x[R, C], statistics, gamma[C]?, beta[C]? -> y
-  softmax,     // x[R, C]                     -> y          along each row
+  group_norm,  // x[R, C], gamma[C]?, beta[C]? -> y, statistics[G, 2]
+  response_norm,  // x[R, C]                  -> y          across columns
+  softmax,        // x[R, C]                  -> y          along each row
   gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
   pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
@@ -44,7 +46,9 @@ enum class op_kind : unsigned char {
   norm_gradient,          // dy, x, gamma, statistics -> dx
   batch_sums,           // dy, x, statistics        -> sums[2, C] of the micro-batch: dy xhat, dy
   batch_norm_gradient,  // dy, x, statistics, sums?, gamma? -> dx
-  softmax_gradient,     // dy, y                    -> dx
+  group_norm_gradient,     // dy, x, gamma?, statistics -> dx
+  response_norm_gradient,  // dy, x                 -> dx
+  softmax_gradient,        // dy, y                 -> dx
   gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
   pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
   // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
@@ -57,6 +61,7 @@ enum class op_kind : unsigned char {
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
   batch_parameter_gradient,  // sums[2, C]          -> dgamma?, dbeta?
   batch_running_sums,        // statistics, running mean -> sums of two buffers
+  group_parameter_gradient,  // dy, x, statistics   -> dgamma?, dbeta?
   lookup_gradient,           // dy[R, C], ids[R]    -> dtable[V, C]
   custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
   custom_statistics,        // x, saved?              -> sums of buffers

@@ -108,6 +108,19 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .ends_in_product = true,
               .host_alone = true};
+    case op_kind::group_norm:
+      return {.name = "group_norm",
+              .attributes = attribute_kind::group,
+              .epilogue = true,
+              .ends_in_product = true,
+              .statistics = true,
+              .host_alone = true};
+    case op_kind::response_norm:
+      return {.name = "response_norm",
+              .attributes = attribute_kind::response,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
     case op_kind::softmax:
       return {.name = "softmax",
               .prologue = true,
@@ -157,6 +170,18 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .ends_in_product = true,
               .host_alone = true};
+    case op_kind::group_norm_gradient:
+      return {.name = "group_norm_gradient",
+              .attributes = attribute_kind::group,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
+    case op_kind::response_norm_gradient:
+      return {.name = "response_norm_gradient",
+              .attributes = attribute_kind::response,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
     case op_kind::softmax_gradient:
       return {.name = "softmax_gradient", .epilogue = true, .ends_in_product = true};
     case op_kind::gate_gradient:
@@ -183,6 +208,10 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::batch_running_sums:
       return {.name = "batch_running_sums",
               .attributes = attribute_kind::batch,
+              .host_alone = true};
+    case op_kind::group_parameter_gradient:
+      return {.name = "group_parameter_gradient",
+              .attributes = attribute_kind::group,
               .host_alone = true};
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};

@@ -73,9 +73,9 @@ struct PositionalEncoding : no_such<SinusoidalPositions> {};
 struct BatchNorm;
 struct BatchNorm1d : no_such<BatchNorm> {};
 struct BatchNorm2d : no_such<BatchNorm> {};
-struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-template <auto...>
-struct GroupNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
+struct InstanceNorm;
+struct InstanceNorm1d : no_such<InstanceNorm> {};
+struct InstanceNorm2d : no_such<InstanceNorm> {};
 
 template <auto...>
 struct LSTM : no_such<instead::Attention_of_the_number_of_heads> {};

@@ -36,6 +36,11 @@ struct NoAffine {
   static constexpr auto option = detail::option_kind::affine;
   static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = false; }
 };
+/// An option of InstanceNorm: a scale and a shift for each channel.
+struct Affine {
+  static constexpr auto option = detail::option_kind::affine;
+  static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = true; }
+};
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's
 /// LayerNorm.

@@ -24,7 +24,7 @@ struct number_widths {
 
 /// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {
-  view<int> elements;       // numbers of one sample, by value; -n: n numbers of the micro-batch
+  view<int> elements;       // by value: numbers of one sample or, negative, of the micro-batch
   view<bool> is_statistic;  // by forward value, see describe_values
   number_widths widths{};
   int samples = 1;
@@ -46,8 +46,8 @@ struct value_table {
   }
 };
 
-/// Lists the numbers of each value, of one sample or of the micro-batch, and marks statistics of rows and logarithms of
-/// sums, which are of the type of parameters: 16 bits would lose too much.
+/// Lists the numbers of each value, of one sample or of the micro-batch, and marks statistics and
+/// logarithms of sums, which are of the type of parameters: 16 bits would lose too much.
 ///
 /// shape: -> elements[values and gradients], is_statistic[values], initially false
 constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,

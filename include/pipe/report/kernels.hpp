@@ -40,10 +40,12 @@ inline std::string attribute_text(attributes const& a) {
     case attribute_kind::lookup: return " v" + std::to_string(a.lookup().vocabulary);
     case attribute_kind::concat: return " k" + std::to_string(a.concat().left);
     case attribute_kind::slice: return " k" + std::to_string(a.slice().columns);
+    case attribute_kind::group: return " g" + std::to_string(a.group().groups);
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::norm:
     case attribute_kind::batch:
+    case attribute_kind::response:
     case attribute_kind::pool:
     case attribute_kind::cross_entropy:
     case attribute_kind::custom: return "";

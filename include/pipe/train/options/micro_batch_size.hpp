@@ -46,8 +46,8 @@ constexpr long most_samples_at_once() {
   return by_rows < by_numbers ? by_rows : by_numbers;
 }
 
-/// Whether the model has a batch norm without positions: its variance is that of single numbers, one
-/// for each sample, so a micro-batch needs two.
+/// Whether the model has a batch norm without positions: a micro-batch then needs two samples for a
+/// variance.
 template <class M>
 constexpr bool norms_samples() {
   for (detail::parameter const& p : detail::model_tables<M>::parameters)

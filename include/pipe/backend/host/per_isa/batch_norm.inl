@@ -90,7 +90,7 @@ PIPE_ONE_COPY void batch_statistics(extent rows, int n, share own, T epsilon, T 
 
 /// y = (x - mean) * rstd (* gamma) (+ beta), by column.
 ///
-/// shape: x (n), statistics (3, n), gamma (n) or null, beta (n) or null -> y (n)
+/// shape: x (n), statistics (2, n) or more, gamma (n) or null, beta (n) or null -> y (n)
 template <class T, bool Whole>
 PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T const* gamma,
                                   T const* beta, T* y) {
@@ -110,32 +110,29 @@ PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T cons
     }
 }
 
-/// dx = gamma * rstd * (dy - (sum of dy + xhat * sum of dy xhat) / rows), by column; of constant
-/// statistics gamma * rstd * dy.
+/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
+/// statistics rstd * g.
 ///
-/// shape: dy, x (n), statistics (3, n), sums (2, n) or null, gamma (n) or null -> dx (n)
+/// shape: dy, x (n), statistics (2, n), gamma (n) or null, means (2, n) of g xhat and g, or null ->
+///        dx (n)
 template <class T, bool Whole>
-PIPE_ONE_COPY void batch_norm_gradient_row(extent rows, int n, T const* dy, T const* x,
-                                           T const* statistics, T const* sums, T const* gamma,
-                                           T* dx) {
-  T const *const mean = statistics, *const rstd = statistics + n, share_of_row = T(1) / T(rows);
+PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T const* statistics,
+                                           T const* gamma, T const* means, T* dx) {
+  T const *const mean = statistics, *const rstd = statistics + n;
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
     vec<T> d = load(dy + i);
     vec<T> const r = load(rstd + i);
-    if (sums != nullptr) {
-      vec<T> const xhat = (load(x + i) - load(mean + i)) * r;
-      d -= (load(sums + n + i) + xhat * load(sums + i)) * share_of_row;
-    }
     if (gamma != nullptr) d *= load(gamma + i);
+    if (means != nullptr)
+      d -= load(means + n + i) + (load(x + i) - load(mean + i)) * r * load(means + i);
     save(dx + i, d * r);
   }
   if constexpr (!Whole)
     for (; i < n; ++i) {
       T d = dy[i];
-      if (sums != nullptr)
-        d -= (sums[n + i] + (x[i] - mean[i]) * rstd[i] * sums[i]) * share_of_row;
       if (gamma != nullptr) d *= gamma[i];
+      if (means != nullptr) d -= means[n + i] + (x[i] - mean[i]) * rstd[i] * means[i];
       dx[i] = d * rstd[i];
     }
 }
@@ -222,7 +219,7 @@ struct kernel_of<op_kind::batch_sums> : batch_facts {
 /// shape: dy, x (rows, C), statistics (3, C), sums (2, C), gamma (C) -> dx (rows, C)
 /// work:  parts own rows
 template <>
-struct kernel_of<op_kind::batch_norm_gradient> : row_facts {
+struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
@@ -231,12 +228,16 @@ struct kernel_of<op_kind::batch_norm_gradient> : row_facts {
     T* const buffer = static_cast<T*>(a.workspace);
     share const own = k::own_rows(a);
     extent const rows = real_rows<P>(a, g.rows);
+    T const *const sums = k::maybe(a, g.in[3]), *const gamma = k::maybe(a, g.in[4]);
+    T* const means = sums != nullptr ? buffer + g.columns : nullptr;
+    for (int i = 0; sums != nullptr && i < 2 * g.columns; ++i)
+      means[i] = sums[i] * (gamma != nullptr ? gamma[i % g.columns] : T(1)) / T(rows);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       if (r < rows)
         batch_norm_gradient_row<T, k::whole>(
-            rows, g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns,
-            a.at(g.in[2]), k::maybe(a, g.in[3]), k::maybe(a, g.in[4]), dx);
+            g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
+            gamma, means, dx);
       else
         std::memset(dx, 0, sizeof(T) * std::size_t(g.columns));
       finish_row<P, G>(a, r, dx);
