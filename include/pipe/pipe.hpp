@@ -16,6 +16,7 @@
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
+#include <pipe/nn/batch_norm.hpp>
 #include <pipe/nn/branches.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/conv.hpp>
@@ -26,6 +27,7 @@
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
+#include <pipe/nn/group_norm.hpp>
 #include <pipe/nn/image_pool.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
@@ -36,6 +38,7 @@
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pad.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/response_norm.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>
 #include <pipe/optim/adafactor.hpp>

@@ -55,6 +55,32 @@ class Model(Seq):
         return super().forward(x, Around(inputs or {}))
 
 
+def channels_last(kind):
+    """A module of PyTorch whose channels come last."""
+
+    class ChannelsLast(kind):
+        def forward(self, x):
+            return super().forward(x.movedim(-1, 1)).movedim(1, -1)
+
+    return ChannelsLast
+
+
+GroupNorm, InstanceNorm, LocalResponseNorm = map(
+    channels_last, (nn.GroupNorm, nn.InstanceNorm1d, nn.LocalResponseNorm))
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """As in GPipe: normalises micro-batches of two samples by their own statistics; running ones are of the mini-batch."""
+
+    def forward(self, x):
+        whole = super().forward(x.flatten(0, -2))  # in training this moves the running statistics
+        if not self.training:
+            return whole.view_as(x)
+        parts = (functional.batch_norm(part.flatten(0, -2), None, None, self.weight, self.bias, True, eps=self.eps)
+                 for part in x.split(2))
+        return torch.cat(list(parts)).view_as(x)
+
+
 class Embedding(Layer):
     """nn.Embedding, but an id of -1 has no vector, and where a sample ends in such ids no attention looks."""
 

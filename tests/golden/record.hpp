@@ -219,6 +219,11 @@ void check_model(std::string const& of, std::string const& name) {
     if (!gradients[i].empty())
       check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients,
                  gradients[i]);
+  if (theirs.count("buffer/") == 0) return;
+  trainer.step(data[0]);
+  for (auto const& p : parameters)
+    if (std::string const what = "buffer/" + p.name; theirs.count(what) > 0)
+      check_near(name + ": " + p.name, p.values, theirs.numbers<double>(what));
 }
 
 }  // namespace golden

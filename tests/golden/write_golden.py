@@ -16,6 +16,7 @@ called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/t
         input, input.NAME, label    a mini-batch, of real numbers or of ids
         weight/...                  the model's parameters
         output, loss, gradient/...  the model's output before the loss, the loss, its gradients by every trained parameter
+        buffer/...                  running statistics after one step
     optimizers
         start/...                   a model's parameters and ten mini-batches
         CASE/setting.NAME           what differs from the optimizer's defaults
@@ -38,8 +39,9 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput,
-                    Gate, GroupedAttention, Image, Model, Pool, Pop, Positions, Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, BatchNorm, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst,
+                    FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model, Pool, Pop, Positions,
+                    Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -238,6 +240,12 @@ def layer_cases():
         yield f"pool.{which}", Padded(11, 6), Model(Embedding(11, 5), nn.Tanh(), Pool(which), Linear(5, 3)), CrossEntropy()
     epsilon = LayerNorm(9, eps=0.5), nn.RMSNorm(9, eps=1e-3)
     yield "epsilon", Input(3, 5), Model(Linear(5, 9), epsilon[0], Linear(9, 9), epsilon[1], Linear(9, 2)), MSE
+    yield "batch_norm", Input(3, 5), Model(
+        Linear(5, 7, bias=False), BatchNorm(7), nn.ReLU(), Linear(7, 6, bias=False), BatchNorm(6, eps=0.25, momentum=0.5),
+        Linear(6, 2)), MSE
+    yield "sample_norms", Input(3, 5), Model(
+        Linear(5, 6), GroupNorm(2, 6), nn.Tanh(), Linear(6, 4, bias=False), InstanceNorm(4), nn.SiLU(), Linear(4, 7),
+        LocalResponseNorm(5, alpha=0.5, k=2), Linear(7, 2)), MSE
     yield "positions", Tokens(11, 6), Model(Embedding(11, 5), Positions(6, 5), Linear(5, 3)), MSE
     yield "sinusoidal", Tokens(11, 6), Model(Embedding(11, 5), SinusoidalPositions(), Linear(5, 3)), MSE
     yield "residual", Input(3, 5), Model(
@@ -351,11 +359,15 @@ def run_case(name, first, model, make_loss, further=None):
     draw.parameters(model)
     x = first(draw)
     inputs = {key: make(draw) for key, make in (further or {}).items()}
-    output = model(x, inputs)
+    buffers = {b_name: b for b_name, b in model.named_buffers() if b.is_floating_point()}
+    for b in buffers.values():
+        b.copy_(draw.shares(*b.shape) + 0.5)
+    start = {b_name: b.clone() for b_name, b in buffers.items()}
+    output = model.eval()(x, inputs)
     label, loss_of, *of_loss = make_loss(draw, output)
     for more in of_loss:
         inputs |= more
-    loss = loss_of(output)
+    loss = loss_of(model.train()(x, inputs))
     loss.backward()
     yield "input", x
     for key, value in inputs.items():
@@ -363,6 +375,10 @@ def run_case(name, first, model, make_loss, further=None):
     yield "label", label
     for p_name, p in model.named_parameters():
         yield f"weight/{p_name}", p
+    for b_name, b in start.items():
+        yield f"weight/{b_name}", b
+    for b_name, b in buffers.items():
+        yield f"buffer/{b_name}", b
     yield "output", output
     yield "loss", loss
     for p_name, p in model.named_parameters():

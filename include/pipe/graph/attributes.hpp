@@ -45,6 +45,29 @@ struct norm_attributes {
   friend constexpr bool operator==(norm_attributes const&, norm_attributes const&) = default;
 };
 
+/// Of the ops of a batch norm.
+struct batch_attributes {
+  int rows = 0;              // of x, per sample
+  float epsilon = 0;         // added to the variance
+  bool is_constant = false;  // normalises by the running statistics in training, too
+  friend constexpr bool operator==(batch_attributes const&, batch_attributes const&) = default;
+};
+
+/// Of the ops of a group norm.
+struct group_attributes {
+  int groups = 1;     // of columns
+  float epsilon = 0;  // added to the variance
+  friend constexpr bool operator==(group_attributes const&, group_attributes const&) = default;
+};
+/// Of a local response norm and its gradient: y = x (offset + scale * the mean of squares)^-power,
+/// over a window of `size` columns.
+struct response_attributes {
+  int size = 1;
+  float scale = 0, power = 0, offset = 0;
+  friend constexpr bool operator==(response_attributes const&,
+                                   response_attributes const&) = default;
+};
+
 /// The result of a pool: the mean, the first or the last of a sample's rows. A row whose token id
 /// is -1 is padding and does not count.
 enum class pool_kind : unsigned char { mean, first, last };
@@ -146,6 +169,9 @@ enum class attribute_kind : unsigned char {
   concat,
   slice,
   norm,
+  batch,
+  group,
+  response,
   pool,
   resample,
   attention,
@@ -172,6 +198,9 @@ class attributes {
   constexpr attributes(concat_attributes const& a) : kind_(is::concat), as_concat(a) {}
   constexpr attributes(slice_attributes const& a) : kind_(is::slice), as_slice(a) {}
   constexpr attributes(norm_attributes const& a) : kind_(is::norm), as_norm(a) {}
+  constexpr attributes(batch_attributes const& a) : kind_(is::batch), as_batch(a) {}
+  constexpr attributes(group_attributes const& a) : kind_(is::group), as_group(a) {}
+  constexpr attributes(response_attributes const& a) : kind_(is::response), as_response(a) {}
   constexpr attributes(pool_attributes const& a) : kind_(is::pool), as_pool(a) {}
   constexpr attributes(resample_attributes const& a) : kind_(is::resample), as_resample(a) {}
   constexpr attributes(attention_attributes const& a) : kind_(is::attention), as_attention(a) {}
@@ -192,6 +221,11 @@ class attributes {
   constexpr concat_attributes const& concat() const { return needs(is::concat), as_concat; }
   constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
+  constexpr batch_attributes const& batch() const { return needs(is::batch), as_batch; }
+  constexpr group_attributes const& group() const { return needs(is::group), as_group; }
+  constexpr response_attributes const& response() const {
+    return needs(is::response), as_response;
+  }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
   constexpr resample_attributes const& resample() const { return needs(is::resample), as_resample; }
   constexpr attention_attributes const& attention() const {
@@ -215,6 +249,9 @@ class attributes {
       case is::concat: return as_concat.left;
       case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
       case is::norm: return as_norm.has_mean;
+      case is::batch: return as_batch.rows + (long(as_batch.is_constant) << 32);
+      case is::group: return as_group.groups;
+      case is::response: return as_response.size;
       case is::pool: return as_pool.rows + (long(as_pool.which) << 32);
       case is::resample: return as_resample.axis[0].in + (long(as_resample.axis[0].out) << 32);
       case is::attention: return as_attention.heads + (long(as_attention.keys) << 32);
@@ -235,6 +272,9 @@ class attributes {
       case is::concat: return a.as_concat == b.as_concat;
       case is::slice: return a.as_slice == b.as_slice;
       case is::norm: return a.as_norm == b.as_norm;
+      case is::batch: return a.as_batch == b.as_batch;
+      case is::group: return a.as_group == b.as_group;
+      case is::response: return a.as_response == b.as_response;
       case is::pool: return a.as_pool == b.as_pool;
       case is::resample: return a.as_resample == b.as_resample;
       case is::attention: return a.as_attention == b.as_attention;
@@ -261,6 +301,9 @@ class attributes {
     concat_attributes as_concat;
     slice_attributes as_slice;
     norm_attributes as_norm;
+    batch_attributes as_batch;
+    group_attributes as_group;
+    response_attributes as_response;
     pool_attributes as_pool;
     resample_attributes as_resample;
     attention_attributes as_attention;

@@ -14,18 +14,40 @@ namespace pp::detail {
 ///
 ///     buffer += momentum * (sum / (samples * terms) - buffer)
 ///
+/// That is a mean. Batch norms have two more statistics, of differences from the buffer of the
+/// running mean as it was when the mini-batch began, so that sums cancel few digits:
+///
+///     running mean      += momentum * sum / n                         n = samples * terms
+///     running variance  += momentum * (v - running variance)
+///     v = (sum of squares - sum^2 / n) / (n - 1), or biased: / n
+///
 /// law: a mini-batch writes a buffer at most once, and a rejected or skipped step does not write
 ///      it; the bits do not depend on stages, schedule, recomputation or threads
 struct commit_rule {
+  /// The last two follow the buffer of their mean in the model.
+  enum class statistic : unsigned char { mean, mean_of_differences, variance, biased_variance };
   float momentum = 0;  ///< 0: never written
   long terms = 1;      ///< terms that each sample adds to an element of the sum
+  statistic of = statistic::mean;
+  /// Whether the sum of the mean is read, too.
+  constexpr bool is_variance() const { return of >= statistic::variance; }
 };
 
 /// An element of a buffer after a step. T: float or double; samples > 0 of the mini-batch.
+/// differences: of a variance, the sum of its mean.
 template <class T>
-PIPE_HD constexpr T committed(commit_rule const& rule, T buffer, T sum, double samples) {
-  T const mean = T(double(sum) / (samples * double(rule.terms)));
-  return buffer + T(rule.momentum) * (mean - buffer);
+PIPE_HD constexpr T committed(commit_rule const& rule, T buffer, T sum, double samples,
+                              T differences = T()) {
+  using statistic = commit_rule::statistic;
+  double const n = samples * double(rule.terms);
+  double found = double(sum) / n;
+  if (rule.is_variance()) {
+    double const mean = double(differences) / n, part = found - mean * mean;
+    found = part > 0 ? part : 0 * part;  // NaN stays
+    if (rule.of == statistic::variance) found *= n > 1 ? n / (n - 1) : 1;
+  }
+  if (rule.of == statistic::mean_of_differences) return buffer + T(rule.momentum) * T(found);
+  return buffer + T(rule.momentum) * (T(found) - buffer);
 }
 
 }  // namespace pp::detail

@@ -78,6 +78,13 @@ constexpr cost cost_of(op const& o) {
       long const rows = o.attributes.pool().rows;
       return {rows * o.columns, 4 * (rows + 1) * o.columns};
     }
+    case op_kind::batch_statistics:
+    case op_kind::batch_sums: {  // the result is of all samples: next to nothing for each of them
+      long const read = long(o.attributes.batch().rows) * o.columns;
+      return {4 * read, 8 * read};
+    }
+    case op_kind::batch_parameter_gradient:
+    case op_kind::batch_running_sums: return {results, 8 * results};
     case op_kind::pool_gradient: return {results, 4 * (results + o.columns)};
     case op_kind::resample:
     case op_kind::resample_gradient: return cost_of_resample(o);
@@ -93,6 +100,9 @@ constexpr cost cost_of(op const& o) {
     case op_kind::map:
     case op_kind::dropout:
     case op_kind::norm:
+    case op_kind::batch_norm:
+    case op_kind::group_norm:
+    case op_kind::response_norm:
     case op_kind::softmax:
     case op_kind::gate:
     case op_kind::cross_entropy:
@@ -100,9 +110,13 @@ constexpr cost cost_of(op const& o) {
     case op_kind::element_loss:
     case op_kind::map_gradient:
     case op_kind::norm_gradient:
+    case op_kind::batch_norm_gradient:
+    case op_kind::group_norm_gradient:
+    case op_kind::response_norm_gradient:
     case op_kind::softmax_gradient:
     case op_kind::gate_gradient:
     case op_kind::norm_parameter_gradient:
+    case op_kind::group_parameter_gradient:
     case op_kind::pointwise: return {8 * results, 12 * results};
   }
   op_kind_without::cost(o.kind);

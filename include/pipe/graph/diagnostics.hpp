@@ -65,6 +65,10 @@ struct heads_do_not_divide_the_width;
 template <class... What>
 struct key_value_heads_do_not_divide_the_heads;
 template <class... What>
+struct norm_groups_must_divide_the_channels;
+template <class... What>
+struct norm_group_has_one_number;
+template <class... What>
 struct rotary_embedding_needs_an_even_head_size;
 template <class... What>
 struct gate_needs_an_even_width;
@@ -278,6 +282,10 @@ constexpr auto diagnose() {
       return say<wrong::heads_do_not_divide_the_width>(at, type, found);
     else if constexpr (F.what == key_value_heads_do_not_divide)
       return say<wrong::key_value_heads_do_not_divide_the_heads>(at, type, found);
+    else if constexpr (F.what == norm_groups_do_not_divide)
+      return say<wrong::norm_groups_must_divide_the_channels>(at, type, found);
+    else if constexpr (F.what == norm_group_of_one)
+      return say<wrong::norm_group_has_one_number>(at, type, found);
     else if constexpr (F.what == rotary_head_is_odd)
       return say<wrong::rotary_embedding_needs_an_even_head_size>(at, type, found);
     else if constexpr (F.what == gate_width_is_odd)

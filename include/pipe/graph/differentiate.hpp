@@ -104,6 +104,9 @@ class differentiator {
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
   ///   concat    dx and dz are slices of dy
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
+  ///   batch_norm dgamma and dbeta are the sums over all rows that dx needs, too; the sums of the
+  ///             running statistics are added like weight gradients; group_norm: as norm
+  ///   response_norm dx from dy and x
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
   ///   resample  dx from dy and, of a maximum, x
   ///   transpose dx is the transpose of dy
@@ -153,6 +156,16 @@ class differentiator {
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
         if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
         return;
+      case op_kind::batch_norm: batch_norm_rule(o, x, dy); return;
+      case op_kind::batch_statistics: return;  // part of the rule of batch_norm
+      case op_kind::group_norm:
+        weight(op_kind::group_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
+        if (needs(x))
+          input(backward(op_kind::group_norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
+        return;
+      case op_kind::response_norm:
+        if (needs(x)) input(backward(op_kind::response_norm_gradient, o, {dy, x}), x);
+        return;
       case op_kind::softmax:
         if (needs(x)) input(backward(op_kind::softmax_gradient, o, {dy, o.out[0]}), x);
         return;
@@ -194,6 +207,10 @@ class differentiator {
       case op_kind::map_gradient:
       case op_kind::slice:
       case op_kind::norm_gradient:
+      case op_kind::batch_sums:
+      case op_kind::batch_norm_gradient:
+      case op_kind::group_norm_gradient:
+      case op_kind::response_norm_gradient:
       case op_kind::softmax_gradient:
       case op_kind::gate_gradient:
       case op_kind::pool_gradient:
@@ -205,6 +222,9 @@ class differentiator {
       case op_kind::bias_gradient:
       case op_kind::row_bias_gradient:
       case op_kind::norm_parameter_gradient:
+      case op_kind::batch_parameter_gradient:
+      case op_kind::batch_running_sums:
+      case op_kind::group_parameter_gradient:
       case op_kind::lookup_gradient:
       case op_kind::custom_weight_gradient:
       case op_kind::custom_statistics:
@@ -294,6 +314,40 @@ class differentiator {
       ++buffers;
     }
     if (any) out_.weight_ops.push_back(checked(sums));
+  }
+  /// The statistics depend on all rows of x, and so does dx, by way of two sums over rows. Constant
+  /// statistics do not.
+  constexpr void batch_norm_rule(op const& o, operand x, operand dy) {
+    operand const statistics = o.in[1], gamma = o.in[2], beta = o.in[3];
+    batch_attributes const of = o.attributes.batch();
+    bool const is_trained_here = is_trained(gamma) || is_trained(beta);
+    operand sums{};
+    if (is_trained_here || (needs(x) && !of.is_constant)) {
+      op s = backward(op_kind::batch_sums, o, {dy, x, statistics});
+      s.rows = 2;
+      sums = s.out[0] = new_value(2L * o.columns, s.unit);
+      out_.input_ops.push_back(checked(s));
+      // A weight gradient runs after the input gradients of later ops alone: as one of the op of
+      // the statistics, just before this one, it finds the sums.
+      op d = backward(op_kind::batch_parameter_gradient, o, {sums});
+      d.rows = 2;
+      d.origin = o.origin - 1;
+      weight(d, gamma, beta);
+    }
+    add_running_sums(g_.ops.items[o.origin - 1], statistics);
+    if (!needs(x)) return;
+    input(backward(op_kind::batch_norm_gradient, o,
+                   {dy, x, statistics, of.is_constant ? operand{} : sums, gamma}),
+          x);
+  }
+  /// The sums of the running mean and variance of the op of statistics `s`.
+  constexpr void add_running_sums(op const& s, operand statistics) {
+    operand const mean = s.in[1], variance = s.in[2];
+    if (!g_.parameters.items[mean.index].is_committed()) return;
+    op d = backward(op_kind::batch_running_sums, s, {statistics, mean});
+    d.out[0] = operand{space::buffer_sum, mean.index};
+    d.out[1] = operand{space::buffer_sum, variance.index};
+    out_.weight_ops.push_back(checked(d));
   }
   /// The gradient of one side of a concatenation: columns [first, end) of dy.
   constexpr void slice_rule(op const& o, operand x, operand dy, int first, int end) {

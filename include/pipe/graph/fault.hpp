@@ -82,6 +82,10 @@ enum class fault_kind : unsigned char {
   one_class,
   one_position,
   one_channel,
+  // found: the channels
+  norm_groups_do_not_divide,
+  // found: the shape of the norm's operand
+  norm_group_of_one,
   name_is_empty,
   name_is_no_text,
   parameters_of_one_name,

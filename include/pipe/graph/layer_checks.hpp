@@ -106,9 +106,10 @@ class layer_checks {
     if (valid_utf8_bytes(name) < name.size()) report(fault_kind::name_is_no_text, shape{}, shape{});
     return ok();
   }
-  /// True, or a fault: momentum is in (0, 1] and terms above 0.
+  /// True, or a fault: momentum is in (0, 1], terms above 0, and it is a mean.
   constexpr bool needs_rule(commit_rule const& rule) {
-    if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0))
+    if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0) ||
+        rule.of != commit_rule::statistic::mean)
       report(fault_kind::commit_out_of_range, shape{}, shape{});
     return ok();
   }

@@ -91,6 +91,28 @@ class op_functions {
     self().second_output(2L * x.form.rows());
     return y;
   }
+  /// Normalises each column over the rows of a micro-batch; gamma and beta may be absent.
+  /// `is_constant`: by the running statistics, in training, too. Two ops: the statistics are of all
+  /// rows, before the first is normalised.
+  constexpr handle batch_norm(handle x, operand gamma, operand beta, operand running_mean,
+                              operand running_variance, float epsilon, bool is_constant) {
+    batch_attributes const of{x.form.rows(), epsilon, is_constant};
+    handle const statistics =
+        self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
+                    {running_mean, running_variance}, of);
+    return self().push(op_kind::batch_norm, x, x.form, {statistics.at, gamma, beta}, of);
+  }
+  /// Normalises each of `groups` equal groups of columns of a sample; gamma and beta may be absent.
+  /// The op has a second result, statistics[groups, 2].
+  constexpr handle group_norm(handle x, operand gamma, operand beta, group_attributes const& of) {
+    handle const y = self().push(op_kind::group_norm, x, x.form, {gamma, beta}, of);
+    self().second_output(2L * of.groups);
+    return y;
+  }
+  /// Divides each element by a power of the squares of its neighbours in the row.
+  constexpr handle response_norm(handle x, response_attributes const& of) {
+    return self().push(op_kind::response_norm, x, x.form, {}, of);
+  }
   /// Softmax along each row.
   constexpr handle softmax(handle x) { return self().push(op_kind::softmax, x, x.form, {}); }
   /// x[S, C] -> [C]; rows whose token id is -1 are left out

@@ -52,6 +52,8 @@ struct op_traits {
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
+  /// out[0] has the numbers of a micro-batch, in the type of parameters, not those of each sample.
+  bool of_batch = false;
   bool host_alone = false;  // has no kernel on GPUs: Cuda refuses a model with it
   row_rule by_row = row_rule::none;
 };
@@ -100,6 +102,30 @@ constexpr op_traits traits_of(op_kind k) {
               .ends_in_product = true,
               .statistics = true,
               .by_row = row_rule::norm};
+    case op_kind::batch_statistics:
+      return {.name = "batch_statistics",
+              .attributes = attribute_kind::batch,
+              .of_batch = true,
+              .host_alone = true};
+    case op_kind::batch_norm:
+      return {.name = "batch_norm",
+              .attributes = attribute_kind::batch,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
+    case op_kind::group_norm:
+      return {.name = "group_norm",
+              .attributes = attribute_kind::group,
+              .epilogue = true,
+              .ends_in_product = true,
+              .statistics = true,
+              .host_alone = true};
+    case op_kind::response_norm:
+      return {.name = "response_norm",
+              .attributes = attribute_kind::response,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
     case op_kind::softmax:
       return {.name = "softmax",
               .prologue = true,
@@ -145,6 +171,29 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::norm,
               .epilogue = true,
               .ends_in_product = true};
+    case op_kind::batch_sums:
+      return {.name = "batch_sums",
+              .attributes = attribute_kind::batch,
+              .of_batch = true,
+              .host_alone = true};
+    case op_kind::batch_norm_gradient:
+      return {.name = "batch_norm_gradient",
+              .attributes = attribute_kind::batch,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
+    case op_kind::group_norm_gradient:
+      return {.name = "group_norm_gradient",
+              .attributes = attribute_kind::group,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
+    case op_kind::response_norm_gradient:
+      return {.name = "response_norm_gradient",
+              .attributes = attribute_kind::response,
+              .epilogue = true,
+              .ends_in_product = true,
+              .host_alone = true};
     case op_kind::softmax_gradient:
       return {.name = "softmax_gradient", .epilogue = true, .ends_in_product = true};
     case op_kind::gate_gradient:
@@ -172,6 +221,16 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
+    case op_kind::batch_parameter_gradient:
+      return {.name = "batch_parameter_gradient", .host_alone = true};
+    case op_kind::batch_running_sums:
+      return {.name = "batch_running_sums",
+              .attributes = attribute_kind::batch,
+              .host_alone = true};
+    case op_kind::group_parameter_gradient:
+      return {.name = "group_parameter_gradient",
+              .attributes = attribute_kind::group,
+              .host_alone = true};
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:

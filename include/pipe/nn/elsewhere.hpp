@@ -52,12 +52,12 @@ struct Dropout2d : no_such<instead::Dropout> {};
 struct SinusoidalPositions;
 struct PositionalEncoding : no_such<SinusoidalPositions> {};
 
-struct BatchNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct BatchNorm1d : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct BatchNorm2d : no_such<instead::LayerNorm_or_RMSNorm> {};
-struct InstanceNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
-template <auto...>
-struct GroupNorm : no_such<instead::LayerNorm_or_RMSNorm> {};
+struct BatchNorm;
+struct BatchNorm1d : no_such<BatchNorm> {};
+struct BatchNorm2d : no_such<BatchNorm> {};
+struct InstanceNorm;
+struct InstanceNorm1d : no_such<InstanceNorm> {};
+struct InstanceNorm2d : no_such<InstanceNorm> {};
 
 template <auto...>
 struct LSTM : no_such<instead::Attention_of_the_number_of_heads> {};

@@ -8,6 +8,16 @@
 
 namespace pp {
 
+namespace detail {
+
+/// The settings of norms that have more than an epsilon.
+struct batch_norm_settings {
+  float epsilon = 1e-5f, momentum = 0.1f;
+  bool is_biased = false, is_affine = true;
+};
+
+}  // namespace detail
+
 /// The number that a norm adds to the variance: Numerator / Denominator > 0, rounded to float.
 /// `Epsilon<1, 1'000'000'000'000>` is BERT's.
 template <long long Numerator, long long Denominator = 1>
@@ -18,6 +28,18 @@ struct Epsilon {
   static constexpr void join(float& epsilon) {
     epsilon = float(double(Numerator) / double(Denominator));
   }
+  static constexpr void join(detail::batch_norm_settings& s) { join(s.epsilon); }
+};
+
+/// An option of norms with a scale and a shift: neither of them.
+struct NoAffine {
+  static constexpr auto option = detail::option_kind::affine;
+  static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = false; }
+};
+/// An option of InstanceNorm: a scale and a shift for each channel.
+struct Affine {
+  static constexpr auto option = detail::option_kind::affine;
+  static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = true; }
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta over the last extent, as PyTorch's

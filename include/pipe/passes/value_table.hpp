@@ -24,7 +24,7 @@ struct number_widths {
 
 /// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {
-  view<int> elements;       // numbers of one sample, by value
+  view<int> elements;       // by value: numbers of one sample or, negative, of the micro-batch
   view<bool> is_statistic;  // by forward value, see describe_values
   number_widths widths{};
   int samples = 1;
@@ -36,15 +36,18 @@ struct value_table {
   /// law: gradients are never wide, as only forward values can be statistics
   constexpr bool is_wide(int v) const { return is_forward(v) && is_statistic.items[v]; }
   /// The numbers of a micro-batch.
-  constexpr long batch_elements(int v) const { return long(elements.items[v]) * samples; }
+  constexpr long batch_elements(int v) const {
+    long const n = elements.items[v];
+    return n < 0 ? -n : n * samples;
+  }
   /// Bytes of a micro-batch, rounded up to the alignment.
   constexpr long bytes(int v) const {
     return align_up(batch_elements(v) * (is_wide(v) ? widths.element : widths.value));
   }
 };
 
-/// Lists the numbers of one sample of each value, and marks statistics of rows and logarithms of
-/// sums, which are of the type of parameters: 16 bits would lose too much.
+/// Lists the numbers of each value, of one sample or of the micro-batch, and marks statistics and
+/// logarithms of sums, which are of the type of parameters: 16 bits would lose too much.
 ///
 /// shape: -> elements[values and gradients], is_statistic[values], initially false
 constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,
@@ -52,9 +55,15 @@ constexpr void describe_values(graph_view const& g, gradient_view const& backwar
   int n = 0;
   for (value const& v : g.values) elements[n++] = int(v.elements);
   for (value const& v : backward.values) elements[n++] = int(v.elements);
-  for (op const& o : g.ops)
+  for (op const& o : g.ops) {
     if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
       is_statistic[o.out[1].index] = true;
+    if (!has<&op_traits::of_batch>(o.kind)) continue;
+    elements[o.out[0].index] *= -1;
+    is_statistic[o.out[0].index] = true;
+  }
+  for (op const& o : backward.input_ops)
+    if (has<&op_traits::of_batch>(o.kind)) elements[o.out[0].index] *= -1;
 }
 
 }  // namespace pp::detail

@@ -44,9 +44,12 @@ inline std::string attribute_text(attributes const& a) {
     case attribute_kind::resample:
       return " from " + std::to_string(a.resample().axis[0].in) + " x " +
              std::to_string(a.resample().axis[1].in);
+    case attribute_kind::group: return " g" + std::to_string(a.group().groups);
     case attribute_kind::none:
     case attribute_kind::map:
     case attribute_kind::norm:
+    case attribute_kind::batch:
+    case attribute_kind::response:
     case attribute_kind::pool:
     case attribute_kind::cross_entropy:
     case attribute_kind::custom: return "";

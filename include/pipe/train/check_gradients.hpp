@@ -38,11 +38,14 @@ inline double check_number(std::uint64_t seed, std::uint64_t stream, std::uint64
   return 2 * double(unit_uniform(random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// Whether a model has dropout: its losses in training and in evaluation then differ.
+/// Whether the losses of a model in training and in evaluation differ: it has a dropout or a batch
+/// norm.
 template <class M>
-constexpr bool drops_at_random() {
+constexpr bool trains_differently() {
   for (int i = 0; i < M::graph.size.ops; ++i)
-    if (M::graph.ops[i].kind == op_kind::dropout) return true;
+    if (op_kind const k = M::graph.ops[i].kind;
+        k == op_kind::dropout || k == op_kind::batch_statistics)
+      return true;
   return false;
 }
 
@@ -75,8 +78,9 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
       auto const loss = [&](double moved) {
         p.values[e] = at + moved;
         trainer.parameters_changed();
-        // evaluate() runs without dropout, which the gradients contain.
-        if constexpr (drops_at_random<typename Trainer::model>()) return trainer.gradients(b).loss;
+        // evaluate() is without dropout and statistics of micro-batches, which gradients contain.
+        if constexpr (trains_differently<typename Trainer::model>())
+          return trainer.gradients(b).loss;
         return trainer.evaluate(b);
       };
       double const slope = (loss(step) - loss(-step)) / (2 * step),

@@ -56,7 +56,7 @@ struct training_of<Trainer>::halves {
     job j;
     take_inputs(b, share.leaves * share.samples, j);
     take_labels(b, Trainer::labels_per_sample, j);
-    j.what = job::kind::train;
+    begin_job<typename Trainer::model, Trainer::compiled::samples>(j, job::kind::train);
     j.all_samples = j.samples;
     number(j, trainer.steps_ + 1 + pending);
     return j;

@@ -345,7 +345,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   detail::job prepare(Batch const& b, detail::job::kind what) {
     detail::job j;
     take(b, j);
-    j.what = what;
+    detail::begin_job<M, compiled::samples>(j, what);
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;

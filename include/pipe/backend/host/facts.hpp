@@ -50,6 +50,22 @@ struct custom_facts : row_facts {
   static constexpr int parts(detail::group const&, int, int) { return 1; }
 };
 
+/// Facts of norms that also keep some numbers of each column: a workspace of five rows.
+struct column_facts : row_facts {
+  template <class T>
+  static constexpr long workspace_bytes(detail::group const& g, int, int) {
+    return 5 * detail::align_up(long(g.columns) * long(sizeof(T)));
+  }
+};
+
+/// Facts of sums over the rows of a micro-batch, whose parts own columns.
+struct batch_facts : row_facts {
+  static constexpr int parts(detail::group g, int samples, int threads) {
+    g.rows = g.attributes.batch().rows;
+    return parts_for(g, samples, threads, 1);
+  }
+};
+
 /// Facts of c = a b, a (rows, inner), b (inner, columns), whose parts own rows of c.
 struct contraction_facts {
   template <class T>

@@ -174,7 +174,10 @@ class parameter_work {
         if (!p.is_committed()) continue;
         T* const to = reinterpret_cast<T*>(versions_.memory(c) + c.buffers + p.offset);
         T const* const sum = at(c, c.sums, p);
-        for (long k = 0; k < p.elements(); ++k) to[k] = committed(p.commit, to[k], sum[k], samples);
+        // The sums of a buffer follow those of the one before it in the model.
+        T const* const of_mean = sum - (p.commit.is_variance() ? padded<T>(p.elements()) : 0);
+        for (long k = 0; k < p.elements(); ++k)
+          to[k] = committed(p.commit, to[k], sum[k], samples, of_mean[k]);
       }
     });
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pipe/base/list.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/train/options/micro_batches.hpp>
 
 namespace pp {
@@ -27,6 +28,9 @@ namespace wrong {
 /// A micro-batch of the model would exceed most_samples rows or most_numbers_of_value elements.
 template <class... What>
 struct micro_batch_is_too_large;
+/// The model has a batch norm of one number per sample and channel, and a micro-batch one sample.
+template <class... What>
+struct micro_batch_norms_one_number;
 }  // namespace wrong
 
 /// Largest micro-batch that a model supports: the rows of every op and the elements of every value
@@ -40,6 +44,15 @@ constexpr long most_samples_at_once() {
     if (M::graph.values[i].elements > numbers) numbers = M::graph.values[i].elements;
   long const by_rows = most_samples / rows, by_numbers = most_numbers_of_value / numbers;
   return by_rows < by_numbers ? by_rows : by_numbers;
+}
+
+/// Whether the model has a batch norm without positions: a micro-batch then needs two samples for a
+/// variance.
+template <class M>
+constexpr bool norms_samples() {
+  for (detail::parameter const& p : detail::model_tables<M>::parameters)
+    if (p.is_committed() && p.commit.is_variance() && p.commit.terms == 1) return true;
+  return false;
 }
 
 /// The family of micro-batch sizes. A mini-batch has at most most_samples samples.
@@ -65,6 +78,8 @@ struct option_family::micro_batch_size : detail::any_family {
     if constexpr (option::value > most)
       return detail::diagnosis_of<wrong::micro_batch_is_too_large, M, option,
                                   wrong::AtMost<most>>();
+    else if constexpr (option::value == 1 && norms_samples<M>())
+      return detail::diagnosis_of<wrong::micro_batch_norms_one_number, M, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

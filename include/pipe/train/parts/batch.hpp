@@ -11,6 +11,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/train/options/micro_batch_size.hpp>
 #include <pipe/train/parts/batch_check.hpp>
 #include <pipe/train/parts/inputs.hpp>
 #include <pipe/train/parts/loss_terms.hpp>
@@ -112,6 +113,20 @@ template <class Batch>
 void take_inputs(Batch const& b, int most, job& j) {
   host_checks checks;
   take_inputs(b, most, j, checks);
+}
+
+/// Says what a job is for, once it has its samples, `Samples` of them in a micro-batch.
+///
+/// throws: data_error in training if the last micro-batch would have a single number for each
+///         channel of a batch norm
+template <class M, int Samples>
+void begin_job(job& j, job::kind what) {
+  j.what = what;
+  if constexpr (norms_samples<M>())
+    if (what == job::kind::train && j.samples % Samples == 1)
+      throw_error<data_error>({"inputs: the last micro-batch of ", j.samples,
+                               " samples would have 1, and a batch norm needs 2 or more in ",
+                               "training: leave one out, or add one"});
 }
 
 /// The weights of a batch's rows; empty if the loss has none.

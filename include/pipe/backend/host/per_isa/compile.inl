@@ -25,6 +25,9 @@
 #include <pipe/backend/host/per_isa/convolution.inl>
 #include <pipe/backend/host/per_isa/attention.inl>
 #include <pipe/backend/host/per_isa/norm.inl>
+#include <pipe/backend/host/per_isa/batch_norm.inl>
+#include <pipe/backend/host/per_isa/group_norm.inl>
+#include <pipe/backend/host/per_isa/response_norm.inl>
 #include <pipe/backend/host/per_isa/softmax.inl>
 #include <pipe/backend/host/per_isa/gate.inl>
 #include <pipe/backend/host/per_isa/lookup.inl>
