@@ -32,6 +32,7 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
