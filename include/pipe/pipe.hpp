@@ -31,6 +31,7 @@
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
+#include <pipe/nn/patch_embedding.hpp>
 #include <pipe/nn/pool.hpp>
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>

@@ -26,6 +26,36 @@ struct Scores
   static constexpr bool pads = true;
 };
 
+/// A vision Transformer.
+struct Vision
+    : Model<Input<6, 4, 3>, Tanh, PatchEmbedding<8, 2>, ClassToken, Positions,
+            Residual<LayerNorm, Attention<2, NotCausal>>, FirstPosition, Linear<5>, CrossEntropy> {
+};
+static_assert(Vision::graph.size.units >= 5);
+
+/// Numbers of patches are those of a convolution with stride 2 over an image that counts upwards.
+bool patches_are_those_of_a_convolution() {
+  float x[4 * 4 * 2], y[4 * 4 * 2];
+  for (int i = 0; i < 32; ++i) x[i] = float(i);  // row h, column w, channel c: 8 h + 2 w + c
+  custom_forward<float> a;
+  a.samples = 1;
+  a.in = shape(4, 4, 2);
+  a.x = x, a.y = y;
+  detail::patches<2>::forward(a);
+  bool same = true;
+  for (int patch = 0; patch < 4; ++patch)
+    for (int c = 0; c < 2; ++c)
+      for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 2; ++j)
+          same = same && y[patch * 8 + c * 4 + i * 2 + j] ==
+                             float(8 * (patch / 2 * 2 + i) + 2 * (patch % 2 * 2 + j) + c);
+  return same;
+}
+
 }  // namespace
 
+TEST_CASE("patches and a class token obey the laws", "[laws]") {
+  CHECK(patches_are_those_of_a_convolution());
+  laws::obeys<Vision>(2);
+}
 TEST_CASE("attention whose scores have rules obeys the laws", "[laws]") { laws::obeys<Scores>(1); }

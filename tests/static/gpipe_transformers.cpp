@@ -9,6 +9,7 @@ using namespace pp;
 
 namespace {
 
+// [gpipe]
 template <int Hidden>
 using FeedForward = Residual<LayerNorm, Linear<Hidden>, ReLU, Linear<1024>>;
 
@@ -22,6 +23,7 @@ struct T
             Repeat<L, Residual<LayerNorm, Attention<A, HeadSize<64>>>,
                    Residual<LayerNorm, CrossAttention<A, "source", HeadSize<64>>>, FeedForward<H>>,
             LayerNorm, Tied<"table">, CrossEntropy> {};
+// [/gpipe]
 
 /// Numbers of the trained matrices and tables, without biases and norms.
 template <class M>
