@@ -37,8 +37,10 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pad.hpp>
+#include <pipe/nn/patch_embedding.hpp>
 #include <pipe/nn/pool.hpp>
 #include <pipe/nn/response_norm.hpp>
+#include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>
 #include <pipe/optim/adafactor.hpp>

@@ -81,6 +81,13 @@ struct run {
   }
 };
 
+/// A mask with blocks of keys that nobody sees, and queries that see nothing.
+struct Checks {
+  static constexpr bool visible(int q, int k) {
+    return q % 7 != 3 && k / 130 != 1 && (q + k) % 3 != 0;
+  }
+};
+
 struct reference {
   std::vector<double> out, lse, dq, dk, dv;
 };
@@ -125,23 +132,41 @@ reference naive(run<T> const& given) {
   for (extent b = 0; b < s.samples; ++b)
     for (extent h = 0; h < s.heads; ++h)
       for (extent t = 0; t < s.queries; ++t) {
-        extent const all = s.causal ? t + s.keys - s.queries + 1 : s.keys,
-                     kv = h / (s.heads / s.kv_heads);
-        extent const seen = std::min(all, given.present(b)), place = t + s.keys - s.queries;
-        if (seen == 0) continue;
+        extent const kv = h / (s.heads / s.kv_heads), place = t + s.keys - s.queries;
+        // Whether key j is seen, and the score and its slope where the scaled product is z.
+        auto const sees = [&](extent j) {
+          bool const in_time = !s.causal || j <= place || j < s.scores.prefix,
+                     in_window = s.scores.window == 0 || j > place - s.scores.window;
+          return in_time && in_window && (s.mask == nullptr || Checks::visible(int(place), int(j)));
+        };
+        double const cap = double(s.scores.cap);
+        auto const shaped = [&](double z, extent j) {
+          double const capped = cap > 0 ? cap * std::tanh(z / cap) : z;
+          return s.scores.has_alibi
+                     ? capped - std::pow(2.0, -8.0 * double(h + 1) / double(s.heads)) *
+                                    double(std::abs(place - j))
+                     : capped;
+        };
+        auto const slope = [&](double z) {
+          double const y = cap > 0 ? std::tanh(z / cap) : 0;
+          return 1 - y * y;
+        };
+        extent const seen = given.present(b);
         extent const row = (b * s.queries + t) * given.q_columns + h * d;
         auto key = [&](extent j, extent c) {
           return (b * s.keys + j) * given.k_columns + kv * d + c;
         };
-        std::vector<double> p(size(seen)), dp(size(seen));
+        std::vector<double> p(size(seen)), dp(size(seen)), z(size(seen));
         double sum = 0, mean = 0;
         for (extent j = 0; j < seen; ++j) {
           double score = 0;
           for (extent c = 0; c < d; ++c)
             score += turned_element(given, given.q, row, place, c) *
                      turned_element(given, given.k, key(j, 0), j, c);
-          sum += p[size(j)] = std::exp(score * static_cast<double>(given.scale));
+          z[size(j)] = score * static_cast<double>(given.scale);
+          sum += p[size(j)] = sees(j) ? std::exp(shaped(z[size(j)], j)) : 0;
         }
+        if (sum == 0) continue;
         r.lse[size((b * s.queries + t) * s.heads + h)] = std::log(sum);
         for (extent j = 0; j < seen; ++j) {
           p[size(j)] /= sum;
@@ -154,7 +179,8 @@ reference naive(run<T> const& given) {
           mean += p[size(j)] * dp[size(j)];
         }
         for (extent j = 0; j < seen; ++j) {
-          double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale);
+          double const ds = p[size(j)] * (dp[size(j)] - mean) * static_cast<double>(given.scale) *
+                            slope(z[size(j)]);
           for (extent c = 0; c < d; ++c) {
             turn_gradient(given, r.dq, row, place, c,
                           ds * turned_element(given, given.k, key(j, 0), j, c));
@@ -230,6 +256,31 @@ TEMPLATE_TEST_CASE("nobody attends to padding", "", float, double) {
       check_shape<TestType>({2, 30, 270, 4, 2, 10, causal}, turned, 141);
     }
   check_shape<TestType>({3, 150, 20, 2, 1, 16, false}, false, 10);
+}
+
+TEMPLATE_TEST_CASE("attention shapes its scores and hides what a mask hides", "", float, double) {
+  using rules = pp::detail::score_attributes;
+  auto const check = [](attention_shape shape, rules const& scores, int padding = 0) {
+    shape.scores = scores;
+    if (scores.is_masked) shape.mask = &pp::detail::mask_row<Checks>;
+    check_shape<TestType>(shape, shape.head_size % 2 == 0, padding);
+  };
+  for (extent positions : {5, 33, 300}) {
+    attention_shape const all{2, positions, positions, 4, 2, 6, false},
+        causal{2, positions, positions, 4, 2, 6, true}, odd{1, positions, positions, 2, 1, 5, true};
+    for (int window : {1, 2, 40, 129, 500}) check(causal, {.window = window});
+    for (int prefix : {1, 3, 33, 140, 300}) check(causal, {.prefix = prefix}, 2);
+    check(causal, {.has_alibi = true});
+    check(all, {.has_alibi = true});
+    check(odd, {.cap = 0.5f});
+    check(all, {.cap = 2});
+    check(causal, {.is_masked = true});
+    check(all, {.is_masked = true});
+    check(causal, {.window = 50, .cap = 1, .has_alibi = true, .is_masked = true}, 3);
+    check(odd, {.prefix = 7, .cap = 1, .has_alibi = true, .is_masked = true}, 4);
+  }
+  check({2, 35, 290, 4, 1, 8, true}, {.window = 100, .has_alibi = true});
+  check({2, 35, 290, 4, 1, 8, false}, {.cap = 3, .is_masked = true}, 50);
 }
 
 TEST_CASE("padding is trailing: an id of -1 before others is a key") {

@@ -13,37 +13,44 @@
 
 #include <pipe/backend/host/kernels.hpp>
 
-#define PIPE_TESTED_ISA(NAME)                                                           \
-  struct NAME##_kernels {                                                               \
-    static constexpr char const* name = #NAME;                                          \
-    template <class P, int G, class Arguments>                                          \
-    static void run(Arguments const& arguments) {                                       \
-      pp::host::NAME::run<P, G>(arguments);                                             \
-    }                                                                                   \
-    template <class T, class... Arguments>                                              \
-    static void contract(Arguments&&... arguments) {                                    \
-      pp::host::NAME::contract<T>(std::forward<Arguments>(arguments)...);               \
-    }                                                                                   \
-    template <class T, class... Arguments>                                              \
-    static void transpose(Arguments... arguments) {                                     \
-      pp::host::NAME::transpose<T>(arguments...);                                       \
-    }                                                                                   \
-    template <class T, class... Arguments>                                              \
-    static void column_sums(Arguments... arguments) {                                   \
-      pp::host::NAME::column_sums<T>(arguments...);                                     \
-    }                                                                                   \
-    template <class T, class... Arguments>                                              \
-    static void attention_forward(Arguments... arguments) {                             \
-      pp::host::attention_forward<T>(pp::host::NAME::attention_rows<T>, arguments...);  \
-    }                                                                                   \
-    template <class T, class... Arguments>                                              \
-    static void attention_backward(Arguments... arguments) {                            \
-      pp::host::attention_backward<T>(pp::host::NAME::attention_rows<T>, arguments...); \
-    }                                                                                   \
-    template <class... Arguments>                                                       \
-    static void update(Arguments const&... arguments) {                                 \
-      pp::host::NAME::update(arguments...);                                             \
-    }                                                                                   \
+#define PIPE_TESTED_ISA(NAME)                                                            \
+  struct NAME##_kernels {                                                                \
+    static constexpr char const* name = #NAME;                                           \
+    template <class P, int G, class Arguments>                                           \
+    static void run(Arguments const& arguments) {                                        \
+      pp::host::NAME::run<P, G>(arguments);                                              \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
+    static void contract(Arguments&&... arguments) {                                     \
+      pp::host::NAME::contract<T>(std::forward<Arguments>(arguments)...);                \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
+    static void transpose(Arguments... arguments) {                                      \
+      pp::host::NAME::transpose<T>(arguments...);                                        \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
+    static void column_sums(Arguments... arguments) {                                    \
+      pp::host::NAME::column_sums<T>(arguments...);                                      \
+    }                                                                                    \
+    template <class T>                                                                   \
+    static auto const& attention_rows(pp::host::attention_shape const& shape) {          \
+      return shape.scores.is_plain() ? pp::host::NAME::attention_rows<T>                 \
+                                     : pp::host::NAME::attention_rows<T, true, 1, true>; \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
+    static void attention_forward(pp::host::attention_shape const& shape,                \
+                                  Arguments... arguments) {                              \
+      pp::host::attention_forward<T>(attention_rows<T>(shape), shape, arguments...);     \
+    }                                                                                    \
+    template <class T, class... Arguments>                                               \
+    static void attention_backward(pp::host::attention_shape const& shape,               \
+                                   Arguments... arguments) {                             \
+      pp::host::attention_backward<T>(attention_rows<T>(shape), shape, arguments...);    \
+    }                                                                                    \
+    template <class... Arguments>                                                        \
+    static void update(Arguments const&... arguments) {                                  \
+      pp::host::NAME::update(arguments...);                                              \
+    }                                                                                    \
   };
 
 PIPE_TESTED_ISA(portable)

@@ -32,6 +32,19 @@ TEST_CASE("nobody attends to padding on CUDA", "[cuda]") {
   check<float, padded(21, not_causal(sizes{3, 100, 100, 1, 1, 16}))>();
   check<float, padded(41, apart(sizes{2, 20, 90, 2, 2, 8}))>();
 }
+TEST_CASE("attention on CUDA shapes its scores and hides what a mask hides", "[cuda]") {
+  check<float, with({.window = 5}, sizes{2, 40, 40, 2, 1, 6})>();
+  check<float, with({.window = 40}, sizes{1, 150, 150, 1, 1, 24})>();
+  check<float, padded(2, with({.prefix = 70}, sizes{2, 150, 150, 2, 1, 8}))>();
+  check<float, with({.has_alibi = true}, not_causal(sizes{1, 70, 70, 4, 2, 16}))>();
+  check<float, turned(with({.cap = 0.5f}, sizes{1, 70, 70, 2, 2, 16}))>();
+  check<float, with({.is_masked = true}, sizes{2, 90, 90, 1, 1, 5})>();
+  check<float, padded(9, turned(with({.window = 50, .cap = 1, .has_alibi = true, .is_masked = true},
+                                     sizes{2, 90, 90, 4, 2, 16})))>();
+  check<float, apart(with({.window = 30, .has_alibi = true}, sizes{1, 35, 140, 2, 1, 8}))>();
+  check<float, padded(5, apart(not_causal(
+                             with({.cap = 2, .is_masked = true}, sizes{2, 20, 90, 2, 1, 8}))))>();
+}
 TEST_CASE("attention on CUDA: huge scores stay finite, NaN stays in its row", "[cuda]") {
   run<float, apart(sizes{1, 20, 20, 1, 1, 4})> at;
   for (float& x : at.q.items) x *= 1e4f;

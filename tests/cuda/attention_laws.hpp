@@ -24,11 +24,24 @@ struct sizes {
   int samples, queries, keys, heads, key_heads, head_size;
   bool causal = true, apart = false, turned = false;
   int padding = 0;  // so many ids at the end of sample b are -1, times b + 1
+  score_attributes scores{};
+};
+
+/// The mask of a test whose scores are masked.
+struct Checks {
+  PIPE_HD static constexpr bool visible(int q, int k) {
+    return q % 7 != 3 && k / 40 != 1 && (q + k) % 3 != 0;
+  }
+};
+/// A layer type with it.
+struct masked {
+  using mask = Checks;
 };
 
 constexpr sizes not_causal(sizes s) { return s.causal = false, s; }
 constexpr sizes apart(sizes s) { return s.apart = true, s; }
 constexpr sizes turned(sizes s) { return s.turned = true, s; }
+constexpr sizes with(score_attributes scores, sizes s) { return s.scores = scores, s; }
 constexpr sizes padded(int by, sizes s) { return s.padding = by, s; }
 
 /// A pipeline of two groups: an attention, and its gradient.
@@ -36,14 +49,14 @@ template <class T, sizes Sizes>
 struct attention_alone {
   static constexpr sizes s = Sizes;
   using element = T;
-  using leaves = detail::layers<>;
+  using leaves = detail::layers<masked>;
   static constexpr int samples = s.samples;
   static constexpr detail::group group_at(int i) {
     detail::group g;
     g.anchor = i == 0 ? op_kind::attention : op_kind::attention_gradient;
     g.rows = s.queries, g.columns = s.heads * s.head_size;
-    g.attributes =
-        detail::attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0, s.causal};
+    g.attributes = detail::attention_attributes{s.heads, s.key_heads, s.apart ? s.keys : 0,
+                                                s.causal, s.scores};
     // slots: 0 q or qkv, 1 kv, 2 table, 3 ids, 4 y, 5 lse, 6 dy, 7 dq or dqkv, 8 dkv
     signed char const kv = s.apart ? 1 : -1, table = s.turned ? 2 : -1,
                       ids = s.padding > 0 ? 3 : -1;
@@ -172,17 +185,32 @@ answers defined(run<T, Sizes> const& r) {
       for (int t = 0; t < s.keys; ++t)
         turn([&](int c) { return r.key(b, t, kh, c); }, t, &keys[std::size_t(t * d)], 1);
       for (int t = 0; t < s.queries; ++t) {
-        int const seen = std::min(s.causal ? t + s.keys - s.queries + 1 : s.keys, present);
-        if (seen <= 0) continue;
+        int const place = t + s.keys - s.queries;
+        auto const sees = [&](int j) {
+          score_attributes const& rule = s.scores;
+          return j < present && (!s.causal || j <= place || j < rule.prefix) &&
+                 (rule.window == 0 || j > place - rule.window) &&
+                 (!rule.is_masked || Checks::visible(place, j));
+        };
+        int const seen = present;
+        double const cap = double(s.scores.cap),
+                     fall = s.scores.has_alibi ? std::pow(2, -8.0 * (h + 1) / s.heads) : 0;
         long const row = long(b) * s.queries + t;
-        std::vector<double> q = z(d), dq = q, y = q, p = z(seen), dp = p;
+        std::vector<double> q = z(d), dq = q, y = q, p = z(seen), dp = p, by(p.size(), 1.0);
         turn([&](int c) { return r.q[row * R::q_stride + h * d + c]; }, t, q.data(), 1);
         double largest = -1e300, sum = 0, mean = 0;
         for (std::size_t j = 0; j < p.size(); ++j) {
           for (std::size_t c = 0; c < std::size_t(d); ++c) p[j] += q[c] * keys[j * d + c] * scale;
+          if (cap > 0) {
+            double const tanh = std::tanh(p[j] / cap);
+            p[j] = cap * tanh;
+            by[j] = 1 - tanh * tanh;
+          }
+          p[j] = sees(int(j)) ? p[j] - fall * std::abs(place - int(j)) : -HUGE_VAL;
           largest = std::max(largest, p[j]);
         }
         for (double& x : p) sum += x = std::exp(x - largest);
+        if (sum == 0) continue;
         w.lse[std::size_t(row * s.heads + h)] = largest + std::log(sum);
         for (std::size_t j = 0; j < p.size(); ++j) {
           p[j] /= sum;
@@ -196,7 +224,7 @@ answers defined(run<T, Sizes> const& r) {
         }
         for (std::size_t j = 0; j < p.size(); ++j)
           for (std::size_t c = 0; c < std::size_t(d); ++c) {
-            double const ds = p[j] * (dp[j] - mean) * scale;
+            double const ds = p[j] * (dp[j] - mean) * scale * by[j];
             dq[c] += ds * keys[j * d + c];
             dkeys[j * d + c] += ds * q[c];
           }

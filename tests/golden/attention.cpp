@@ -38,6 +38,12 @@ TEST_CASE("RoPE is that of Hugging Face's Llama", "[golden]") {
   check<Attends<3, RoPE<>>>("rope");
   check<Attends<6, KeyValueHeads<3>, RoPE<500000>, NotCausal>>("rope_grouped");
 }
+TEST_CASE("rules for scores are those of Hugging Face's models", "[golden]") {
+  check<Attends<3, KeyValueHeads<1>, HeadSize<6>, RoPE<>, Window<3>>>("window");       // Mistral
+  check<Attends<6, ALiBi>>("alibi");                                                   // BLOOM
+  check<Attends<2, Prefix<3>, SoftCap<1, 2>>>("capped_prefix");                        // Gemma 2
+  check<Attends<4, KeyValueHeads<2>, HeadSize<4>, RoPE<>, QKNorm<>>>("normed_heads");  // Qwen 3
+}
 TEST_CASE("CrossAttention is PyTorch's", "[golden]") {
   check<Reads<12>>("cross");
   check<Reads<12, KeyValueHeads<1>>>("cross_grouped");

@@ -62,6 +62,8 @@ TEST_CASE("activations are PyTorch's", "[golden]") {
   check<Activation<SiLU>>("silu");
   check<Activation<GELU>>("gelu");
   check<Activation<GELUErf>>("gelu_erf");
+  check<Activation<ClipLogits<3, 4>>>("clip_logits");
+  check<Activation<SoftCap<3, 2>>>("soft_cap");
 }
 TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
   check<OfRows<LayerNorm>>("layer_norm");

@@ -278,6 +278,58 @@ class GroupedAttention(Layer):
         return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, self.causal, around.padding, self.base))
 
 
+def alibi_slopes(heads):
+    """transformers.models.bloom.modeling_bloom.build_alibi_tensor"""
+    power = 2 ** math.floor(math.log2(heads))
+    slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    return torch.tensor(slopes + [2 ** (-4 * (2 * h + 1) / power) for h in range(heads - power)])
+
+
+class ScoredAttention(Layer):
+    """Attention step by step, with the rules of its scores: a window, a prefix, ALiBi, a soft cap as in Gemma 2, and
+    heads normalised as in Qwen 3. Rows that see nothing give zeros."""
+
+    def __init__(self, width, heads, kv_heads=None, size=None, base=None, window=None, prefix=0, alibi=False, cap=None,
+                 normed=False):
+        super().__init__()
+        self.heads, self.kv_heads, self.size = heads, kv_heads or heads, size or width // heads
+        self.base, self.window, self.prefix, self.alibi, self.cap, self.normed = base, window, prefix, alibi, cap, normed
+        self.widths = [self.size * n for n in (self.heads, self.kv_heads, self.kv_heads)]
+        if normed:
+            self.q_proj, self.k_proj, self.v_proj = (nn.Linear(width, w) for w in self.widths)
+            self.q_norm, self.k_norm = (nn.RMSNorm(self.size, eps=1e-6) for _ in "qk")
+        else:
+            self.in_proj_weight = nn.Parameter(torch.empty(sum(self.widths), width))
+            self.in_proj_bias = nn.Parameter(torch.empty(sum(self.widths)))
+        self.out_proj = nn.Linear(self.widths[0], width)
+
+    def forward(self, x, around):
+        if self.normed:
+            q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        else:
+            q, k, v = functional.linear(x, self.in_proj_weight, self.in_proj_bias).split(self.widths, -1)
+        q, k, v = (z.unflatten(-1, (-1, self.size)).transpose(1, 2) for z in (q, k, v))
+        if self.normed:
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self.base is not None:
+            q, k = rotated(q, self.base), rotated(k, self.base)
+        k, v = (z.repeat_interleave(self.heads // self.kv_heads, 1) for z in (k, v))
+        scores = q @ k.transpose(-1, -2) / self.size**0.5
+        if self.cap is not None:
+            scores = self.cap * torch.tanh(scores / self.cap)
+        i, j = torch.meshgrid(torch.arange(x.shape[1]), torch.arange(x.shape[1]), indexing="ij")
+        if self.alibi:
+            scores = scores - alibi_slopes(self.heads).to(scores)[:, None, None] * (i - j)
+        seen = (j <= i) | (j < self.prefix)
+        if self.window is not None:
+            seen = seen & (j > i - self.window)
+        seen = seen.expand(scores.shape)
+        if around.padding is not None:
+            seen = seen & ~around.padding[:, None, None, :]
+        p = scores.masked_fill(~seen, -1e30).softmax(-1) * seen
+        return self.out_proj((p @ v).transpose(1, 2).flatten(2))
+
+
 class CrossAttention(Layer):
     def __init__(self, width, heads, key, memory_width=None, kv_heads=None, bias=True):
         super().__init__()

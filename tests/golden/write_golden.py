@@ -41,7 +41,7 @@ from torch.nn import functional
 import optimizers
 from layers import (Attention, BatchNorm, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst,
                     FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model, Pool, Pop, Positions,
-                    Repeat, Residual, Seq, SinusoidalPositions, Stash, Tied)
+                    Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -217,6 +217,15 @@ def RMSNorm(width):
     return nn.RMSNorm(width, eps=torch.finfo(torch.float32).eps)  # PyTorch's default for float32
 
 
+class SoftCap(nn.Module):
+    def __init__(self, cap):
+        super().__init__()
+        self.cap = cap
+
+    def forward(self, x):
+        return self.cap * torch.tanh(x / self.cap)
+
+
 def GELU():
     return nn.GELU(approximate="tanh")
 
@@ -228,7 +237,8 @@ def frozen(layer):
 def layer_cases():
     yield "linear", Input(5), Model(Linear(5, 7), Linear(7, 4, bias=False), Linear(4, 3)), MSE
     for name, activation in {"relu": nn.ReLU(), "tanh": nn.Tanh(), "sigmoid": nn.Sigmoid(), "silu": nn.SiLU(),
-                             "gelu": GELU(), "gelu_erf": nn.GELU()}.items():
+                             "gelu": GELU(), "gelu_erf": nn.GELU(), "clip_logits": nn.Hardtanh(-0.75, 0.75),
+                             "soft_cap": SoftCap(1.5)}.items():
         yield name, Input(5), Model(Linear(5, 9), activation, Linear(9, 3)), MSE
     yield "layer_norm", Input(3, 5), Model(Linear(5, 9), LayerNorm(9), Linear(9, 2)), MSE
     yield "rms_norm", Input(3, 5), Model(Linear(5, 9), RMSNorm(9), Linear(9, 2)), MSE
@@ -308,6 +318,10 @@ def attention_cases():
         "multi_query": lambda: GroupedAttention(12, 3, kv_heads=1, causal=False, bias=False),
         "rope": lambda: GroupedAttention(12, 3, base=10000.0),
         "rope_grouped": lambda: GroupedAttention(12, 6, kv_heads=3, base=500000.0, causal=False),
+        "window": lambda: ScoredAttention(12, 3, kv_heads=1, size=6, base=10000.0, window=3),
+        "alibi": lambda: ScoredAttention(12, 6, alibi=True),
+        "capped_prefix": lambda: ScoredAttention(12, 2, prefix=3, cap=0.5),
+        "normed_heads": lambda: ScoredAttention(12, 4, kv_heads=2, size=4, base=10000.0, normed=True),
     }
     for name, attention in kinds.items():
         for kind, tokens in {"": Tokens, ".padded": Padded}.items():

@@ -25,10 +25,22 @@ struct Gpt : Model<Tokens<13, 40>, Named<"tokens", Embedding<12>>, Positions, Dr
                    Pop<"a">, LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
 /// Llama, with a context of more than one block of keys.
-struct Llama : Model<Tokens<11, 150>, Embedding<16>,
-                     Repeat<2, Residual<RMSNorm, Attention<4, KeyValueHeads<2>, RoPE<>, NoBias>>,
-                            Residual<RMSNorm, Linear<40, NoBias>, SwiGLU, Linear<16, NoBias>>>,
-                     RMSNorm, Linear<11, NoBias>, CrossEntropy> {};
+struct Llama
+    : Model<
+          Tokens<11, 150>, Embedding<16>,
+          Repeat<2, Residual<RMSNorm, Attention<4, KeyValueHeads<2>, HeadSize<6>, RoPE<>, NoBias>>,
+                 Residual<RMSNorm, Linear<40, NoBias>, SwiGLU, Linear<16, NoBias>>>,
+          RMSNorm, Linear<11, NoBias>, CrossEntropy> {};
+
+/// Rules for scores of every kind that does not look ahead, over more than one block of keys.
+struct Stripes {
+  static constexpr bool visible(int q, int k) { return q - k < 9 || k % 3 == 0; }
+};
+struct Ruled : Model<Tokens<11, 150>, Embedding<16>,
+                     Residual<RMSNorm, Attention<4, KeyValueHeads<2>, QKNorm<>, HeadSize<6>, RoPE<>,
+                                                 Window<40>, SoftCap<2>>>,
+                     Residual<RMSNorm, Attention<2, ALiBi, Mask<Stripes>>>, Linear<11>, SoftCap<3>,
+                     CrossEntropy> {};
 
 struct Sines : Model<Tokens<7, 9>, Embedding<6>, SinusoidalPositions, Attention<2>, GLU, Linear<7>,
                      CrossEntropy> {};
@@ -107,6 +119,11 @@ TEST_CASE("a decoder gives the bits of a forward pass: GPT-2") {
 TEST_CASE("a decoder gives the bits of a forward pass: Llama, on every instruction set") {
   same_as_forward<Pipeline<Llama, HostKernels<host::isa::avx2>>>({{1}, {32, 1, 31}});
   same_as_forward<Pipeline<Llama, HostKernels<host::isa::avx512>>>({{1}, {150}});
+}
+
+TEST_CASE("a decoder gives the bits of a forward pass: rules for scores") {
+  same_as_forward<Pipeline<Ruled, PortableHost, MicroBatchSize<1>>>({{1}, {32, 1, 31}});
+  same_as_forward<Pipeline<Ruled, HostKernels<host::isa::avx512>>>({{150}, {7, 2}});
 }
 
 TEST_CASE("a decoder gives the bits of a forward pass: in double") {

@@ -13,7 +13,8 @@ using namespace laws::attention;
 namespace {
 
 struct Turned
-    : Model<Tokens<11, 5>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>, NoBias>>,
+    : Model<Tokens<11, 5>, Embedding<8>,
+            Residual<RMSNorm, Attention<2, RoPE<>, HeadSize<6>, NoBias>>,
             Attention<4, RoPE<100>, KeyValueHeads<2>, NotCausal>, Linear<11>, CrossEntropy> {};
 struct Waves : Model<Input<4, 7>, SinusoidalPositions, Tanh, Linear<6>, SinusoidalPositions,
                      Attention<2>, Linear<3>, SinusoidalPositions, MSE> {};

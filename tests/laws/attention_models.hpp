@@ -12,7 +12,7 @@ using namespace pp;
 
 struct Grouped
     : Model<Tokens<11, 5>, Embedding<8>, Residual<LayerNorm, Attention<4, KeyValueHeads<2>>>,
-            Linear<6>, Attention<3, KeyValueHeads<1>, NotCausal, NoBias>, Linear<11>,
+            Linear<6>, Attention<3, KeyValueHeads<1>, HeadSize<5>, NotCausal, NoBias>, Linear<11>,
             CrossEntropy> {};
 
 /// Keys and values are the stashed value itself, or the input itself; queries need no gradient

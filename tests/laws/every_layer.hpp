@@ -73,7 +73,7 @@ struct EveryLayer
                 pp::Named<"target", pp::Tokens<13, 5>>, pp::Named<"table", pp::Embedding<12>>,
                 pp::Positions, pp::Dropout<1, 10>, pp::Stash<"skip">,
                 pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory">>,
+                pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory", pp::HeadSize<5>>>,
                 pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh,
                 pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU,
                 pp::Linear<12>, pp::GELUErf, pp::Map<Softsign>, pp::Pop<"skip", pp::Concat>,

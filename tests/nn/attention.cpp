@@ -31,6 +31,8 @@ static_assert(parameters_of<Attends<>>() == 11 * 24 + 24 * 72 + 72 + 24 * 24 + 2
 static_assert(parameters_of<Attends<KeyValueHeads<2>>>() == 11 * 24 + 24 * 40 + 40 + 24 * 24 + 24);
 static_assert(parameters_of<Attends<KeyValueHeads<1>, NoBias, RoPE<>>>() ==
               11 * 24 + 24 * 32 + 5 * 4 + 24 * 24);
+static_assert(parameters_of<Attends<HeadSize<5>, KeyValueHeads<2>>>() ==
+              11 * 24 + 24 * 50 + 50 + 30 * 24 + 24);
 // Padding is known wherever rows still are positions.
 template <class M>
 constexpr detail::operand padding_of_last_attention() {

@@ -84,6 +84,32 @@ TEST_CASE("Linear begins as its recipe says, its bias as ever", "[nn]") {
   }
 }
 
+TEST_CASE("recipes of deep models are divided by the root of the depth", "[nn]") {
+  auto const p = begin<Net<Linear<70, Init<DepthScaled<Xavier, 9>>>,
+                           Linear<50, Init<DepthScaled<Normal<3, 100>, 64>, Zeros>>,
+                           Linear<40, Init<DepthScaled<Kaiming, 1>>>>>();
+  is_uniform(p[0], std::sqrt(6.0 / (30 + 70)) / 3);
+  is_normal(p[2], 0.03 / 8);
+  CHECK(all_zero(p[3]));
+  is_uniform(p[4], std::sqrt(6.0 / 50));
+}
+
+TEST_CASE("a model of 64 blocks trains from a recipe divided by their depth", "[nn]") {
+  struct Deep
+      : Model<Tokens<7, 8>, Embedding<16>, Positions,
+              Group<Init<DepthScaled<Xavier, 64>>,
+                    Repeat<64, Residual<Attention<2>>, Residual<Linear<16>, Tanh, Linear<16>>>>,
+              Linear<7>, ClipLogits<10>, CrossEntropy> {};
+  using trainer = Pipeline<Deep, PortableHost, MicroBatchSize<4>, Stages<4>, MicroBatches<2>, Adam>;
+  trainer t({.seed = 1, .optimizer = {.learning_rate = 3e-3}});
+  laws::sample_batch<trainer> const data(2);
+  double const first = t.step(data.view()).loss;
+  CHECK(std::fabs(first - std::log(7.0)) < 1);  // without a norm the sums of 64 blocks stay small
+  double last = first;
+  for (int i = 0; i < 150; ++i) last = t.step(data.view()).loss;
+  CHECK(last < first / 3);
+}
+
 TEST_CASE("a second recipe is for biases, and an option stands beside NoBias", "[nn]") {
   auto const p =
       begin<Net<Linear<1200, Init<Normal<2, 100>, Zeros>>, Linear<40, Init<Zeros, Normal<1, 10>>>,

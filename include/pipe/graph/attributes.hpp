@@ -105,11 +105,25 @@ struct resample_attributes {
   }
 };
 
+/// Of the scores of an attention, as options of Attention set them; by default they are plain:
+/// scale * q k' of all keys, or of those up to the query's position.
+struct score_attributes {
+  int window = 0;          // keys that a query sees, itself included; 0: no limit
+  int prefix = 0;          // positions from the first on that all see each other
+  float cap = 0;           // c of c tanh(score / c); 0: none
+  bool has_alibi = false;  // scores fall with the distance
+  bool is_masked = false;  // by a function of the layer type
+  /// Whether scores need no more than a scale and an end.
+  constexpr bool is_plain() const { return window == 0 && cap == 0 && !has_alibi && !is_masked; }
+  friend constexpr bool operator==(score_attributes const&, score_attributes const&) = default;
+};
+
 /// Of attention. `keys`: in cross-attention the rows of keys and values, which are a value of their
 /// own; 0 in self-attention, where they are columns of the rows of the queries.
 struct attention_attributes {
   int heads = 0, kv_heads = 0, keys = 0;
   bool causal = false;
+  score_attributes scores{};
   /// Whether queries, keys and values are columns of one operand.
   constexpr bool is_fused() const { return keys == 0; }
   friend constexpr bool operator==(attention_attributes const&,
@@ -223,9 +237,7 @@ class attributes {
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
   constexpr batch_attributes const& batch() const { return needs(is::batch), as_batch; }
   constexpr group_attributes const& group() const { return needs(is::group), as_group; }
-  constexpr response_attributes const& response() const {
-    return needs(is::response), as_response;
-  }
+  constexpr response_attributes const& response() const { return needs(is::response), as_response; }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
   constexpr resample_attributes const& resample() const { return needs(is::resample), as_resample; }
   constexpr attention_attributes const& attention() const {

@@ -26,6 +26,8 @@ enum class fault_kind : unsigned char {
   key_value_heads_do_not_divide,
   rotary_head_is_odd,
   gate_width_is_odd,
+  // expected: a patch; found: the image
+  patches_do_not_divide,
   // found: the shape of the pool's operand
   pool_of_one_row,
   // expected: the extents of the window, with its dilation; found: those of the padded input

@@ -18,6 +18,11 @@ enum class option_kind : unsigned char {
   output_initial,
   mask,
   key_value_heads,
+  head_size,
+  visibility,
+  position_bias,
+  cap,
+  head_norm,
   rotation,
   smoothing,
   z,
@@ -48,8 +53,8 @@ enum class option_kind : unsigned char {
 
 /// A set of kinds as a bit mask; `none` is in no set.
 template <class... Kinds>
-constexpr unsigned option_kinds(Kinds... kinds) {
-  return (0u | ... | (1u << unsigned(kinds)));
+constexpr unsigned long long option_kinds(Kinds... kinds) {
+  return (0ull | ... | (1ull << unsigned(kinds)));
 }
 
 /// The number of an option as a quotient, and whether it is in the option's range: its member

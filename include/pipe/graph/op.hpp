@@ -65,10 +65,12 @@ struct op {
   detail::attributes attributes{};
 };
 
-/// Whether the kernel of o depends on its layer type: a formula, or weights of classes.
+/// Whether the kernel of o depends on its layer type: a formula, weights of classes, or a mask.
 constexpr bool reads_layer(op const& o) {
-  return has_formula(o.kind) || (o.kind == op_kind::cross_entropy &&
-                                 o.attributes.cross_entropy().term != row_term::log_probability);
+  return has_formula(o.kind) ||
+         (o.kind == op_kind::cross_entropy &&
+          o.attributes.cross_entropy().term != row_term::log_probability) ||
+         (is_attention(o.kind) && o.attributes.attention().scores.is_masked);
 }
 /// Returns o. needs: o has attributes of the kind that its row in graph/op_traits.hpp names
 constexpr op const& complete(op const& o) {

@@ -134,22 +134,23 @@ class op_functions {
   constexpr handle gate(handle x) {
     return self().push(op_kind::gate, x, x.form.with_columns(x.form.columns() / 2), {});
   }
-  /// qkv[R, C + 2K] -> [R, C]: `heads` heads of queries; each head of keys and values serves
-  /// heads / kv_heads of them. `rotation`: see RoPE. Padding is not attended to.
+  /// qkv[R, C + 2K] -> [R, C]: each of the of.kv_heads heads of keys and values serves of.heads /
+  /// of.kv_heads heads of queries. `rotation`: see RoPE. Padding is not attended to.
   /// The op has a second result, lse[R, H].
-  constexpr handle attention(handle qkv, int heads, int kv_heads, bool causal,
+  constexpr handle attention(handle qkv, attention_attributes const& of,
                              operand rotation = operand{}) {
-    int const width = qkv.form.columns() / (heads + 2 * kv_heads) * heads;
+    int const width = qkv.form.columns() / (of.heads + 2 * of.kv_heads) * of.heads;
     handle const y = self().push(op_kind::attention, qkv, qkv.form.with_columns(width),
-                                 {operand{}, rotation, qkv.padding},
-                                 attention_attributes{heads, kv_heads, 0, causal});
-    self().second_output(long(heads) * qkv.form.rows());
+                                 {operand{}, rotation, qkv.padding}, of);
+    self().second_output(long(of.heads) * qkv.form.rows());
     return y;
   }
   /// q[R, C] and kv[S, 2K] -> [R, C]: queries of one sequence attend to all positions of another.
-  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads) {
-    handle const y = self().push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
-                                 attention_attributes{heads, kv_heads, kv.form.rows()});
+  constexpr handle cross_attention(handle q, handle kv, int heads, int kv_heads,
+                                   score_attributes const& scores = score_attributes{}) {
+    handle const y =
+        self().push(op_kind::attention, q, q.form, {kv.at, operand{}, kv.padding},
+                    attention_attributes{heads, kv_heads, kv.form.rows(), false, scores});
     self().second_output(long(heads) * q.form.rows());
     return y;
   }

@@ -27,11 +27,13 @@ namespace detail {
 
 /// Whether a row of the result of op o depends on no later row of its operands.
 /// `context`: the positions of a sample. An op with another number of rows, such as a pool,
-/// cannot run by position.
+/// cannot run by position, but a norm of each head can.
 constexpr bool runs_by_position(op const& o, int context) {
-  if (o.rows != context) return false;
   row_rule const rule = row_rule_of(o.kind);
-  return rule == row_rule::attention ? o.attributes.attention().causal : rule != row_rule::none;
+  if (o.rows != context && !(rule == row_rule::norm && o.rows % context == 0)) return false;
+  if (rule != row_rule::attention) return rule != row_rule::none;
+  attention_attributes const of = o.attributes.attention();
+  return of.causal && of.scores.prefix == 0;
 }
 
 /// The reasons: further inputs, an output that is not scores of the vocabulary, a layer that mixes
@@ -103,6 +105,14 @@ struct row_program {
     if (row_rule_of(o.kind) != row_rule::formula) return {};
     return {o.kind, is_by_leaf(o.kind) || has_formula(o.kind) ? o.leaf : -1, o.columns};
   }
+  /// Whether any attention has scores that are not plain.
+  static constexpr bool shapes_scores = [] {
+    bool any = false;
+    for (int i = 0; i < M::graph.size.ops; ++i)
+      if (M::graph.ops[i].kind == op_kind::attention)
+        any = any || !M::graph.ops[i].attributes.attention().scores.is_plain();
+    return any;
+  }();
   /// The distinct formulas. With unused room: its size would take a constant of its own.
   struct formula_list {
     host::row_formula items[M::graph.size.ops + 1]{};

@@ -159,6 +159,8 @@ class decoder {
       if (host::row_formula const f = program::formula_of(g.ops[i]); f.kind != op_kind::none)
         m.functions[i] = distinct[program::distinct.find(f)];
 
+    m.masks = masks_of(typename M::leaves{});
+
     m.weights = detail::heap_array<element const*>(g.size.parameters);
     if constexpr (std::is_same_v<M, Given>) {
       auto const all = trainer.parameters();
@@ -173,6 +175,15 @@ class decoder {
       }
     }
     return m;
+  }
+
+  /// The masks of all layer types.
+  template <class... L>
+  static detail::heap_array<detail::mask_function> masks_of(detail::layers<L...>) {
+    detail::heap_array<detail::mask_function> all(long(sizeof...(L)));
+    long i = 0;
+    ((all[i++] = detail::mask_of_layer<L>()), ...);
+    return all;
   }
 
   /// A copy of a parameter that any process has. All processes make it, in turn.

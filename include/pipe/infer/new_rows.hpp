@@ -29,6 +29,7 @@ struct new_rows_model {
   int context = 0, vocabulary = 0;
   host::row_kernels<T> kernels;
   heap_array<host::row_function<T>> functions;  ///< by op: its formula, where it has one
+  heap_array<mask_function> masks;              ///< by layer type: its mask, or null
   heap_array<T const*> weights;                 ///< by parameter: its values
 };
 
@@ -181,11 +182,12 @@ class new_rows {
         });
         break;
       case row_rule::norm:
-        each([&](int, T const* from, T* to) {
+        // A position has several rows if its heads are normalised.
+        for (extent at = 0; at < (end - first) * (o.rows / m_.context) * columns; at += columns) {
           auto const norm = m_.kernels.norm[columns % m_.kernels.attention.tiles.lanes == 0];
-          norm(o.columns, o.attributes.norm().has_mean, T(o.attributes.norm().epsilon), from,
-               weights(o.in[1]), weights(o.in[2]), base_ + work_, to);
-        });
+          norm(o.columns, o.attributes.norm().has_mean, T(o.attributes.norm().epsilon), x + at,
+               weights(o.in[1]), weights(o.in[2]), base_ + work_, y + at);
+        }
         break;
       case row_rule::attention: attend(o, caches_[i], end - first, x, y, position + first); break;
       case row_rule::none: break;  // refused: see runs_by_position
@@ -235,12 +237,15 @@ class new_rows {
   /// law:   the sums of a row are those of attention_forward on the whole context: the same bits
   /// cost:  4 * rows * position * H * d FLOPs; reads the kept keys and values once per run
   void attend(op const& o, cache const& kept, extent rows, T const* x, T* y, extent position) {
-    host::attention_set<T> const& set = m_.kernels.attention;
-    extent const d = head_size(o), heads = o.attributes.attention().heads, groups = kv_heads(o),
-                 wide = padded_head(o), stride = width(o.in[0]);
+    attention_attributes const of = o.attributes.attention();
+    host::attention_set<T> const& set =
+        of.scores.is_plain() ? m_.kernels.attention : m_.kernels.shaped;
+    extent const d = head_size(o), heads = of.heads, groups = kv_heads(o), wide = padded_head(o),
+                 stride = width(o.in[0]);
     T const* const rotation =
         o.in[2].where == space::none ? nullptr : weights(o.in[2]) + position * d;
-    host::attention_shape const shape{1, rows, position + rows, heads, groups, d, true};
+    host::attention_shape const shape{1, rows, position + rows, heads,           groups,
+                                      d, true, of.scores,       m_.masks[o.leaf]};
     host::carver<T> space{base_ + work_};
     T* const turned = space.take(rows_ * wide);
     T* const sums = space.take(rows_ * wide);
@@ -277,7 +282,7 @@ class new_rows {
         query = turned;
         query_stride = wide;
       }
-      host::attend(set, shape, shape.keys, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
+      host::attend(set, shape, shape.keys, h, extent(0), rows, T(1) / libm::sqrt(T(d)), query,
                    query_stride, keys, values, scores, state);
       set.finish(state, rows, d, y + h * d, o.columns, logs, extent(1));
     }

@@ -47,7 +47,7 @@ struct BiasedVariance {
 template <class... Options>
 struct BatchNormWith {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::epsilon, detail::option_kind::momentum,
                            detail::option_kind::variance, detail::option_kind::affine);
   template <class Builder>
@@ -69,8 +69,7 @@ struct BatchNormWith {
     detail::operand const variance =
         b.buffer(channels, {distribution::constant, 1}, rule, {"running_var"});
     if (!b.ok()) return;
-    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance, with.epsilon,
-                       !b.scope().trained));
+    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance, with.epsilon, !b.scope().trained));
   }
 };
 /// BatchNormWith without options.

@@ -16,7 +16,7 @@ namespace pp {
 namespace detail {
 
 /// The options that convolutions take.
-inline constexpr unsigned convolution_options =
+inline constexpr auto convolution_options =
     option_kinds(option_kind::bias, option_kind::initial, option_kind::stride, option_kind::padding,
                  option_kind::dilation, option_kind::groups);
 
@@ -95,7 +95,7 @@ constexpr void convolve(Builder& b, shape weight, int inputs, int outputs, int f
 template <int Rank, int Filters, auto Kernel, class... Options>
 struct any_conv {
   using options = layers<Options...>;
-  static constexpr unsigned takes = convolution_options;
+  static constexpr auto takes = convolution_options;
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>
@@ -138,7 +138,7 @@ struct any_conv {
 template <int Rank, int Filters, auto Kernel, class... Options>
 struct any_conv_transpose {
   using options = layers<Options...>;
-  static constexpr unsigned takes = convolution_options | option_kinds(option_kind::output_padding);
+  static constexpr auto takes = convolution_options | option_kinds(option_kind::output_padding);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>

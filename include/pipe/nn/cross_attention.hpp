@@ -11,43 +11,43 @@ namespace pp {
 /// Attention whose keys and values are projections of a stashed value: every position attends to
 /// all positions of that sequence.
 ///
-/// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, C], w_kv[D, 2 K d], w_o[C, C], d = C / Heads
-/// options: NoBias; KeyValueHeads<K> (default: K = Heads); Init<...>, OutputInit<...>
+/// shape:  (T, C) and stashed (S, D) -> (T, C); w_q[C, H d], w_kv[D, 2 K d], w_o[H d, C],
+///         d = C / Heads
+/// options: Mask<F>; SoftCap<c>; NoBias; KeyValueHeads<K> (default: K = Heads); HeadSize<d>;
+///         Init<...>, OutputInit<...>
 /// law:    trailing positions of the stashed sequence whose token id is -1 are not attended to
-/// needs:   C a multiple of Heads, Heads a multiple of K, at least two stashed positions
-/// cost:    forward 4 T C^2 + 4 S D K d + 4 T S C FLOPs per sample
+/// needs:   C a multiple of Heads unless HeadSize is given, Heads a multiple of K, at least two
+///          stashed positions
+/// cost:    forward 4 T C H d + 4 S D K d + 4 T S H d FLOPs per sample
 template <int Heads, text Memory, class... Options>
 struct CrossAttention {
   static constexpr text key = Memory;
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes =
-      detail::option_kinds(detail::option_kind::bias, detail::option_kind::key_value_heads,
-                           detail::option_kind::initial, detail::option_kind::output_initial);
+  static constexpr auto takes = detail::option_kinds(
+      detail::option_kind::visibility, detail::option_kind::cap, detail::option_kind::bias,
+      detail::option_kind::key_value_heads, detail::option_kind::head_size,
+      detail::option_kind::initial, detail::option_kind::output_initial);
+  using mask = typename detail::mask_among<Options...>::type;
   static constexpr detail::attention_settings settings = detail::attention_of<Options...>(Heads);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!b.needs_numbers() || !b.needs_positive(Heads) || !b.needs_positive(settings.kv_heads))
-      return;
+    if (!b.needs_numbers()) return;
     detail::handle const x = b.current(), memory = b.recall(Memory.view());
     if (!b.ok()) return;
     int const width = x.form.columns();
     if (memory.is_ids)
       return b.report(detail::fault_kind::needs_real_numbers, shape{}, memory.form);
-    if (width % Heads != 0)
-      return b.report(detail::fault_kind::heads_do_not_divide, shape(Heads), shape(width));
-    if (Heads % settings.kv_heads != 0)
-      return b.report(detail::fault_kind::key_value_heads_do_not_divide, shape(Heads),
-                      shape(settings.kv_heads));
-    if (!b.needs_two_positions(memory)) return;
+    if (!settings.fits(b, width) || !b.needs_two_positions(memory)) return;
+    int const head_size = settings.head_size(width);
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
-    detail::handle const q =
-        detail::affine(b, x, width, settings.has_bias, start, {"q_proj_weight", "q_proj_bias"});
+    detail::handle const q = detail::affine(b, x, Heads * head_size, settings.has_bias, start,
+                                            {"q_proj_weight", "q_proj_bias"});
     detail::handle const kv =
-        detail::affine(b, memory, 2 * settings.kv_heads * (width / Heads), settings.has_bias, start,
+        detail::affine(b, memory, 2 * settings.kv_heads * head_size, settings.has_bias, start,
                        {"kv_proj_weight", "kv_proj_bias"});
-    b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads), width,
-                         settings.has_bias, detail::initial_output_of<Options...>(start),
+    b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads, settings.scores),
+                         width, settings.has_bias, detail::initial_output_of<Options...>(start),
                          {"out_proj.weight", "out_proj.bias"}));
   }
 };

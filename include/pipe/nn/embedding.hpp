@@ -27,7 +27,7 @@ constexpr initializer initial_table(initial_rules start, int rows, int width) {
 template <int Width, class... Options>
 struct Embedding {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::initial);
+  static constexpr auto takes = detail::option_kinds(detail::option_kind::initial);
   static constexpr bool embeds = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -66,7 +66,7 @@ struct Group {
       std::conditional_t<detail::group_option<Items>, detail::layers<>, detail::layers<Items>>...>;
   using options = detail::joined<
       std::conditional_t<detail::group_option<Items>, detail::layers<Items>, detail::layers<>>...>;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::learning_rate, detail::option_kind::weight_decay,
                            detail::option_kind::initial);
   static constexpr bool decorates = true;

@@ -42,7 +42,7 @@ constexpr void describe_group_norm(Builder& b, int groups, batch_norm_settings c
 template <int Groups, class... Options>
 struct GroupNorm {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::epsilon, detail::option_kind::affine);
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -62,7 +62,7 @@ struct GroupNorm {
 template <class... Options>
 struct InstanceNormWith {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::epsilon, detail::option_kind::affine);
   template <class Builder>
   static constexpr void describe(Builder& b) {

@@ -49,7 +49,7 @@ constexpr bool needs_pool_window(Builder& b, axes size, window_options const& w)
 template <int Rank, cell_reduction Reduction, auto Size, class... Options>
 struct window_pool {
   using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(
+  static constexpr auto takes = option_kinds(
       option_kind::stride, option_kind::padding, option_kind::ceiling,
       Reduction == cell_reduction::largest ? option_kind::dilation : option_kind::real_cells);
 

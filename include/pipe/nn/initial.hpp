@@ -87,6 +87,23 @@ struct ScaledNormal : detail::ratio<Numerator, Denominator> {
                                       detail::constexpr_sqrt(2.0f * float(Depth))};
   }
 };
+/// The values of another recipe divided by sqrt(Depth), for the layers inside each of Depth blocks:
+/// so the variance of what all blocks add together is that of one.
+///
+/// source: Huang et al., GPipe, 2019, section 5, after Zhang, Dauphin, Ma, Fixup, 2019
+template <class Recipe, int Depth>
+struct DepthScaled {
+  static constexpr detail::option_number number = Depth > 0
+                                                      ? detail::number_of<Recipe>()
+                                                      : detail::option_number{false, Depth, 1};
+  static constexpr detail::initializer of(int inputs, int outputs)
+    requires detail::initial_recipe<Recipe>
+  {
+    detail::initializer drawn = Recipe::of(inputs, outputs);
+    if (Depth > 0) drawn.scale /= detail::constexpr_sqrt(float(Depth));
+    return drawn;
+  }
+};
 /// Zeros.
 struct Zeros {
   static constexpr detail::initializer of(int, int) { return {distribution::constant, 0}; }

@@ -47,7 +47,7 @@ constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initia
 template <int Outputs, class... Options>
 struct Linear {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::bias, detail::option_kind::initial);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 

@@ -56,7 +56,7 @@ struct ZLoss : detail::ratio<Numerator, Denominator> {
 template <class... Options>
 struct CrossEntropyWith : detail::loss_with<Options...> {
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(
+  static constexpr auto takes = detail::option_kinds(
       detail::option_kind::smoothing, detail::option_kind::z, detail::option_kind::class_weights,
       detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = true;
@@ -90,7 +90,7 @@ struct CrossEntropy : CrossEntropyWith<> {};
 /// options: Weights, Reduction
 template <class... Options>
 struct MSEWith : detail::loss_with<Options...> {
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
@@ -115,7 +115,7 @@ template <class F, class... Options>
 struct element_loss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(
+  static constexpr auto takes = detail::option_kinds(
       detail::option_kind::target, detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = false;
   template <class Builder>
@@ -136,7 +136,7 @@ template <class F, class... Options>
 struct label_loss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(
+  static constexpr auto takes = detail::option_kinds(
       detail::option_kind::target, detail::option_kind::weights, detail::option_kind::reduction);
   static constexpr bool labels_are_ids = true;
   template <class Builder>
@@ -154,7 +154,7 @@ struct label_loss : detail::loss_with<Options...> {
 template <class... Options>
 struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
   static constexpr bool reads_logits = true;
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::positive_weight, detail::option_kind::weights,
                            detail::option_kind::reduction);
   using positive = detail::option_of<detail::option_kind::positive_weight, Options...>;
@@ -196,7 +196,7 @@ struct BCE : BCEWith<> {};
 /// options: Weights, Reduction
 template <auto Numerator = 1, int Denominator = 1, class... Options>
 struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
-  static constexpr unsigned takes =
+  static constexpr auto takes =
       detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   using delta = detail::ratio<Numerator, Denominator>;
   template <class Builder>

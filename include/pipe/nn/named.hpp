@@ -38,7 +38,7 @@ template <text Key, class... How>
 struct Pop {
   static constexpr text key = Key;
   using options = detail::layers<How...>;
-  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::join);
+  static constexpr auto takes = detail::option_kinds(detail::option_kind::join);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;

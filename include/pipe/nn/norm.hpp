@@ -52,7 +52,7 @@ struct Affine {
 template <class... Options>
 struct LayerNormWith {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::epsilon);
+  static constexpr auto takes = detail::option_kinds(detail::option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
@@ -77,7 +77,7 @@ struct LayerNorm : LayerNormWith<> {};
 template <class... Options>
 struct RMSNormWith {
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::epsilon);
+  static constexpr auto takes = detail::option_kinds(detail::option_kind::epsilon);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;

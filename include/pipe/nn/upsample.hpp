@@ -29,7 +29,7 @@ struct nearest_upsampling {
 template <int Axes, bool ByFactor, int Rows, int Columns, class... Options>
 struct linear_upsampling {
   using options = layers<Options...>;
-  static constexpr unsigned takes = option_kinds(option_kind::corners);
+  static constexpr auto takes = option_kinds(option_kind::corners);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     constexpr bool aligns = (std::same_as<Options, AlignCorners> || ...);

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include <pipe/backend/host/isa.hpp>
+#include <pipe/graph/attention_mask.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::host {
@@ -16,7 +17,8 @@ namespace pp::host {
 /// keys and values.
 ///
 /// law: heads is a multiple of kv_heads: query head h reads key head h / (heads / kv_heads). If
-///      causal, keys >= queries and query t sees keys 0 .. t + (keys - queries).
+///      causal, keys >= queries, and query t has position t + (keys - queries) among the keys, of
+///      which it sees those up to itself.
 struct attention_shape {
   extent samples;
   extent queries;
@@ -25,14 +27,30 @@ struct attention_shape {
   extent kv_heads;
   extent head_size;
   bool causal;
+  detail::score_attributes scores{};
+  detail::mask_function mask = nullptr;  ///< of a user; null: none
+
+  /// The position of a query among the keys.
+  constexpr extent place(extent query) const { return query + keys - queries; }
+  /// The keys that a query may see are [first_key, end_key); a mask takes some of them away.
+  constexpr extent first_key(extent query) const {
+    extent const first = place(query) + 1 - scores.window;
+    return scores.window == 0 || first < 0 ? 0 : first;
+  }
+  constexpr extent end_key(extent query) const {
+    if (!causal) return keys;
+    extent const end = place(query) + 1;
+    return end > scores.prefix ? end : scores.prefix;
+  }
 };
 
 /// The shape of group g, an attention or its gradient, on `samples` samples.
-constexpr attention_shape attention_shape_of(detail::group const& g, int samples) {
+constexpr attention_shape attention_shape_of(detail::group const& g, int samples,
+                                             detail::mask_function mask = nullptr) {
   detail::attention_attributes const of = g.attributes.attention();
-  return {samples,  g.rows,      of.is_fused() ? g.rows : of.keys,
-          of.heads, of.kv_heads, g.columns / of.heads,
-          of.causal};
+  return {samples,   g.rows,      of.is_fused() ? g.rows : of.keys,
+          of.heads,  of.kv_heads, g.columns / of.heads,
+          of.causal, of.scores,   mask};
 }
 
 /// A matrix of positions: position t of sample b is row b * T + t at data + row * stride, head h

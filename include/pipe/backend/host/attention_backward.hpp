@@ -63,12 +63,14 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
   T* const scores = space.take(part.scores);
   T* const slopes = space.take(part.scores);
   T* const mean = space.take(part.per_query);
+  score_row<T> rules;
 
   extent const end = within(own, shape.samples * shape.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
     extent const b = head / shape.heads, h = head % shape.heads,
                  present = present_keys(shape, with.ids, b);
     extent const key_row = b * shape.keys, at = h / group * d;
+    double const slope_of_head = slope_of(shape, h);
     if (h % group == 0) {
       T const* const key = k.data + key_row * k.stride + at;
       if (with.rotation != nullptr) {
@@ -103,8 +105,10 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
             set.dot(out.data + (first_row + r) * out.stride + h * d, slope_out + r * padded, d);
       }
       extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-      for (extent s0 = 0; s0 < seen; s0 += key_block) {
+      bool begun = false;  // whether there are sums
+      for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
         extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+        if (!mask_shows(shape, t0, rows, s0, count)) continue;
         int high = 0;
         for (extent i = 0; i < rows; i += high) {
           high = set.tiles.next_rows(rows - i);
@@ -119,19 +123,24 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
           multiply_block<T>(set.tiles, high, columns, d, {slope_out + i * padded, padded, 1},
                             values_t + s0 * d, key_block, slope, key_block, false);
           for (extent r = i; r < i + high; ++r) {
-            extent const visible = visible_keys(shape, present, t0 + r, s0);
-            set.softmax_slopes(scores + r * key_block, slopes + r * key_block,
-                               visible < count ? visible : count, columns, scale,
-                               lse[(first_row + r) * shape.heads + h], mean[r]);
+            extent visible = visible_keys(shape, present, t0 + r, s0);
+            if (visible > count) visible = count;
+            if (set.shape_row != nullptr)
+              set.shape_row(shape, {shape.place(t0 + r), s0, slope_of_head}, visible, columns,
+                            scale, scores + r * key_block, rules);
+            set.softmax_slopes(scores + r * key_block, slopes + r * key_block, visible, columns,
+                               scale, lse[(first_row + r) * shape.heads + h], mean[r], rules);
           }
           multiply_block<T>(set.tiles, high, padded, depth, {slope, key_block, 1},
-                            keys + s0 * padded, padded, query_sums + i * padded, padded, s0 != 0);
+                            keys + s0 * padded, padded, query_sums + i * padded, padded, begun);
         }
+        begun = true;
         extent const last = visible_keys(shape, present, t0 + rows - 1, s0);
         for (extent s = 0; s < count && s < last; s += high) {
           high = set.tiles.next_rows(count - s);
           // The first query of the block that sees key s0 + s.
-          extent skip = shape.causal ? s0 + s - (shape.keys - shape.queries) - t0 : 0;
+          extent skip =
+              shape.causal && s0 + s >= shape.scores.prefix ? s0 + s - shape.place(t0) : 0;
           if (skip < 0) skip = 0;
           extent const from = (s0 + s) * padded, depth = rows - skip, corner = skip * key_block + s;
           multiply_block<T>(set.tiles, high, padded, depth, {scores + corner, 1, key_block},
@@ -140,8 +149,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
                             query + skip * padded, padded, key_sums + from, padded, true);
         }
       }
-      if (seen == 0)
-        std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
+      if (!begun) std::memset(query_sums, 0, sizeof(T) * static_cast<std::size_t>(rows * padded));
       if (dq.data != nullptr)
         write_rows(set, query_sums, padded, rows, d, rotation,
                    dq.data + first_row * dq.stride + h * d, dq.stride);

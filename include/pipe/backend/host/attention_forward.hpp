@@ -16,22 +16,47 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
 
+/// The state of rows that may see no key of the first blocks, or none at all: nothing is summed.
+template <class T>
+void begin_rows(softmax_rows<T> const& state, extent rows) {
+  std::memset(state.out, 0, sizeof(T) * static_cast<std::size_t>(rows * state.ldo));
+  for (extent r = 0; r < rows; ++r) {
+    state.largest[r] = -static_cast<T>(__builtin_huge_val());
+    state.sum[r] = T(0);
+  }
+}
+/// Gives a row that saw no key the state from which finish_rows makes zeros.
+template <class T>
+void end_rows(softmax_rows<T> const& state, extent rows) {
+  for (extent r = 0; r < rows; ++r)
+    if (state.sum[r] == T(0)) {
+      state.largest[r] = T(0);
+      state.sum[r] = T(1);
+    }
+}
+
 /// Online softmax over blocks of keys for a block of queries of one head: afterwards state holds
 /// sums of e^(score - largest) * value and of e^(score - largest), which set.finish divides.
 ///
 /// shape: query (rows <= query_block, d) from query t0 on, keys (blocks, d, key_block) as
 ///        transpose_blocks makes them, values (S, state.ldo) -> state
 /// law:   the sums of a row do not depend on the rows beside it
-/// cost:  blocks above the diagonal of a causal mask are skipped; within one, tiles end at the last
-///        visible key
+/// cost:  blocks that no query sees are skipped; within one, tiles end at the last visible key
 template <class T>
 PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& shape, extent present,
-                          extent t0, extent rows, T scale, T const* query, extent query_stride,
-                          T const* keys, T const* values, T* scores, softmax_rows<T> const& state) {
+                          extent head, extent t0, extent rows, T scale, T const* query,
+                          extent query_stride, T const* keys, T const* values, T* scores,
+                          softmax_rows<T> const& state) {
   extent const d = shape.head_size, padded = state.ldo;
   extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-  for (extent s0 = 0; s0 < seen; s0 += key_block) {
+  bool const is_shaped = set.shape_row != nullptr;
+  bool begun = is_shaped;  // whether there are sums
+  if (is_shaped) begin_rows(state, rows);
+  double const slope = slope_of(shape, head);
+  score_row<T> rules;
+  for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
     extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
+    if (!mask_shows(shape, t0, rows, s0, count)) continue;
     int high = 0;
     for (extent i = 0; i < rows; i += high) {
       high = set.tiles.next_rows(rows - i);
@@ -43,15 +68,24 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
         multiply_block<T>(set.tiles, high, columns, d, {query + i * query_stride, query_stride, 1},
                           keys + s0 * d, key_block, score, key_block, false);
       for (extent r = i; depth > 0 && r < i + high; ++r) {
-        extent const visible = visible_keys(shape, present, t0 + r, s0);
-        set.softmax_row(scores + r * key_block, visible < count ? visible : count, columns, scale,
-                        s0 == 0, state, r);
+        extent visible = visible_keys(shape, present, t0 + r, s0);
+        if (visible > count) visible = count;
+        T* const row = scores + r * key_block;
+        if (!is_shaped)
+          set.softmax_row(row, visible, columns, scale, !begun, state, r, rules);
+        else if (set.shape_row(shape, {shape.place(t0 + r), s0, slope}, visible, columns, scale,
+                               row, rules))
+          set.softmax_row(row, visible, columns, T(1), false, state, r, rules);
+        else
+          std::memset(row, 0, sizeof(T) * static_cast<std::size_t>(columns));
       }
       if (depth > 0)
         multiply_block<T>(set.tiles, high, padded, depth, {score, key_block, 1},
-                          values + s0 * padded, padded, state.out + i * padded, padded, s0 != 0);
+                          values + s0 * padded, padded, state.out + i * padded, padded, begun);
     }
+    begun = true;
   }
+  if (is_shaped) end_rows(state, rows);
 }
 
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for
@@ -109,7 +143,7 @@ PIPE_ONE_COPY void attention_forward(attention_set<T> const& set, attention_shap
         query = turned;
         query_stride = padded;
       }
-      attend(set, shape, present, t0, rows, scale, query, query_stride, keys, values, scores,
+      attend(set, shape, present, h, t0, rows, scale, query, query_stride, keys, values, scores,
              state);
       T* const result = out.data + first_row * out.stride + h * d;
       T* const logs = lse + first_row * shape.heads + h;

@@ -24,6 +24,20 @@ struct softmax_rows {
   T* sum = nullptr;
 };
 
+/// The place of a row of scores in a block of keys: the position of its query, that of the block's
+/// first key, and the slope of its head's ALiBi.
+struct score_place {
+  extent query, key;
+  double slope;
+};
+/// The rules of a row whose scores are not plain (see score_attributes), for each key of a block: 1
+/// if the query sees it, else 0; and the derivative of the shaped score by the plain one.
+template <class T>
+struct score_row {
+  alignas(widest_vector_bytes) T seen[key_block];
+  alignas(widest_vector_bytes) T slope[key_block];
+};
+
 /// What the loops of attention call, from per_isa/attention.inl; null is what a model has no use
 /// for.
 template <class T>
@@ -36,12 +50,18 @@ struct attention_set {
                extent padded, T* to, extent to_stride) = nullptr;
   void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation,
                     extent padded, T* to, extent to_stride) = nullptr;
+  /// Plain scores become shaped ones and `rules` is filled; false if no key is seen. Null: scores
+  /// are plain.
+  bool (*shape_row)(attention_shape const& shape, score_place const& at, extent visible,
+                    extent columns, T scale, T* score, score_row<T>& rules) = nullptr;
+  /// This and softmax_slopes read `rules` only if shape_row is there.
   void (*softmax_row)(T* score, extent visible, extent columns, T scale, bool first,
-                      softmax_rows<T> const& state, extent row) = nullptr;
+                      softmax_rows<T> const& state, extent row,
+                      score_row<T> const& rules) = nullptr;
   void (*finish)(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) = nullptr;
-  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse,
-                         T mean) = nullptr;
+  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean,
+                         score_row<T> const& rules) = nullptr;
   T (*dot)(T const* a, T const* b, extent d) = nullptr;
 
   /// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so
@@ -99,12 +119,26 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
   }
 }
 
-/// How many of the keys from s on a query attends to: those of its past if causal, of which the
-/// first `present` are no padding.
+/// The slope of a head's ALiBi, or 0.
+inline double slope_of(attention_shape const& shape, extent head) {
+  return shape.scores.has_alibi ? detail::alibi_slope(int(head), int(shape.heads)) : 0;
+}
+
+/// How many of the keys from s on a query may see, the first `present` of all being no padding.
 inline extent visible_keys(attention_shape const& shape, extent present, extent query, extent s) {
-  extent all = shape.causal ? query + shape.keys - shape.queries + 1 : shape.keys;
+  extent all = shape.end_key(query);
   if (all > present) all = present;
   return all < s ? 0 : all - s;
+}
+/// Whether one of `rows` queries from t on sees one of `count` keys from s on, as far as the mask
+/// says: a block that it hides is passed over.
+inline bool mask_shows(attention_shape const& shape, extent t, extent rows, extent s,
+                       extent count) {
+  if (shape.mask == nullptr) return true;
+  bool seen[key_block];
+  for (extent r = 0; r < rows; ++r)
+    if (shape.mask(int(shape.place(t + r)), int(s), int(count), seen)) return true;
+  return false;
 }
 
 }  // namespace pp::host

@@ -16,6 +16,7 @@ template <class T>
 struct row_kernels {
   isa runs_on = isa::portable;
   attention_set<T> attention;  ///< and register tiles, and transposition
+  attention_set<T> shaped;     ///< the same for shaped scores, if the program has some
   /// y[n] = x[k] w[k, n]: the bits of a contraction, but the matrix is read as it lies in memory.
   void (*multiply)(extent n, extent k, T const* x, T const* w, extent ldw, T* y) = nullptr;
   void (*add)(extent n, T const* x, T const* z, T* y) = nullptr;

@@ -41,8 +41,8 @@ struct attention_call {
 /// bytes at most on any GPU. Where a call asks for more, our own kernels run.
 inline constexpr long attention_bytes = 64 << 10, attention_alignment = 256;
 
-/// Whether a call may compute group G of P, of 16-bit numbers: rotations are not a library's.
-/// Accesses have 16 bytes.
+/// Whether a call may compute group G of P, of 16-bit numbers: rotations and shaped scores are
+/// not a library's. Accesses have 16 bytes.
 template <class P, int G>
 constexpr bool is_attention_call() {
   if constexpr (group_of<P, G>::value.anchor != op_kind::attention) {
@@ -50,7 +50,8 @@ constexpr bool is_attention_call() {
   } else {
     using shape = attention_geometry<P, G>;
     return sizeof(typename P::element) == 2 && !shape::is_rotary && shape::head_size % 8 == 0 &&
-           (!shape::is_causal || shape::queries == shape::keys);
+           (!shape::is_causal || shape::queries == shape::keys) && !shape::is_shaped &&
+           shape::scores.prefix == 0;
   }
 }
 

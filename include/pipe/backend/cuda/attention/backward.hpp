@@ -97,7 +97,7 @@ struct attention_tiles {
   }
   using shared = decltype(choose());
   static constexpr int stages = shared::stages, step = shared::step;
-  static constexpr float to_base_2 = shape::scale * log2_of_e;
+  static constexpr float to_base_2 = shape::to_base_2;
 };
 
 /// dk = scale * ds^T q and dv = p^T dy, where p = 2^(scale * log2(e) * q k^T - logarithm) and ds =
@@ -137,9 +137,11 @@ struct attention_key_gradients {
     int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
     int const rows = shape::keys - first < own ? shape::keys - first : own;
     int const present = shape::template present<threads>(block, a, sample);
-    int const first_query =
-        shape::is_causal && first > shape::ahead ? (first - shape::ahead) / step * step : 0;
-    int const query_tiles = first < present ? (shape::queries - first_query + step - 1) / step : 0;
+    int const first_query = shape::first_query(first) / step * step,
+              end_query = shape::end_query(first + rows - 1);
+    int const query_tiles = first < present && first_query < end_query
+                                ? (end_query - first_query + step - 1) / step
+                                : 0;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
@@ -184,14 +186,15 @@ struct attention_key_gradients {
           });
         },
         [&](int i, int stage) {
-          int const at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
+          int const head = key_head * shape::sharing + (shape::sharing > 1 ? i / query_tiles : 0),
+                    at = first_query + (shape::sharing > 1 ? i % query_tiles : i) * step;
           T const* const query = mem.other[stage][0];
           T const* const slope = mem.other[stage][1];
           multiply_rows<Tall, depth, step>(block, mem.own_tile[0], query,
                                            [](state& mine) { return mine.scores; });
           multiply_rows<Tall, depth, step>(block, mem.own_tile[1], slope,
                                            [](state& mine) { return mine.slopes; });
-          to_gradients(block, first, at, present, stage);
+          to_gradients(block, head, first, at, present, stage);
           multiply_sums<Tall, step, depth>(
               block, [](state& mine) { return mine.scores; }, slope,
               [](state& mine) { return mine.values; });
@@ -217,10 +220,11 @@ struct attention_key_gradients {
   /// Scores of keys by queries become probabilities p, and slopes dp become p * (dp - mean), the
   /// gradients of scores but for the scale; both 0 where a query does not see a key.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present,
-                                               int stage) {
+  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, [[maybe_unused]] int head, int first,
+                                               int at, int present, int stage) {
     shared& mem = block.shared();
-    bool const all = first + own <= shape::visible(at, present);
+    bool const all = !shape::is_shaped && first + own <= shape::visible(at, present);
+    [[maybe_unused]] float const fall = shape::fall(head);
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int j = 0; j < step / 8; ++j) {
@@ -234,8 +238,15 @@ struct attention_key_gradients {
           float(&slope)[4] = mine.slopes[m * (step / 8) + j];
           PIPE_UNROLL
           for (int i = 0; i < 4; ++i) {
+            slope[i] -= mean[i % 2];
+            if constexpr (shape::is_shaped) {
+              shaped_score const s = shape::shape(score[i], fall, at + t + i % 2,
+                                                  first + row_of_sums<Tall>(thread, 2 * m + i / 2));
+              score[i] = s.logit;
+              slope[i] *= s.slope;
+            }
             score[i] = power_of_2(score[i] * tiles::to_base_2 - logarithm[i % 2]);
-            slope[i] = score[i] * (slope[i] - mean[i % 2]);
+            slope[i] *= score[i];
           }
         }
       }
@@ -250,7 +261,8 @@ struct attention_key_gradients {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
             int const i = r / 2 * (step / 8) + j, k = r % 2 * 2 + c;
-            if (s >= shape::visible(at + 8 * j + thread % 4 * 2 + c, present))
+            int const query = at + 8 * j + thread % 4 * 2 + c;
+            if (s >= shape::visible(query, present) || !shape::sees(query, s))
               mine.scores[i][k] = mine.slopes[i][k] = 0;
           }
         }
@@ -294,7 +306,8 @@ struct attention_query_gradients {
               key_head = head / shape::sharing;
     int const rows = shape::queries - first < own ? shape::queries - first : own;
     int const present = shape::template present<threads>(block, a, sample);
-    int const seen = shape::visible(first + rows - 1, present);
+    int const seen = shape::visible(first + rows - 1, present),
+              begin = shape::first_seen(first) / step * step;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
@@ -322,9 +335,9 @@ struct attention_query_gradients {
       }
     });
     stream_tiles<tiles::stages>(
-        block, (seen + step - 1) / step,
+        block, (seen - begin + step - 1) / step,
         [&](int i, int stage) {
-          int const at = i * step;
+          int const at = begin + i * step;
           block.part([&](int thread, state&) {
             shape::template copy_rows<threads, step>(block, thread,
                                                      k.data + (key_row + at) * k.stride + from,
@@ -339,7 +352,7 @@ struct attention_query_gradients {
                                            [](state& mine) { return mine.scores; });
           multiply_rows<Tall, depth, step>(block, mem.own_tile[1], mem.other[stage][1],
                                            [](state& mine) { return mine.slopes; });
-          to_gradients(block, first, i * step, present);
+          to_gradients(block, head, first, begin + i * step, present);
           multiply_sums<Tall, step, depth>(
               block, [](state& mine) { return mine.slopes; }, mem.other[stage][0],
               [](state& mine) { return mine.out; });
@@ -359,19 +372,27 @@ struct attention_query_gradients {
   /// The slopes dp of a tile become p * (dp - mean), the gradients of its scores but for the scale;
   /// 0 where a query does not see a key.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, int first, int at, int present) {
-    bool const all = at + step <= shape::visible(first, present);
-    block.part([&](int, state& mine) {
+  PIPE_HD PIPE_INLINE static void to_gradients(Block& block, [[maybe_unused]] int head, int first,
+                                               int at, int present) {
+    bool const all = !shape::is_shaped && at + step <= shape::visible(first, present);
+    [[maybe_unused]] float const fall = shape::fall(head);
+    block.part([&]([[maybe_unused]] int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         PIPE_UNROLL
         for (int j = 0; j < step / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
-            float const score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+            float score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
             float& slope = mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            slope =
-                power_of_2(score * tiles::to_base_2 - mine.logarithm[r]) * (slope - mine.mean[r]);
+            slope -= mine.mean[r];
+            if constexpr (shape::is_shaped) {
+              shaped_score const s = shape::shape(score, fall, first + row_of_sums<Tall>(thread, r),
+                                                  at + 8 * j + thread % 4 * 2 + c);
+              score = s.logit;
+              slope *= s.slope;
+            }
+            slope *= power_of_2(score * tiles::to_base_2 - mine.logarithm[r]);
           }
         }
       }
@@ -380,12 +401,14 @@ struct attention_query_gradients {
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
-        int const visible = shape::visible(first + row_of_sums<Tall>(thread, r), present) - at;
+        int const query = first + row_of_sums<Tall>(thread, r),
+                  visible = shape::visible(query, present) - at;
         PIPE_UNROLL
         for (int j = 0; j < step / 8; ++j) {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c)
-            if (8 * j + thread % 4 * 2 + c >= visible)
+            if (int const s = 8 * j + thread % 4 * 2 + c;
+                s >= visible || !shape::sees(query, at + s))
               mine.slopes[r / 2 * (step / 8) + j][r % 2 * 2 + c] = 0;
         }
       }

@@ -59,7 +59,8 @@ struct attention_forward {
     int const rows = shape::queries - first < own ? shape::queries - first : own;
     int const present = shape::template present<threads>(block, a, sample),
               seen = shape::visible(first + rows - 1, present);
-    int const tiles = (seen + step - 1) / step;
+    int const begin = shape::first_seen(first) / step * step,
+              tiles = (seen - begin + step - 1) / step;
     shared& mem = block.shared();
     head_rows<T const> const q = shape::query_rows(a), k = shape::key_rows(a),
                              v = shape::value_rows(a);
@@ -72,7 +73,8 @@ struct attention_forward {
 
     block.part([&](int thread, state& mine) {
       shape::template copy_rows<threads, own>(block, thread, query, q.stride, rows, mem.queries);
-      shape::template copy_rows<threads, step>(block, thread, key, k.stride, present, mem.keys);
+      shape::template copy_rows<threads, step>(block, thread, key + begin * k.stride, k.stride,
+                                               present - begin, mem.keys);
       PIPE_UNROLL
       for (int r = 0; r < 2 * Tall; ++r) {
         mine.largest[r] = -__builtin_huge_valf();
@@ -86,7 +88,7 @@ struct attention_forward {
     });
     commit_copies(block);
     for (int i = 0; i < tiles; ++i) {
-      int const at = i * step;
+      int const at = begin + i * step;
       block.part([&](int thread, state&) {
         shape::template copy_rows<threads, step>(block, thread, value + at * v.stride, v.stride,
                                                  present - at, mem.values);
@@ -102,7 +104,7 @@ struct attention_forward {
                                                    k.stride, present - at - step, mem.keys);
       });
       commit_copies(block);
-      to_probabilities(block, first, at, present);
+      to_probabilities(block, head, first, at, present);
       await_copies<1>(block);
       multiply_sums<Tall, step, depth>(
           block, [](state& mine) { return mine.scores; }, mem.values,
@@ -117,8 +119,28 @@ struct attention_forward {
   /// scores = e^(scale * score - largest), 0 where a query does not see a key; what was summed
   /// before is rescaled.
   template <class Block>
-  PIPE_HD PIPE_INLINE static void to_probabilities(Block& block, int first, int at, int present) {
-    constexpr float to_base_2 = shape::scale * log2_of_e;
+  PIPE_HD PIPE_INLINE static void to_probabilities(Block& block, [[maybe_unused]] int head,
+                                                   int first, int at, int present) {
+    constexpr float to_base_2 = shape::to_base_2;
+    if constexpr (shape::is_shaped) {
+      float const fall = shape::fall(head);
+      block.part([&](int thread, state& mine) {
+        PIPE_UNROLL
+        for (int r = 0; r < 2 * Tall; ++r) {
+          int const query = first + row_of_sums<Tall>(thread, r);
+          PIPE_UNROLL
+          for (int j = 0; j < step / 8; ++j) {
+            PIPE_UNROLL
+            for (int c = 0; c < 2; ++c) {
+              int const key_at = at + 8 * j + thread % 4 * 2 + c;
+              float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
+              score = shape::sees(query, key_at) ? shape::shape(score, fall, query, key_at).logit
+                                                 : -__builtin_huge_valf();
+            }
+          }
+        }
+      });
+    }
     bool const all = at + step <= shape::visible(first, present);
     if (!all)  // a branch of the block, so that most tiles do not look at places
       block.part([&](int thread, state& mine) {
@@ -158,7 +180,9 @@ struct attention_forward {
         float largest = larger{}(mine.newest[r] * to_base_2, mine.largest[r]);
         if constexpr (shape::some_see_none)  // or infinity minus infinity would be NaN
           if (shape::visible(first + row_of_sums<Tall>(thread, r), present) <= 0) largest = 0;
-        rescale[r] = power_of_2(mine.largest[r] - largest);
+        // The same of a row that has seen nothing yet, but may see a key later.
+        float const base = shape::is_shaped && largest == -__builtin_huge_valf() ? 0.0f : largest;
+        rescale[r] = power_of_2(mine.largest[r] - base);
         grows = grows || rescale[r] != 1;
         mine.largest[r] = largest;
         float sum = 0;
@@ -167,7 +191,7 @@ struct attention_forward {
           PIPE_UNROLL
           for (int c = 0; c < 2; ++c) {
             float& score = mine.scores[r / 2 * (step / 8) + j][r % 2 * 2 + c];
-            score = power_of_2(score * to_base_2 - largest);
+            score = power_of_2(score * to_base_2 - base);
             sum += score;
           }
         }

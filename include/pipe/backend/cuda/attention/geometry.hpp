@@ -5,6 +5,7 @@
 // rows for each of its warps and goes through all tiles that these meet.
 #pragma once
 
+#include <pipe/backend/cuda/attention/score_rule.hpp>
 #include <pipe/backend/cuda/block/cp_async.hpp>
 #include <pipe/backend/cuda/matmul/tile_products.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
@@ -20,13 +21,6 @@ struct head_rows {
   extent stride;
 };
 
-/// 1 / sqrt(n)
-constexpr float score_scale(int n) {
-  double root = n;
-  for (int i = 0; i < 64; ++i) root = 0.5 * (root + n / root);
-  return float(1 / root);
-}
-
 /// 2^x to 22 bits; 0 below 2^-126. NaN stays NaN.
 PIPE_HD PIPE_INLINE float power_of_2(float x) {
 #ifdef __CUDA_ARCH__
@@ -36,8 +30,6 @@ PIPE_HD PIPE_INLINE float power_of_2(float x) {
 #endif
 }
 
-inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
-
 /// The shape and the operands of group G of P, an attention or its gradient, as constants that
 /// device code can use.
 ///
@@ -45,23 +37,23 @@ inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
 ///        k, v side by side in rows of (H + 2 KV) * d
 /// needs: d <= 128; with rotation: fused and d even
 template <class P, int G>
-struct attention_geometry {
+struct attention_geometry : score_rule<P, G> {
+  using rule = score_rule<P, G>;
+  using rule::ahead;
+  using rule::is_causal;
+  using rule::keys;
+  using rule::of;
+  using rule::queries;
   using T = typename P::element;
   static constexpr bool is_gradient = group_of<P, G>::value.anchor == op_kind::attention_gradient;
-  static constexpr detail::attention_attributes of = group_of<P, G>::value.attributes.attention();
-  static constexpr bool is_fused = of.is_fused(),  // slices of one matrix
-      is_causal = of.causal;
-  static constexpr int samples = P::samples, queries = group_of<P, G>::value.rows;
-  static constexpr int keys = is_fused ? queries : of.keys;
+  static constexpr bool is_fused = of.is_fused();  // slices of one matrix
+  static constexpr int samples = P::samples;
   static constexpr int heads = of.heads, key_heads = of.kv_heads;
   static constexpr int head_size = group_of<P, G>::value.columns / heads,
                        sharing = heads / key_heads;
   static constexpr int width = heads * head_size, key_width = key_heads * head_size,
                        fused = width + 2 * key_width;
-  static constexpr int ahead =
-      keys - queries;  // if causal, query t sees this many keys beside 0 .. t
   static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
-  static constexpr float scale = score_scale(head_size);
   static_assert(head_size <= 128,
                 "pipe: on CUDA the heads of an attention have at most 128 elements");
 
@@ -157,12 +149,6 @@ struct attention_geometry {
   PIPE_HD static head_rows<T> value_gradients(arguments const& a) {
     head_rows<T> const keys_too = key_gradients(a);
     return {keys_too.data + key_width, keys_too.stride};
-  }
-
-  /// How many keys a query sees where the first `present` of a sample are there: from the first on.
-  PIPE_HD PIPE_INLINE static int visible(int query, int present) {
-    int const all = is_causal ? query + ahead + 1 : keys;
-    return all < present ? all : present;
   }
 
   /// The keys of a sample without trailing ids of -1. Uses state.count and shared.counts, one for

@@ -48,8 +48,55 @@ void scale_row(T const* from, extent d, T factor, T* to) {
   for (; c < d; ++c) to[c] = from[c] * factor;
 }
 
+/// The scores of a row whose rule is not plain, in two steps: z = scale * score, or cap * tanh(z /
+/// cap) of it, less slope * distance. What the query does not see becomes minus infinity.
+///
+/// shape: score (columns), of which the first `visible` may be seen -> score; rules (columns):
+///        whether each is seen, and dz / dscore. False if none is seen.
+/// law:   the result for a key does not depend on those beside it
+/// needs: columns: whole vectors
+template <class T>
+bool shape_row(attention_shape const& shape, score_place const& at, extent visible, extent columns,
+               T scale, T* score, score_row<T>& rules) {
+  constexpr int Lanes = lanes<T>;
+  T const cap = T(shape.scores.cap), slope = T(at.slope);
+  for (extent c = 0; c < columns; c += Lanes) {
+    vec<T> z = load(score + c) * scale, by = vec<T>{} + scale;
+    if (cap > T(0)) {
+      T t[Lanes];
+      save(t, z / cap);
+      PIPE_INDEPENDENT
+      for (int lane = 0; lane < Lanes; ++lane) t[lane] = math::tanh(t[lane]);
+      z = cap * load(t);
+      by = by * (T(1) - load(t) * load(t));
+    }
+    if (slope > T(0)) {
+      T distance[Lanes];
+      for (int lane = 0; lane < Lanes; ++lane) {
+        extent const d = at.query - at.key - c - lane;
+        distance[lane] = T(d < 0 ? -d : d);
+      }
+      z = z - slope * load(distance);
+    }
+    save(score + c, z);
+    save(rules.slope + c, by);
+  }
+  bool seen[key_block];
+  bool any = false;
+  if (shape.mask != nullptr && visible > 0)
+    shape.mask(int(at.query), int(at.key), int(visible), seen);
+  extent const hidden = shape.first_key(at.query + shape.queries - shape.keys) - at.key;
+  for (extent c = 0; c < columns; ++c) {
+    bool const sees = c >= hidden && c < visible && (shape.mask == nullptr || seen[c]);
+    any = any || sees;
+    rules.seen[c] = T(sees);
+    if (!sees) score[c] = -static_cast<T>(__builtin_huge_val());
+  }
+  return any;
+}
+
 /// A block of one row's scores becomes e^(scale * score - largest), `largest` being the row's
-/// maximum so far: the online softmax.
+/// maximum so far: the online softmax. IsShaped: what is not seen becomes 0.
 ///
 /// shape:  score (columns), of which the first `visible` are scores; zero beyond, so that the
 ///         product with the values needs no mask
@@ -57,9 +104,10 @@ void scale_row(T const* from, extent d, T factor, T* to) {
 ///         by e^(old largest - new largest). The division by `sum` is left to finish_rows.
 /// needs:  columns: whole vectors; score may be read up to the next whole vector
 /// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
-template <class T>
+template <bool IsShaped, class T>
 void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
-                 softmax_rows<T> const& state, extent row) {
+                 softmax_rows<T> const& state, extent row,
+                 [[maybe_unused]] score_row<T> const& rules) {
   constexpr int Lanes = lanes<T>;
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
   vec<T> top = lowest;
@@ -74,6 +122,10 @@ void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
   extent c = 0;
   for (; c < visible; c += Lanes) {
     vec<T> x = exponentials(score + c, scale, largest);
+    if constexpr (IsShaped) {
+      x = x * load(rules.seen + c);
+      save(score + c, x);
+    }
     if (visible - c < Lanes) {
       x = keep_first<T>(x, visible - c, none);
       save(score + c, x);
@@ -126,13 +178,23 @@ T dot(T const* a, T const* b, extent d) {
 ///
 /// shape: score, slope (columns), both zero from `visible` on
 /// law:   mean = sum over all keys of p * dp = dot(out, dout), so a block needs no other block
-template <class T>
-void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean) {
+///
+/// IsShaped: p is 0 where nothing is seen, and in place of the scale stands the rule's slope.
+template <bool IsShaped, class T>
+void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean,
+                    [[maybe_unused]] score_row<T> const& rules) {
   constexpr int Lanes = lanes<T>;
   vec<T> const none{};
   extent c = 0;
   for (; c < visible; c += Lanes) {
-    vec<T> const p = exponentials(score + c, scale, lse), ds = p * (load(slope + c) - mean) * scale;
+    vec<T> p = exponentials(score + c, IsShaped ? T(1) : scale, lse), ds;
+    if constexpr (IsShaped) {
+      p = p * load(rules.seen + c);
+      save(score + c, p);
+      ds = p * (load(slope + c) - mean) * load(rules.slope + c);
+    } else {
+      ds = p * (load(slope + c) - mean) * scale;
+    }
     save(slope + c, ds);
     if (visible - c < Lanes) {
       save(score + c, keep_first<T>(p, visible - c, none));
@@ -145,7 +207,7 @@ void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale,
   }
 }
 
-template <class T, bool Turns, int Least>
+template <class T, bool Turns, int Least, bool IsShaped>
 constexpr attention_set<T> attention_kernels() {
   attention_set<T> set;
   set.tiles = tiles<T, Least>;
@@ -154,15 +216,17 @@ constexpr attention_set<T> attention_kernels() {
     set.turn = &turn_rows<false, T>;
     set.turn_back = &turn_rows<true, T>;
   }
-  set.softmax_row = &softmax_row<T>;
+  if constexpr (IsShaped) set.shape_row = &shape_row<T>;
+  set.softmax_row = &softmax_row<IsShaped, T>;
   set.finish = &finish_rows<T>;
-  set.softmax_slopes = &softmax_slopes<T>;
+  set.softmax_slopes = &softmax_slopes<IsShaped, T>;
   set.dot = &dot<T>;
   return set;
 }
-/// What the loops of attention call, with or without rotation; Least: as in tiles.
-template <class T, bool Turns = true, int Least = 1>
-inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least>();
+/// What the loops of attention call, with or without rotation, for plain scores or shaped ones;
+/// Least: as in tiles.
+template <class T, bool Turns = true, int Least = 1, bool IsShaped = false>
+inline constexpr attention_set<T> attention_rows = attention_kernels<T, Turns, Least, IsShaped>();
 
 /// Views of queries, keys and values, or of their gradients.
 ///
@@ -184,6 +248,19 @@ attention_slices<U> slices(U* from, U* keys_from) {
     return {{from, width},
             {keys_from, 2 * key_width},
             {keys_from == nullptr ? nullptr : keys_from + key_width, 2 * key_width}};
+}
+/// Whether the scores of group G are shaped, and its mask by a user.
+template <class P, int G>
+constexpr bool is_shaped() {
+  return !P::group_at(G).attributes.attention().scores.is_plain();
+}
+template <class P, int G>
+constexpr detail::mask_function mask_of() {
+  constexpr detail::group g = P::group_at(G);
+  if constexpr (g.attributes.attention().scores.is_masked)
+    return detail::mask_of_layer<detail::leaf_at<g.leaf, typename P::leaves>>();
+  else
+    return nullptr;
 }
 template <class T>
 attention_extras<T> extras(arguments<T> const& a, int rotation, int ids) {
@@ -208,10 +285,10 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
-    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>()>, shape,
-                         reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
+    attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>,
+                         shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
                          {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
                          extras(a, g.in[2], g.in[3]), own_heads(a, shape));
   }
@@ -230,12 +307,13 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    constexpr attention_shape shape = attention_shape_of(g, P::samples);
+    constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     constexpr bool fused = g.attributes.attention().is_fused();
     attention_slices<T const> const x =
         slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : k::maybe(a, g.in[4]));
     attention_slices<T> const d = slices<P, G, T>(k::maybe(a, g.out[0]), k::maybe(a, g.out[1]));
-    attention_backward<T>(attention_rows<T, (fused && g.in[4] >= 0), least_tile_rows<P>()>, shape,
+    constexpr bool turns = fused && g.in[4] >= 0;
+    attention_backward<T>(attention_rows<T, turns, least_tile_rows<P>(), is_shaped<P, G>()>, shape,
                           reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
                           {a.at(g.in[2]), g.columns}, a.at(g.in[3]), {a.at(g.in[0]), g.columns},
                           d.q, d.k, d.v, a.workspace, extras(a, fused ? g.in[4] : -1, g.in[5]),

@@ -86,8 +86,13 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.attention.tiles = tiles<T>;
   k.attention.transpose = &transpose<T>;
   k.attention.turn = &turn_rows<false, T>;
-  k.attention.softmax_row = &softmax_row<T>;
+  k.attention.softmax_row = &softmax_row<false, T>;
   k.attention.finish = &finish_rows<T>;
+  if constexpr (Program::shapes_scores) {
+    k.shaped = k.attention;
+    k.shaped.shape_row = &shape_row<T>;
+    k.shaped.softmax_row = &softmax_row<true, T>;
+  }
   k.multiply = &multiply_row<T>;
   k.add = &add_rows<T>;
   k.norm[0] = &norm_row<T, false, false>;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The rule of an attention's scores: which keys a query sees, and what the product of the two
+// becomes before the softmax. All constants of the model: what an attention does not have costs
+// nothing.
+#pragma once
+
+#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/graph/attention_mask.hpp>
+
+#ifdef __CUDACC__  // a user's mask for the host alone would do nothing here, and nvcc only warns of
+                   // that
+#pragma nv_diagnostic push
+#pragma nv_diag_error 20011, 20013, 20014, 20015
+#endif
+
+namespace pp::cuda {
+
+/// 1 / sqrt(n)
+constexpr float score_scale(int n) {
+  double root = n;
+  for (int i = 0; i < 64; ++i) root = 0.5 * (root + n / root);
+  return float(1 / root);
+}
+
+inline constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
+
+/// A score as the softmax takes it, to base 2, and its derivative by the scaled product, but for
+/// the factor log2(e).
+struct shaped_score {
+  float logit, slope;
+};
+
+/// The rule of group G of P, an attention or its gradient.
+template <class P, int G>
+struct score_rule {
+  static constexpr detail::attention_attributes of = group_of<P, G>::value.attributes.attention();
+  static constexpr detail::score_attributes scores = of.scores;
+  static constexpr bool is_causal = of.causal, is_shaped = !scores.is_plain();
+  static constexpr int queries = group_of<P, G>::value.rows;
+  static constexpr int keys = of.is_fused() ? queries : of.keys;
+  static constexpr int ahead =
+      keys - queries;  // if causal, query t sees this many keys beside 0 .. t
+  static constexpr float scale = score_scale(group_of<P, G>::value.columns / of.heads);
+  /// Factor of a score that shape() has not changed, or 1 of one that it has.
+  static constexpr float to_base_2 = is_shaped ? 1.0f : scale * log2_of_e;
+
+  /// The end of the keys that a query may see, where the first `present` of a sample are there.
+  PIPE_HD PIPE_INLINE static int visible(int query, int present) {
+    int all = is_causal ? query + ahead + 1 : keys;
+    if constexpr (is_causal && scores.prefix > 0)
+      if (all < scores.prefix) all = scores.prefix;
+    return all < present ? all : present;
+  }
+  /// The first key that a query may see.
+  PIPE_HD PIPE_INLINE static int first_seen(int query) {
+    int const first = query + ahead + 1 - scores.window;
+    return scores.window == 0 || first < 0 ? 0 : first;
+  }
+  /// The first query that may see a key, and the end of these queries.
+  PIPE_HD PIPE_INLINE static int first_query(int key) {
+    return is_causal && key >= scores.prefix && key > ahead ? key - ahead : 0;
+  }
+  PIPE_HD PIPE_INLINE static int end_query(int key) {
+    int const end = key - ahead + scores.window;
+    return scores.window == 0 || end > queries ? queries : end;
+  }
+  /// Whether a query sees a key, of those before visible().
+  PIPE_HD PIPE_INLINE static bool sees([[maybe_unused]] int query, [[maybe_unused]] int key) {
+    if (scores.window > 0 && key < first_seen(query)) return false;
+    if constexpr (scores.is_masked) {
+      using layer = detail::leaf_at<group_of<P, G>::value.leaf, typename P::leaves>;
+      return layer::mask::visible(query + ahead, key);
+    }
+    return true;
+  }
+  /// By how much scores of a head fall for each key of distance.
+  PIPE_HD PIPE_INLINE static float fall([[maybe_unused]] int head) {
+    if constexpr (scores.has_alibi) return float(detail::alibi_slope(head, of.heads));
+    return 0;
+  }
+  /// The score of a product q k'.
+  PIPE_HD PIPE_INLINE static shaped_score shape(float product, [[maybe_unused]] float fall,
+                                                [[maybe_unused]] int query,
+                                                [[maybe_unused]] int key) {
+    float z = product * scale, slope = 1;
+    if constexpr (scores.cap > 0) {
+      float const t = math::tanh(z / scores.cap);
+      z = scores.cap * t;
+      slope = 1 - t * t;
+    }
+    if constexpr (scores.has_alibi) {
+      int const distance = query + ahead - key;
+      z -= fall * float(distance < 0 ? -distance : distance);
+    }
+    return {z * log2_of_e, slope};
+  }
+};
+
+}  // namespace pp::cuda
+
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
+#endif
