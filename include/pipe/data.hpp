@@ -9,9 +9,12 @@
 #endif
 
 #include <pipe/io/files_like.hpp>
+#include <pipe/train/data/byte_pairs.hpp>
 #include <pipe/train/data/cifar.hpp>
 #include <pipe/train/data/idx.hpp>
+#include <pipe/train/data/learn_byte_pairs.hpp>
 #include <pipe/train/data/message_catalogue.hpp>
 #include <pipe/train/data/npy.hpp>
+#include <pipe/train/data/tokenizer_file.hpp>
 #include <pipe/train/text.hpp>
 #include <pipe/train/token_shards.hpp>

@@ -42,12 +42,16 @@ namespace detail {
 /// Most pixels of a picture: a small file can say that it has 2^62 of them.
 inline constexpr std::uint64_t most_pixels = std::uint64_t(1) << 28;
 
+/// throws: data_error for a picture without pixels, or of more than there may be
 inline void check_extents(std::string const& path, std::uint64_t height, std::uint64_t width) {
   if (height == 0 || width == 0 || height > most_pixels / width)
     throw data_error("'" + path + "': expected at most 2^28 pixels, found " +
                      std::to_string(height) + " x " + std::to_string(width));
 }
 
+/// The picture in the bytes of a PNG file.
+///
+/// throws: data_error with libpng's reason
 inline picture decode_png(std::string const& path, std::string_view bytes) {
   struct image : ::png_image {
     image() : ::png_image() { version = PNG_IMAGE_VERSION; }
@@ -67,6 +71,9 @@ inline picture decode_png(std::string const& path, std::string_view bytes) {
   return p;
 }
 
+/// The picture in the bytes of a JPEG file.
+///
+/// throws: data_error with TurboJPEG's reason
 inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
   struct end {
     void operator()(void* decoder) const { ::tjDestroy(decoder); }

@@ -20,15 +20,15 @@ void read_array(pp::number_array const& a) {
 }
 
 void read(std::uint8_t format, std::string_view bytes) {
-  switch (format % 4) {
+  switch (format % 5) {
     case 0: return read_array(pp::detail::parse_idx("file", bytes));
     case 1: return read_array(pp::detail::parse_npy("file", bytes));
     case 2: {
       pp::image_set set;
-      pp::detail::append_cifar(set, "file", bytes, format / 4 % 2 * 20, 10);
+      pp::detail::append_cifar(set, "file", bytes, format / 5 % 2 * 20, 10);
       return law(set.pixels.size() == set.size() * set.image_size());
     }
-    default: {
+    case 3: {
       pp::message_catalogue const all("file", bytes);
       std::size_t size = 0;
       for (auto const& m : all.messages()) {
@@ -38,6 +38,13 @@ void read(std::uint8_t format, std::string_view bytes) {
       }
       law(size <= bytes.size());
       for (unsigned long n = 0; n < 10; ++n) law(all.form_of(n) < all.plural_forms());
+      return;
+    }
+    default: {
+      pp::detail::tokenizer_parts parts("file");
+      parts.read_json(bytes);
+      pp::byte_pair_tokenizer const t = parts.tokenizer();
+      law(t.decode(t.encode(bytes)) == bytes);
     }
   }
 }

@@ -48,6 +48,7 @@ inline void append_cifar(image_set& set, std::string const& path, std::string_vi
   }
 }
 
+/// The images of all files, one file after another.
 inline image_set read_cifar(std::vector<std::string> const& paths, int coarse_classes,
                             int classes) {
   image_set set;

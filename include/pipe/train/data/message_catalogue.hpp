@@ -105,6 +105,8 @@ class message_catalogue {
     return found;
   }
 
+  /// Reads the table: magic, version, number of messages, and the places of two lists of lengths
+  /// and places. A hash table that may follow is of no use here.
   void read() {
     if (bytes_.size() < 28) refuse("expected the 28 bytes that a .mo file begins with");
     constexpr std::uint32_t magic = 0x950412de;
@@ -135,6 +137,8 @@ class message_catalogue {
     return std::string(bytes_.substr(at, length));
   }
 
+  /// throws: data_error if the header names another charset than UTF-8 or ASCII, which is part of
+  /// it
   void check_charset() const {
     std::string const type = field("Content-Type");
     std::size_t const at = type.find("charset=");
@@ -146,6 +150,7 @@ class message_catalogue {
       refuse("its charset is " + detail::in_quotes(charset) + ", expected UTF-8");
   }
 
+  /// Reads `nplurals=N; plural=EXPRESSION;`. Without it the rule is that of English.
   void read_plural_rule() {
     std::string const rule = field("Plural-Forms");
     std::size_t const forms = rule.find("nplurals="), plural = rule.find("plural=");
@@ -164,6 +169,8 @@ class message_catalogue {
     form_of(1);
   }
 
+  /// Takes the two texts of an entry apart: context, 0x04, original, 0, its plural; and the forms,
+  /// with a 0 between them, if there is a plural.
   static catalogue_message message_of(std::string_view original, std::string_view translation) {
     catalogue_message m;
     if (std::size_t const end = original.find('\x04'); end != original.npos) {

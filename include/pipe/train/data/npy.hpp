@@ -62,6 +62,7 @@ class npy_header {
   }
 
  private:
+  /// Throws data_error at the current byte, which is the first of what was found.
   [[noreturn]] void refuse(std::string const& expected) const {
     throw data_error("'" + path_ + "': byte " + std::to_string(at_) +
                      " of the dictionary: expected " + expected + ", found " +
@@ -70,6 +71,7 @@ class npy_header {
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
   }
+  /// Skips white space, and reads the next character if it is c. Returns whether it was.
   bool accept(char c) {
     skip_space();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -79,6 +81,8 @@ class npy_header {
   void expect(char c) {
     if (!accept(c)) refuse(std::string("'") + c + "'");
   }
+  /// Reads a text in quotes of either kind. An escape would be one of a type that is refused
+  /// anyway.
   std::string_view string() {
     skip_space();
     char const quote = at_ < text_.size() ? text_[at_] : ' ';
@@ -98,6 +102,7 @@ class npy_header {
       }
     refuse("True or False");
   }
+  /// Reads a tuple of extents: (), (3,), (2, 3) or (2, 3,).
   void read_shape() {
     expect('(');
     while (!accept(')')) {
@@ -118,6 +123,7 @@ class npy_header {
       break;
     }
   }
+  /// Reads a type: the byte order, a letter for the kind, the bytes of an element.
   void read_type(std::string_view descr) {
     struct known {
       std::string_view code;
@@ -145,6 +151,8 @@ class npy_header {
 };
 
 /// The same elements in row-major order, from those of a file in column-major order.
+///
+/// cost: two copies of the array in memory
 inline void transpose_to_rows(number_array& a) {
   std::size_t const width = std::size_t(size_of(a.type)), n = a.size();
   std::vector<std::byte> rows(a.bytes.size());

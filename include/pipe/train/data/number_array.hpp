@@ -60,6 +60,7 @@ struct number_array {
   }
 
  private:
+  /// Integers: the bits of a number are those of its unsigned type.
   template <class Stored, class T>
   std::vector<T> read(std::vector<T>& all) const {
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -73,6 +74,7 @@ struct number_array {
     }
     return std::move(all);
   }
+  /// Real numbers, of which an int holds those without a fraction.
   template <class T>
   std::vector<T> read_reals(std::vector<T>& all) const {
     if constexpr (std::is_same_v<T, int>) {

@@ -76,6 +76,7 @@ class plural_expression {
       left = apply(found, left, right, counts);
     }
   }
+  /// counts: whether 0 as a divisor is a fault; it gives 0 otherwise.
   unsigned long apply(std::string_view op, unsigned long a, unsigned long b, bool counts) const {
     if (op == "||") return a != 0 || b != 0;
     if (op == "&&") return a != 0 && b != 0;
@@ -91,6 +92,7 @@ class plural_expression {
     if (b == 0 && counts) refuse("a divisor other than 0");
     return b == 0 ? 0 : op == "/" ? a / b : a % b;
   }
+  /// A number, n, or either in parentheses or negated.
   unsigned long unary(bool counts) {
     if (++depth_ > 100) refuse("less depth");
     unsigned long found = 0;
