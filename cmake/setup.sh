@@ -27,6 +27,8 @@ present() {
     libboost-dev) has_header boost/hana.hpp ;;
     catch2) has_header catch2/catch.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
+    libpng-dev) has_header png.h ;;
+    libturbojpeg0-dev) has_header turbojpeg.h ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
     libdnnl-dev) has_header oneapi/dnnl/dnnl.hpp ;;
     libopenblas-dev) has_header openblas_config.h ;;

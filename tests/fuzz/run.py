@@ -105,6 +105,27 @@ def token_shards_seeds():
     yield settings(4, 0, 0) + number(100) + two
 
 
+def data_files_seeds():
+    """A good file of each format that data_files.cpp knows, after its number."""
+    yield b"\0" + struct.pack(">4I", 0x803, 2, 1, 3) + b"abcdef"
+    for major, width in ((1, "<H"), (2, "<I"), (3, "<I")):
+        for order in (b"True", b"False"):
+            text = b"{'descr': '>i2', 'fortran_order': " + order + b", 'shape': (2, 3), }\n"
+            yield b"\1\x93NUMPY" + bytes([major, 0]) + struct.pack(width, len(text)) + text + bytes(12)
+    yield b"\2" + bytes([9] * 3073)
+    yield b"\7" + bytes([9] * 3074)
+    yield b"\4" + (Path(__file__).resolve().parents[1] / "train/data/tokenizer.json").read_bytes()
+    texts = [b"", b"one\0more", b"menu\x04Open",
+             b"Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=n%10==1 ? 0 : !(n<2 || n/3>5 && n!=7);\n", b"eins\0mehr",
+             b"Auf"]
+    for order in "<>":
+        tables, strings = b"", b""
+        for text in texts:
+            tables += struct.pack(order + "2I", len(text), 76 + len(strings))
+            strings += text + b"\0"
+        yield b"\3" + struct.pack(order + "7I", 0x950412de, 0, 3, 28, 52, 0, 76) + tables + strings
+
+
 def records_seeds():
     """What the writers write, cut and continued; the first byte says which reader reads it, two more after which step a run goes on."""
     metrics = b"step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble,a\n"
@@ -143,13 +164,14 @@ def tcp_handshake_seeds():
 
 
 SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
-         "records": records_seeds, "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
+         "data_files": data_files_seeds, "records": records_seeds, "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
                        '"1048575"'],
          "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
          "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],
+         "data_files": ['"(2, 3)"', '"<f8"', '"True"', '"nplurals="', '"plural="', '"charset="', '"&&"', '"n%10"'],
          "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
          "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
          "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}

@@ -105,6 +105,38 @@ class json_reader {
     return value;
   }
 
+  /// The first character of the value that comes next, which is not read; 0 at the end.
+  char next() {
+    skip_space();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  /// Reads a word, true, false or null, if it comes next. Returns whether it did.
+  bool word(std::string_view expected) {
+    skip_space();
+    if (!text_.substr(at_).starts_with(expected)) return false;
+    at_ += expected.size();
+    return true;
+  }
+
+  /// Passes over a value of any kind. Brackets and strings are checked, not what is between them.
+  void skip() {
+    std::string open;  // the brackets that end what is open, the innermost last
+    do {
+      char const c = next();
+      if (c == '{' || c == '[')
+        open += c == '{' ? '}' : ']', ++at_;
+      else if (c == '"')
+        string("a string");
+      else if (!open.empty() && c == open.back())
+        open.pop_back(), ++at_;
+      else if (!open.empty() && (c == ',' || c == ':'))
+        ++at_;
+      else
+        skip_number_or_word();
+    } while (!open.empty());
+  }
+
   /// Checks that only spaces are left.
   /// Other white space is refused.
   void end() {
@@ -124,6 +156,14 @@ class json_reader {
                      expected + ", found " + found);
   }
 
+  void skip_number_or_word() {
+    std::size_t const begin = at_;
+    while (at_ < text_.size() &&
+           ((text_[at_] >= '0' && text_[at_] <= '9') || (text_[at_] >= 'a' && text_[at_] <= 'z') ||
+            std::string_view("+-.E").find(text_[at_]) != text_.npos))
+      ++at_;
+    if (at_ == begin) refuse("a value");
+  }
   void skip_space() {
     while (at_ < text_.size() &&
            std::string_view(" \t\n\r").find(text_[at_]) != std::string_view::npos)

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Pictures as PNG and JPEG, and folders of them with a folder for each class. Included separately:
+// needs libpng and libjpeg-turbo's TurboJPEG (Debian's libpng-dev and libturbojpeg0-dev; link with
+// -lpng -lturbojpeg).
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <png.h>
+#include <turbojpeg.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/file_bytes.hpp>
+#include <pipe/train/data/image_set.hpp>
+
+namespace pp {
+
+/// A picture in red, green and blue.
+///
+/// shape: pixels[height][width][3]
+struct picture {
+  int height = 0, width = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+namespace detail {
+
+/// Most pixels of a picture: a small file can say that it has 2^62 of them.
+inline constexpr std::uint64_t most_pixels = std::uint64_t(1) << 28;
+
+/// throws: data_error for a picture without pixels, or of more than there may be
+inline void check_extents(std::string const& path, std::uint64_t height, std::uint64_t width) {
+  if (height == 0 || width == 0 || height > most_pixels / width)
+    throw data_error("'" + path + "': expected at most 2^28 pixels, found " +
+                     std::to_string(height) + " x " + std::to_string(width));
+}
+
+/// The picture in the bytes of a PNG file.
+///
+/// throws: data_error with libpng's reason
+inline picture decode_png(std::string const& path, std::string_view bytes) {
+  struct image : ::png_image {
+    image() : ::png_image() { version = PNG_IMAGE_VERSION; }
+    ~image() { ::png_image_free(this); }
+  } source;
+  auto const refuse = [&] {
+    throw data_error("'" + path + "' is no PNG that can be read: " + source.message);
+  };
+  // A warning is about metadata, or about data that are incomplete: these are refused by libpng.
+  if (::png_image_begin_read_from_memory(&source, bytes.data(), bytes.size()) == 0) refuse();
+  check_extents(path, source.height, source.width);
+  source.format = PNG_FORMAT_RGB;
+  picture p{int(source.height), int(source.width), {}};
+  p.pixels.resize(std::size_t(source.height) * source.width * 3);
+  ::png_color const white{255, 255, 255};  // behind transparent pixels
+  if (::png_image_finish_read(&source, &white, p.pixels.data(), 0, nullptr) == 0) refuse();
+  return p;
+}
+
+/// The picture in the bytes of a JPEG file.
+///
+/// throws: data_error with TurboJPEG's reason
+inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
+  struct end {
+    void operator()(void* decoder) const { ::tjDestroy(decoder); }
+  };
+  std::unique_ptr<void, end> const decoder(::tjInitDecompress());
+  auto const* const from = reinterpret_cast<unsigned char const*>(bytes.data());
+  auto const refuse = [&] {
+    throw data_error("'" + path +
+                     "' is no JPEG that can be read: " + ::tjGetErrorStr2(decoder.get()));
+  };
+  int width = 0, height = 0, subsampling = 0, colours = 0;
+  if (::tjDecompressHeader3(decoder.get(), from, bytes.size(), &width, &height, &subsampling,
+                            &colours) != 0)
+    refuse();
+  check_extents(path, std::uint64_t(height), std::uint64_t(width));
+  picture p{height, width, {}};
+  p.pixels.resize(std::size_t(height) * width * 3);
+  // A warning is missing data: a picture that is half grey.
+  if (::tjDecompress2(decoder.get(), from, bytes.size(), p.pixels.data(), width, 0, height,
+                      TJPF_RGB, TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT) != 0)
+    refuse();
+  return p;
+}
+
+/// Weighted means along one axis of `lines` lines of `from` pixels, of which [begin, end) become
+/// `to` pixels: linear interpolation where that enlarges, a mean over the pixels below a triangle
+/// where it reduces.
+///
+/// shape: read(line, i, channel) -> write(line, k, channel)
+template <class Read, class Write>
+void resample_lines(int lines, int from, double begin, double end, int to, Read const& read,
+                    Write const& write) {
+  double const scale = (end - begin) / to, reach = scale > 1 ? scale : 1;
+  for (int k = 0; k < to; ++k) {
+    double const centre = begin + (k + 0.5) * scale - 0.5;
+    int const first = std::max(0, int(std::ceil(centre - reach))),
+              last = std::min(from - 1, int(std::floor(centre + reach)));
+    std::vector<double> weights;
+    double sum = 0;
+    for (int i = first; i <= last; ++i)
+      sum += weights.emplace_back(std::max(0.0, 1 - std::abs(i - centre) / reach));
+    for (int line = 0; line < lines; ++line)
+      for (int c = 0; c < 3; ++c) {
+        double mean = 0;
+        for (int i = first; i <= last; ++i)
+          mean += weights[std::size_t(i - first)] * read(line, i, c);
+        write(line, k, c, mean / sum);
+      }
+  }
+}
+
+}  // namespace detail
+
+/// The picture in a PNG or JPEG file, by its first bytes. Grey becomes red, green and blue;
+/// transparent pixels are before white.
+///
+/// throws: file_error if it cannot be read; data_error if it is neither, is damaged or cut, or has
+///         more than 2^28 pixels
+inline picture read_picture(std::string const& path) {
+  std::string const bytes = detail::file_bytes(path);
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(path, bytes);
+  if (bytes.starts_with("\xFF\xD8\xFF")) return detail::decode_jpeg(path, bytes);
+  throw data_error("'" + path + "' is neither a PNG nor a JPEG file");
+}
+
+/// The largest part in the middle of a picture that has the proportions of height x width, in that
+/// size: by bilinear interpolation, and by means where it becomes smaller.
+inline picture fitted(picture const& from, int height, int width) {
+  if (height < 1 || width < 1)
+    throw data_error("fitted: expected a height and a width of at least 1, got " +
+                     std::to_string(height) + " and " + std::to_string(width));
+  if (from.height == height && from.width == width) return from;
+  double const scale = std::min(double(from.height) / height, double(from.width) / width),
+               top = (from.height - scale * height) / 2, left = (from.width - scale * width) / 2;
+  auto const place = [](int y, int x, int c, int columns) {
+    return (std::size_t(y) * columns + x) * 3 + c;
+  };
+  std::vector<double> rows(std::size_t(from.height) * width * 3);
+  detail::resample_lines(
+      from.height, from.width, left, left + scale * width, width,
+      [&](int y, int x, int c) { return double(from.pixels[place(y, x, c, from.width)]); },
+      [&](int y, int x, int c, double value) { rows[place(y, x, c, width)] = value; });
+  picture to{height, width, std::vector<std::uint8_t>(std::size_t(height) * width * 3)};
+  detail::resample_lines(
+      width, from.height, top, top + scale * height, height,
+      [&](int x, int y, int c) { return rows[place(y, x, c, width)]; },
+      [&](int x, int y, int c, double value) {
+        to.pixels[place(y, x, c, width)] = std::uint8_t(std::lround(value));
+      });
+  return to;
+}
+
+/// All pictures below a folder that has a folder for each class, each fitted() to one size. Classes
+/// are numbered, and files read, in the order of their names. Files are pictures if their names end
+/// in .png, .jpg or .jpeg; folders in folders of classes are searched, too.
+///
+/// throws: file_error if the folder cannot be listed; data_error without a class, for a class
+///         without a picture, and as read_picture
+inline image_set read_image_folder(std::string const& folder, int height, int width) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> classes;
+  auto const check = [&] {
+    if (error) throw file_error("cannot list the folder '" + folder + "': " + error.message());
+  };
+  for (fs::directory_iterator at(folder, error); !error && at != fs::end(at); at.increment(error))
+    if (std::error_code ignored; at->is_directory(ignored)) classes.push_back(at->path());
+  check();
+  if (classes.empty())
+    throw data_error("'" + folder + "': expected a folder of pictures for each class, found none");
+  std::sort(classes.begin(), classes.end());
+  image_set set;
+  set.height = height, set.width = width, set.channels = 3;
+  for (fs::path const& path : classes) {
+    std::vector<std::string> files;
+    for (fs::recursive_directory_iterator at(path, error); !error && at != fs::end(at);
+         at.increment(error)) {
+      std::string ending = at->path().extension().string();
+      for (char& c : ending)
+        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+      if (ending == ".png" || ending == ".jpg" || ending == ".jpeg")
+        files.push_back(at->path().string());
+    }
+    check();
+    if (files.empty()) throw data_error("'" + path.string() + "' has no picture");
+    std::sort(files.begin(), files.end());
+    for (std::string const& file : files) {
+      picture const p = fitted(read_picture(file), height, width);
+      set.pixels.insert(set.pixels.end(), p.pixels.begin(), p.pixels.end());
+      set.labels.push_back(int(set.classes.size()));
+    }
+    set.classes.push_back(path.filename().string());
+  }
+  return set;
+}
+
+}  // namespace pp

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// All bytes of a file, for formats that are checked as a whole before any of it is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/file_descriptor.hpp>
+
+namespace pp::detail {
+
+/// All bytes of a regular file.
+///
+/// throws: file_error if it cannot be read, is no file, or there is no memory for it; data_error if
+///         it becomes shorter meanwhile
+inline std::string file_bytes(std::string const& path) {
+  file_descriptor const file(path, O_RDONLY | O_NONBLOCK);
+  struct stat there{};
+  if (!file.is_open() || ::fstat(file.number(), &there) != 0) throw_file_error("read", path);
+  if (!S_ISREG(there.st_mode)) throw file_error("cannot read '" + path + "': it is not a file");
+  std::string bytes;
+  try {
+    bytes.resize(std::size_t(there.st_size));
+  } catch (std::exception const&) {  // bad_alloc, length_error
+    throw file_error("cannot read '" + path + "': no memory for its " +
+                     std::to_string(there.st_size) + " bytes");
+  }
+  std::int64_t const found = file.read(0, std::as_writable_bytes(std::span(bytes)));
+  if (found < 0) throw_file_error("read", path);
+  if (found != std::int64_t(bytes.size()))
+    throw data_error("'" + path + "' has become shorter while it was read");
+  return bytes;
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Byte-pair encoding: the ids that the package `tokenizers` gives, vocabularies as it learns them,
+// and files that do something else.
+#include <catch2/catch.hpp>
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <pipe/data.hpp>
+
+#include "../folder.hpp"
+
+using namespace pp;
+
+namespace {
+
+std::string const here = std::string(PIPE_TESTS_FOLDER) + "/train/data/";
+
+struct golden_text {
+  std::string text;
+  std::vector<int> ids;
+};
+
+/// The lines of a kind in tokenizer_golden.txt.
+std::vector<golden_text> golden(std::string const& kind) {
+  std::vector<golden_text> all;
+  std::istringstream lines(content(here + "tokenizer_golden.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, hex;
+    words >> name >> hex;
+    if (name != kind) continue;
+    golden_text g;
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+      g.text += char(std::stoi(hex.substr(i, 2), nullptr, 16));
+    for (int id; words >> id;) g.ids.push_back(id);
+    all.push_back(g);
+  }
+  return all;
+}
+
+byte_pair_learner learner_of_golden() {
+  byte_pair_learner learner;
+  for (golden_text const& g : golden("learned")) learner.add(g.text);
+  return learner;
+}
+
+std::string replaced(std::string text, std::string const& from, std::string const& to) {
+  std::size_t const at = text.find(from);
+  REQUIRE(at != text.npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("ids are those of the package tokenizers, and give back the text") {
+  byte_pair_tokenizer const t = read_tokenizer(here + "tokenizer.json");
+  auto const texts = golden("text");
+  REQUIRE(texts.size() == 20);
+  for (golden_text const& g : texts) {
+    INFO(g.text);
+    CHECK(t.encode(g.text) == g.ids);
+    CHECK(t.decode(g.ids) == g.text);
+  }
+  std::string any;
+  for (int i = 0; i < 5000; ++i) any += char(i * i * 7 % 251 + i % 5);
+  CHECK(t.decode(t.encode(any)) == any);
+  CHECK_THROWS_AS(t.decode(std::vector{t.vocabulary()}), data_error);
+}
+
+TEST_CASE("a vocabulary is learned as the package tokenizers learns it") {
+  byte_pair_tokenizer const known = read_tokenizer(here + "tokenizer.json");
+  byte_pair_tokenizer const t = learner_of_golden().learned(400, {"<end>", "<2de>", "<2 déjà>"});
+  CHECK(t.of().tokens == known.of().tokens);
+  CHECK(t.of().merges == known.of().merges);
+  CHECK(t.of().special == std::vector{0, 1, 2});
+  CHECK(learner_of_golden().learned(256).vocabulary() == 256);
+  CHECK_THROWS_AS(learner_of_golden().learned(258, {"a b", "b c", "c d"}), data_error);
+}
+
+TEST_CASE("a tokenizer that was written is read as it was") {
+  temporary_folder const folder;
+  // [tokenizer]
+  byte_pair_learner learner;
+  for (golden_text const& g : golden("learned")) learner.add(g.text);
+  byte_pair_tokenizer const tokenizer = learner.learned(400, {"<end>", "\"\n\\é"});
+  write_tokenizer(tokenizer, folder.file("tokenizer.json"));
+
+  byte_pair_tokenizer const again = read_tokenizer(folder.file("tokenizer.json"));
+  std::vector<int> const ids = again.encode("the newest fox<end>");
+  std::string const text = again.decode(ids);  // the same text
+  // [/tokenizer]
+  CHECK(again.of().tokens == tokenizer.of().tokens);
+  CHECK(again.of().merges == tokenizer.of().merges);
+  CHECK(again.of().special == tokenizer.of().special);
+  CHECK((text == "the newest fox<end>" && ids.back() == 0));
+}
+
+TEST_CASE("GPT-2's pair of files, and files that do something else") {
+  temporary_folder const folder;
+  std::string vocabulary = "{";
+  for (int b = 0; b < 256; ++b)
+    vocabulary += detail::json_string(detail::characters_of_bytes(std::string(1, char(b)))) + ": " +
+                  std::to_string(b) + ", ";
+  vocabulary += R"("bc": 256, "ab": 257, "abc": 258, "aa": 259, "aaa": 260})";
+  std::string const merges = "#version: 0.2\nb c\na b\nab c\na a\naa a\n";
+  std::string const vocab = folder.write("vocab.json", vocabulary);
+  byte_pair_tokenizer const t = read_tokenizer(vocab, folder.write("merges.txt", merges));
+  auto const tokens = [&](std::string const& text) {
+    std::string all;
+    for (int const id : t.encode(text)) all += t.of().tokens[std::size_t(id)] + "|";
+    return all;
+  };
+  CHECK(tokens("abc") == "a|bc|");
+  CHECK(tokens("aaaa") == "aa|aa|");
+  CHECK(tokens("aaaaa") == "aa|aaa|");
+  CHECK(tokens("ababc") == "ab|a|bc|");
+
+  auto const says = [&](std::string const& v, std::string const& m) {
+    return sentence<data_error>(
+        [&] { read_tokenizer(folder.write("v", v), folder.write("m", m)); });
+  };
+  CHECK_THAT(says(vocabulary, "a x y\n"), Catch::Contains("v': the merge 'a x y' is not of two"));
+  CHECK_THAT(says(vocabulary, "a zz\n"), Catch::Contains("is not of two tokens of the vocabulary"));
+  CHECK_THAT(says(vocabulary, "a y\n"), Catch::Contains("merge 0 makes no token"));
+  CHECK_THAT(says(replaced(vocabulary, "260", "4611686018427387904"), merges),
+             Catch::Contains("expected 261 tokens with an id each, from 0 on"));
+  CHECK_THAT(says(replaced(vocabulary, "260", "1"), merges), Catch::Contains("an id each"));
+  CHECK_THAT(says(replaced(vocabulary, "\"a\": 97, ", ""), merges), Catch::Contains("v': "));
+
+  std::string const good = content(here + "tokenizer.json");
+  auto const json = [&](std::string const& from, std::string const& to) {
+    return sentence<data_error>(
+        [&] { read_tokenizer(folder.write("t", replaced(good, from, to))); });
+  };
+  CHECK(json("\"version\":", "\"more\": [1.5e3, {\"a\": null}], \"version\":") == "no error");
+  CHECK_THAT(json("\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}"),
+             Catch::Contains("t': a normalizer is not known here, expected null"));
+  CHECK_THAT(json("\"add_prefix_space\":false", "\"add_prefix_space\":true"),
+             Catch::Contains("expected add_prefix_space to be false"));
+  CHECK_THAT(json("\"use_regex\":true", "\"use_regex\":false"),
+             Catch::Contains("expected a pre_tokenizer of type 'ByteLevel'"));
+  CHECK_THAT(json("\"type\":\"BPE\"", "\"type\":\"Unigram\""), Catch::Contains("found 'Unigram'"));
+  CHECK_THAT(json("\"lstrip\":false", "\"lstrip\":true"), Catch::Contains("lstrip to be false"));
+  for (std::size_t size = 0; size < good.size(); size += 7)
+    CHECK(sentence<data_error>([&] {
+            read_tokenizer(folder.write("t", good.substr(0, size)));
+          }).find("t': ") != std::string::npos);
+}
+
+TEST_CASE("a long piece costs no square of its length") {
+  byte_pair_tokenizer const t = read_tokenizer(here + "tokenizer.json");
+  std::string const long_piece(1'000'000, 'a');
+  CHECK(t.encode(long_piece).size() < 500'000);
+}
