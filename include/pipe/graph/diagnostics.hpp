@@ -191,6 +191,12 @@ constexpr auto spell_leaf(layers<T...>) {
     return word<void>{};
 }
 
+/// The type under which a layer is reported.
+template <class L>
+constexpr auto spell_written(word<L>) {
+  return written_type<L>();
+}
+
 /// The option of leaf type L that a fault is about; void if it is not about an option.
 template <int I, class L>
 constexpr auto spell_option(word<L>) {
@@ -233,7 +239,7 @@ constexpr auto diagnose() {
     return std::type_identity<nothing_wrong>{};
   } else {
     constexpr word<wrong::Layer<F.layer>> at{};
-    constexpr auto type = spell_leaf<F.leaf>(Leaves{});
+    constexpr auto type = spell_written(spell_leaf<F.leaf>(Leaves{}));
     constexpr auto expected = spell<wrong::Expected, F.expected>();
     constexpr auto found = spell<wrong::Found, F.found>();
     constexpr auto name = spell_name(type);
