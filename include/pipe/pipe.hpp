@@ -26,6 +26,7 @@
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
+#include <pipe/nn/lora.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/map.hpp>
 #include <pipe/nn/model.hpp>

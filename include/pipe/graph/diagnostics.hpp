@@ -119,6 +119,8 @@ struct custom_layer_has_too_many_parameters;
 template <class... What>
 struct layer_has_no_layers_inside;
 template <class... What>
+struct lora_needs_a_linear_or_an_attention_inside;
+template <class... What>
 struct layer_is_derived_from_this_and_named_itself;
 template <class... What>
 struct ratio_is_written_as_two_integers;
@@ -320,6 +322,8 @@ constexpr auto diagnose() {
       return say<wrong::input_needs_one_to_four_extents>(at, type);
     else if constexpr (F.what == no_layers_inside)
       return say<wrong::layer_has_no_layers_inside>(at, type);
+    else if constexpr (F.what == nothing_to_adapt)
+      return say<wrong::lora_needs_a_linear_or_an_attention_inside>(at, type);
     else if constexpr (F.what == base_is_no_layer)
       return say<wrong::layer_is_derived_from_this_and_named_itself>(at, type);
     else if constexpr (F.what == ratio_of_real_numbers && F.option >= 0)

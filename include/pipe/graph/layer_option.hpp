@@ -29,7 +29,8 @@ enum class option_kind : unsigned char {
   weights,
   target,
   class_weights,
-  positive_weight
+  positive_weight,
+  alpha
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

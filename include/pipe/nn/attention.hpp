@@ -33,6 +33,16 @@ struct RoPE {
 
 namespace detail {
 
+/// The names of the two projections, alone and as PEFT adapts a MultiheadAttention.
+inline constexpr affine_names in_projection{"in_proj_weight", "in_proj_bias",
+                                            "base_layer.in_proj_weight", "base_layer.in_proj_bias"};
+inline constexpr affine_names out_projection{"out_proj.weight",
+                                             "out_proj.bias",
+                                             "base_layer.out_proj.base_layer.weight",
+                                             "base_layer.out_proj.base_layer.bias",
+                                             "base_layer.out_proj.lora_A.weight",
+                                             "base_layer.out_proj.lora_B.weight"};
+
 /// The settings of an attention, from its options. kv_heads: as many as heads unless an option says
 /// otherwise.
 struct attention_settings {
@@ -91,14 +101,13 @@ struct Attention {
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
     detail::handle const qkv =
         detail::affine(b, b.current(), form.columns() + 2 * settings.kv_heads * head_size,
-                       settings.has_bias, start, {"in_proj_weight", "in_proj_bias"});
+                       settings.has_bias, start, detail::in_projection);
     detail::operand rotation{};
     if (settings.says_rotary)
       rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
     b.set(detail::affine(b, b.attention(qkv, Heads, settings.kv_heads, settings.causal, rotation),
                          form.columns(), settings.has_bias,
-                         detail::initial_output_of<Options...>(start),
-                         {"out_proj.weight", "out_proj.bias"}));
+                         detail::initial_output_of<Options...>(start), detail::out_projection));
   }
 
  private:
