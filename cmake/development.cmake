@@ -51,6 +51,10 @@ endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
 
+# What computes models with Hana is left out where there is no Boost.
+include(CheckIncludeFileCXX)
+check_include_file_cxx(boost/hana.hpp PIPE_HAS_HANA -std=c++20)
+
 # A target from the sources matching the expressions in ARGN; `out` is FALSE when there are none.
 function(pipe_executable out name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARGN})

@@ -30,6 +30,9 @@ if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] &&
 fi
 
 need g++ cmake ninja-build libcli11-dev
+if grep -qsF boost/hana.hpp "$root/examples/$name.cpp"; then
+  need libboost-dev
+fi
 echo "building examples/${name%.cuda} in build/examples" >&2
 build examples "example.$name"
 exec "$root/build/examples/examples/$name" "$@"

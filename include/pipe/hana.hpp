@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Models from computed lists: a Boost.Hana sequence of layer types becomes a model. The only header
-// that needs Boost; not part of <pipe/pipe.hpp>.
+// Models from computed lists: a Boost.Hana sequence of layer types stands wherever layers do, and
+// the layers of a model are such a sequence again. The only header that needs Boost; not part of
+// <pipe/pipe.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -17,23 +18,90 @@
 #include <boost/hana/unpack.hpp>
 
 #include <pipe/graph/diagnostics.hpp>
+#include <pipe/nn/compose.hpp>
+#include <pipe/nn/group.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/norm.hpp>
 
 namespace pp {
 
 namespace wrong {
-/// The diagnoses of Unpack: the type is no Hana sequence; its element number Element, from 0, is
-/// not a hana::type.
+/// The diagnoses: the argument of Unpack is no Hana sequence; element number Element of a sequence,
+/// from 0, is not a hana::type; the argument of layers_of is neither a model nor made of layers.
 template <class... What>
 struct sequence_of_hana_is_expected;
 template <class... What>
 struct element_is_not_a_hana_type;
+template <class... What>
+struct type_has_no_list_of_layers;
 template <int>
 struct Element;
 }  // namespace wrong
 
 namespace detail {
+
+/// The type of a Hana sequence, or of anything else that hana::unpack takes apart: a set, an
+/// optional.
+template <class T>
+inline constexpr bool is_sequence = boost::hana::Foldable<std::remove_cvref_t<T>>::value;
+
+/// layers<T...> for elements hana::type<T>..., where an element that is a sequence stands for
+/// itself; otherwise the diagnosis of the first element that is neither.
+struct types_of_elements {
+  template <class E>
+  static constexpr auto type_of(E const&) {
+    if constexpr (boost::hana::is_a<boost::hana::type_tag, E>)
+      return std::type_identity<typename E::type>{};
+    else
+      return std::type_identity<E>{};
+  }
+  template <class... E>
+  constexpr auto operator()(E const&...) const {
+    constexpr int count = sizeof...(E), wrong_at = first_without_type<E...>();
+    if constexpr (wrong_at == count)
+      return layers<typename decltype(type_of(std::declval<E const&>()))::type...>{};
+    else
+      return diagnosis_of<wrong::element_is_not_a_hana_type, wrong::Element<wrong_at>,
+                          leaf_at<wrong_at, layers<E...>>>();
+  }
+  /// The index of the first element that is not a hana::type; sizeof...(E) if all are.
+  template <class... E>
+  static constexpr int first_without_type() {
+    bool const fits[] = {(boost::hana::is_a<boost::hana::type_tag, E> || is_sequence<E>)..., false};
+    int i = 0;
+    while (fits[i]) ++i;
+    return i;
+  }
+};
+
+/// The types of a sequence as layers<T...>, or a diagnosis as std::type_identity.
+template <class Sequence>
+constexpr auto unpack_types() {
+  if constexpr (is_sequence<Sequence>)
+    return decltype(boost::hana::unpack(std::declval<Sequence const&>(), types_of_elements{})){};
+  else
+    return diagnosis_of<wrong::sequence_of_hana_is_expected, Sequence>();
+}
+template <class Sequence>
+using unpacked_types = decltype(unpack_types<std::remove_cvref_t<Sequence>>());
+
+/// The types of an item of a list: of a sequence its own, of any other type that one.
+template <class Item>
+constexpr auto spliced_types() {
+  if constexpr (is_sequence<Item>)
+    return unpacked_types<Item>{};
+  else
+    return layers<Item>{};
+}
+/// Concatenation; a diagnosis takes the place of the whole list.
+template <class... A, class Found>
+constexpr auto operator+(layers<A...>, std::type_identity<Found> found) {
+  return found;
+}
+template <class Found, class Next>
+constexpr auto operator+(std::type_identity<Found> found, Next) {
+  return found;
+}
 
 /// Stand-in for a rejected list, so that the diagnosis is the only error.
 template <template <class...> class List>
@@ -45,48 +113,52 @@ struct instead_of_list<Model> {
   using type = Model<Input<1>, Linear<1>, MSE>;
 };
 
-/// List<T...> for elements hana::type<T>...; otherwise the diagnosis of the first element that is
-/// not a hana::type.
-template <template <class...> class List>
-struct list_of_types {
-  template <class... E>
-  constexpr auto operator()(E const&...) const {
-    constexpr int count = sizeof...(E), wrong_at = first_without_type<E...>();
-    if constexpr (wrong_at == count)
-      return std::type_identity<List<typename E::type...>>{};
-    else
-      return diagnosis_of<wrong::element_is_not_a_hana_type, wrong::Element<wrong_at>,
-                          leaf_at<wrong_at, layers<E...>>>();
-  }
-  /// The index of the first element that is not a hana::type; sizeof...(E) if all are.
-  template <class... E>
-  static constexpr int first_without_type() {
-    bool const is_type[] = {boost::hana::is_a<boost::hana::type_tag, E>..., false};
-    int i = 0;
-    while (is_type[i]) ++i;
-    return i;
-  }
-};
-
-/// The type of the list as std::type_identity, or a diagnosis.
-template <template <class...> class List, class Sequence>
-constexpr auto unpack_types() {
-  if constexpr (boost::hana::Foldable<Sequence>::value)
-    return decltype(boost::hana::unpack(std::declval<Sequence const&>(), list_of_types<List>{})){};
-  else
-    return diagnosis_of<wrong::sequence_of_hana_is_expected, Sequence>();
-}
-
-/// The list; for a diagnosis, its message as a failed assertion, and a stand-in for the list.
-template <template <class...> class List, class Result>
-struct unpacked {
-  static_assert(sizeof(detail::diagnosed(std::type_identity<Result>{})) > 0);
+/// List<T...> of layers<T...>; for a diagnosis, its message as a failed assertion, and a stand-in.
+template <template <class...> class List, class Types>
+struct listed {
+  static_assert(sizeof(detail::diagnosed(Types{})) > 0);
   using type = typename instead_of_list<List>::type;
 };
 template <template <class...> class List, class... T>
-struct unpacked<List, List<T...>> {
+struct listed<List, layers<T...>> {
   using type = List<T...>;
 };
+
+/// A list in which some items are sequences: the list with their types in place of each.
+template <template <class...> class List, class... Items>
+using spliced = typename listed<List, decltype((layers<>{} + ... + spliced_types<Items>()))>::type;
+
+/// Base of such a list: the one that is written, under whose name it is reported.
+template <template <class...> class List, class... Items>
+struct splice : spliced<List, Items...> {
+  using written = spliced<List, Items...>;
+};
+template <class... Items>
+concept with_a_sequence = (is_sequence<Items> || ...);
+
+/// Repeat for a known number of times: a template over layers alone.
+template <int N>
+struct repeat_of {
+  template <class... L>
+  using list = Repeat<N, L...>;
+};
+
+/// The list of a model, or of a layer made of layers, as layers<T...>.
+template <class... Items>
+constexpr layers<Items...> list_of(std::type_identity<lowering<Items...>>) {
+  return {};
+}
+template <class M>
+constexpr auto list_of() {
+  if constexpr (requires { typename M::described; })
+    return list_of(std::type_identity<typename M::items>{});
+  else if constexpr (requires { typename M::parts; })
+    return typename M::parts{};
+  else
+    return diagnosis_of<wrong::type_has_no_list_of_layers, M>();
+}
+template <class... L>
+using tuple_of_types = boost::hana::tuple<boost::hana::type<L>...>;
 
 }  // namespace detail
 
@@ -99,8 +171,36 @@ struct unpacked<List, List<T...>> {
 ///
 /// law: the type is the one written by hand; nothing downstream can tell them apart.
 template <template <class...> class List, class Sequence>
-using Unpack = typename detail::unpacked<
-    List,
-    typename decltype(detail::unpack_types<List, std::remove_cvref_t<Sequence>>())::type>::type;
+using Unpack = typename detail::listed<List, detail::unpacked_types<Sequence>>::type;
+
+/// The layers of a model, with its input and loss, or those inside a `Seq`, `Repeat`, `Residual`,
+/// `Frozen` or `Group`, as a `hana::tuple` of `hana::type`s.
+///
+/// law: Model<decltype(layers_of<M>)> is the model M
+template <class M>
+inline constexpr
+    typename detail::listed<detail::tuple_of_types, decltype(detail::list_of<M>())>::type
+        layers_of{};
+
+// A sequence among the items of a list stands for its types: Model<Input<8>, decltype(items), MSE>.
+// The list is derived from the one that is written out.
+template <class... Items>
+  requires detail::with_a_sequence<Items...>
+struct Model<Items...> : detail::splice<Model, Items...> {};
+template <class... L>
+  requires detail::with_a_sequence<L...>
+struct Seq<L...> : detail::splice<Seq, L...> {};
+template <int N, class... L>
+  requires detail::with_a_sequence<L...>
+struct Repeat<N, L...> : detail::splice<detail::repeat_of<N>::template list, L...> {};
+template <class... L>
+  requires detail::with_a_sequence<L...>
+struct Residual<L...> : detail::splice<Residual, L...> {};
+template <class... L>
+  requires detail::with_a_sequence<L...>
+struct Frozen<L...> : detail::splice<Frozen, L...> {};
+template <class... Items>
+  requires detail::with_a_sequence<Items...>
+struct Group<Items...> : detail::splice<Group, Items...> {};
 
 }  // namespace pp

@@ -31,6 +31,7 @@
 #include <pipe/nn/image_pool.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
+#include <pipe/nn/lora.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/map.hpp>
 #include <pipe/nn/model.hpp>

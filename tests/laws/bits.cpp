@@ -87,7 +87,8 @@ TEST_CASE("stages without parameters or gradients are stages", "[laws]") {
 namespace {
 
 struct Groups
-    : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
+    : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>,
+            LoRA<Seq<Linear<4>, Attention<2>>, 3, Alpha<2>>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
             Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,

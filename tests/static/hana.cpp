@@ -20,7 +20,7 @@ constexpr auto hidden = hana::flatten(hana::transform(
 constexpr auto items = hana::concat(hana::prepend(hidden, hana::type_c<Input<784>>),
                                     hana::tuple_t<Linear<10>, CrossEntropy>);
 
-struct Digits : Unpack<Model, decltype(items)> {};
+struct Digits : Model<decltype(items)> {};
 // [/pyramid]
 
 using Written = Model<Input<784>, Linear<256>, ReLU, Linear<128>, ReLU, Linear<64>, ReLU,
@@ -44,13 +44,108 @@ constexpr auto cells = hana::transform(hana::tuple_c<int, 1, 2, 3, 4>, [](auto i
   return hana::if_(hana::bool_c<(n % 2 == 0)>, hana::type_c<Cell<32, 4>>,
                    hana::type_c<Cell<32, 2>>);
 });
-using Tower = Unpack<Seq, decltype(cells)>;
 
-struct Net : Model<Input<32>, Repeat<3, Tower>, Linear<2>, CrossEntropy> {};
+struct Net : Model<Input<32>, Repeat<3, decltype(cells)>, Linear<2>, CrossEntropy> {};
 // [/blocks]
 
-static_assert(std::is_same_v<Tower, Seq<Cell<32, 2>, Cell<32, 4>, Cell<32, 2>, Cell<32, 4>>>);
+using Tower = Repeat<3, Cell<32, 2>, Cell<32, 4>, Cell<32, 2>, Cell<32, 4>>;
+static_assert(std::is_base_of_v<Tower, Repeat<3, decltype(cells)>>);
+static_assert(std::is_same_v<Unpack<Seq, decltype(cells)>,
+                             Seq<Cell<32, 2>, Cell<32, 4>, Cell<32, 2>, Cell<32, 4>>>);
 }  // namespace blocks
+
+namespace functions {
+namespace hana = boost::hana;
+
+/// The parameters of a model that are trained.
+template <class M>
+constexpr long parameters_of() {
+  long sum = 0;
+  for (auto const& p : M::graph.parameters)
+    if (p.trained && p.tied_to < 0) sum += p.form.elements();
+  return sum;
+}
+
+// [transformer]
+// T(L, H, A) of Huang et al., GPipe, 2019: L layers of an encoder and of a decoder, A heads, and H
+// hidden units after each attention. The width is 1024.
+constexpr auto attentive(auto attention, auto hidden) {
+  return hana::tuple_t<Residual<LayerNorm, typename decltype(attention)::type>,
+                       Residual<LayerNorm, Linear<hidden, NoBias>, ReLU, Linear<1024, NoBias>>>;
+}
+constexpr auto transformer(auto layers, auto hidden, auto heads) {
+  auto const self = hana::type_c<Attention<heads, NotCausal, NoBias>>;
+  auto const masked = hana::type_c<Residual<LayerNorm, Attention<heads, NoBias>>>;
+  auto const cross = hana::type_c<CrossAttention<heads, "source", NoBias>>;
+  auto const encoder = attentive(self, hidden);
+  auto const decoder = hana::prepend(attentive(cross, hidden), masked);
+  return hana::make_tuple(hana::tuple_t<Tokens<64000, 64>, Embedding<1024>, SinusoidalPositions>,
+                          hana::type_c<Repeat<layers, decltype(encoder)>>,
+                          hana::tuple_t<Stash<"source">, Named<"target", Tokens<64000, 64>>>,
+                          hana::tuple_t<Named<"words", Embedding<1024>>, SinusoidalPositions>,
+                          hana::type_c<Repeat<layers, decltype(decoder)>>,
+                          hana::tuple_t<Tied<"words">, CrossEntropy>);
+}
+
+using namespace hana::literals;
+struct T400M : Model<decltype(transformer(6_c, 8192_c, 16_c))> {};
+struct T1300M : Model<decltype(transformer(24_c, 8192_c, 16_c))> {};
+// [/transformer]
+
+// The published sizes are those of the matrices; five norms of each layer come on top.
+static_assert(parameters_of<T400M>() == 407'896'064 + 6 * 5 * 2 * 1024);
+static_assert(parameters_of<T1300M>() == 1'238'368'256 + 24 * 5 * 2 * 1024);
+}  // namespace functions
+
+namespace lists {
+namespace hana = boost::hana;
+using namespace hana::literals;
+
+// [lists]
+struct Small : Model<Input<8>, Linear<16>, ReLU, Linear<4>, MSE> {};
+
+constexpr auto is_relu = hana::equal.to(hana::type_c<ReLU>);
+constexpr auto smooth = hana::replace_if(layers_of<Small>, is_relu, hana::type_c<GELU>);
+struct Smooth : Model<decltype(smooth)> {};
+
+constexpr auto normed = hana::insert(layers_of<Small>, 1_c, hana::type_c<LayerNorm>);
+struct Normed : Model<decltype(normed)> {};
+// [/lists]
+
+static_assert(std::is_base_of_v<Model<Input<8>, Linear<16>, GELU, Linear<4>, MSE>, Smooth>);
+static_assert(
+    std::is_base_of_v<Model<Input<8>, LayerNorm, Linear<16>, ReLU, Linear<4>, MSE>, Normed>);
+static_assert(std::is_base_of_v<Model<Input<8>, Linear<16>, ReLU, Linear<4>, MSE>,
+                                Model<decltype(layers_of<Small>)>>);
+static_assert(hana::count_if(layers_of<Small>, is_relu) == hana::size_c<1>);
+static_assert(layers_of<Repeat<3, ReLU, GELU>> == hana::tuple_t<ReLU, GELU>);
+static_assert(layers_of<Seq<>> == hana::tuple_t<>);
+
+// Lists in lists, among layers, and of no or one layer.
+constexpr auto nested = hana::make_tuple(hana::tuple_t<Linear<8>, ReLU>, hana::type_c<Linear<4>>);
+constexpr auto maybe = hana::if_(hana::false_c, hana::just(hana::type_c<GELU>), hana::nothing);
+using Around = Model<Input<8>, decltype(nested), LayerNorm, decltype(maybe),
+                     decltype(hana::just(hana::type_c<Softmax>)), MSE>;
+using Written = Model<Input<8>, Linear<8>, ReLU, Linear<4>, LayerNorm, Softmax, MSE>;
+static_assert(std::is_base_of_v<Written, Around>);
+
+// Every template over layers; of parameters and names, what is written.
+using Outer = Model<Input<8>, Group<LearningRate<1, 2>, decltype(nested)>,
+                    Frozen<decltype(nested), Linear<8>>, Residual<decltype(nested), Linear<8>>,
+                    Seq<ReLU, decltype(nested)>, MSE>;
+using Inner = Model<Input<8>, Group<LearningRate<1, 2>, Linear<8>, ReLU, Linear<4>>,
+                    Frozen<Linear<8>, ReLU, Linear<4>, Linear<8>>,
+                    Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>,
+                    Seq<ReLU, Linear<8>, ReLU, Linear<4>>, MSE>;
+template <class M>
+constexpr unsigned long long hash_of_names() {
+  unsigned long long sum = 0;
+  for (unsigned long long const one : M::described::names(-1).hashes) sum = sum * 31 + one;
+  return sum;
+}
+static_assert(hash_of_names<Outer>() == hash_of_names<Inner>());
+static_assert(functions::parameters_of<Outer>() == functions::parameters_of<Inner>());
+}  // namespace lists
 
 // Every template over a list, every sequence, whatever its constness; the empty one as far as the
 // template takes it.

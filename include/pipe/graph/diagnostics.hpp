@@ -143,6 +143,8 @@ struct custom_layer_has_too_many_parameters;
 template <class... What>
 struct layer_has_no_layers_inside;
 template <class... What>
+struct lora_needs_a_linear_or_an_attention_inside;
+template <class... What>
 struct layer_is_derived_from_this_and_named_itself;
 template <class... What>
 struct ratio_is_written_as_two_integers;
@@ -215,6 +217,12 @@ constexpr auto spell_leaf(layers<T...>) {
     return word<void>{};
 }
 
+/// The type under which a layer is reported.
+template <class L>
+constexpr auto spell_written(word<L>) {
+  return written_type<L>();
+}
+
 /// The option of leaf type L that a fault is about; void if it is not about an option.
 template <int I, class L>
 constexpr auto spell_option(word<L>) {
@@ -257,7 +265,7 @@ constexpr auto diagnose() {
     return std::type_identity<nothing_wrong>{};
   } else {
     constexpr word<wrong::Layer<F.layer>> at{};
-    constexpr auto type = spell_leaf<F.leaf>(Leaves{});
+    constexpr auto type = spell_written(spell_leaf<F.leaf>(Leaves{}));
     constexpr auto expected = spell<wrong::Expected, F.expected>();
     constexpr auto found = spell<wrong::Found, F.found>();
     constexpr auto name = spell_name(type);
@@ -362,6 +370,8 @@ constexpr auto diagnose() {
       return say<wrong::input_needs_one_to_four_extents>(at, type);
     else if constexpr (F.what == no_layers_inside)
       return say<wrong::layer_has_no_layers_inside>(at, type);
+    else if constexpr (F.what == nothing_to_adapt)
+      return say<wrong::lora_needs_a_linear_or_an_attention_inside>(at, type);
     else if constexpr (F.what == base_is_no_layer)
       return say<wrong::layer_is_derived_from_this_and_named_itself>(at, type);
     else if constexpr (F.what == ratio_of_real_numbers && F.option >= 0)

@@ -77,6 +77,7 @@ enum class fault_kind : unsigned char {
   custom_is_incomplete,
   too_many_custom_parameters,
   no_layers_inside,
+  nothing_to_adapt,
   base_is_no_layer,
   ratio_of_real_numbers,
   probabilities_to_a_loss_of_logits,

@@ -53,11 +53,19 @@ struct initial_rules {
   initial_rule weights{}, biases{};
 };
 
+/// The low-rank term of the affine maps inside a LoRA; without one, of rank 0.
+struct low_rank_term {
+  int rank = 0, leaf = 0;  // the LoRA among the leaves, whose formula is the factor of the term
+  bool is_scaled = false, trained = false;
+  int terms_before = 0, position = 0;  // of the LoRA: terms in the model before it, its layer
+};
+
 /// The settings of the layers around the present one for the parameters inside them.
 struct parameter_scope {
   bool trained = true;
   double rate_scale = 1, decay_scale = 1;
   initial_rules initial{};
+  low_rank_term adapter{};
 };
 
 /// The operands of a loss besides its input and the labels.

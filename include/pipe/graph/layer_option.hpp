@@ -48,7 +48,8 @@ enum class option_kind : unsigned char {
   output_padding,
   ceiling,
   real_cells,
-  corners
+  corners,
+  alpha
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

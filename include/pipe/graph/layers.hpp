@@ -97,6 +97,17 @@ concept has_name = requires { L::name; };
 template <class L>
 inline constexpr bool makes_copies = requires { L::makes_copies; };
 
+/// The type under which L is reported: `written`, where it has one.
+template <class L>
+constexpr auto written_type() {
+  if constexpr (requires { typename L::written; })
+    return std::type_identity<typename L::written>{};
+  else
+    return std::type_identity<L>{};
+}
+template <class L>
+using as_written = typename decltype(written_type<L>())::type;
+
 /// Whether L only adds settings to the one layer inside it (`Frozen`, `Group`): it has no place in
 /// names.
 template <class L>

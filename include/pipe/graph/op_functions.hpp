@@ -73,6 +73,29 @@ class op_functions {
   }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
+  /// x[R, K] -> scale(x a) b, [R, N], of the LoRA around the layer: a[K, rank] begins as `initial`,
+  /// b[rank, N] as zeros.
+  constexpr handle low_rank(handle x, int columns, initializer initial, char const* name_of_a,
+                            char const* name_of_b) {
+    parameter_scope const outer = self().scope();
+    low_rank_term const& term = outer.adapter;
+    int const layer = self().leaf_;
+    self().leaf_ = term.leaf;
+    self().scope().trained = term.trained;
+    ++low_rank_terms_;
+    operand const a =
+        self().parameter(x.form.columns(), term.rank, initial, true, {name_of_a, true});
+    operand const b =
+        self().parameter(term.rank, columns, {distribution::constant, 0}, true, {name_of_b, true});
+    handle y = matmul(x, a, term.rank);
+    if (term.is_scaled) y = map(y, true);
+    y = matmul(y, b, columns);
+    self().scope() = outer;
+    self().leaf_ = layer;
+    return y;
+  }
+  /// The number of low-rank terms so far.
+  constexpr int low_rank_terms() const { return low_rank_terms_; }
   /// Drops random elements of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
@@ -165,6 +188,7 @@ class op_functions {
   }
 
  private:
+  int low_rank_terms_ = 0;
   constexpr Builder& self() { return static_cast<Builder&>(*this); }
 };
 

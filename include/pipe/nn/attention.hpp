@@ -46,6 +46,16 @@ struct QKNorm {
 
 namespace detail {
 
+/// The names of the two projections, alone and as PEFT adapts a MultiheadAttention.
+inline constexpr affine_names in_projection{"in_proj_weight", "in_proj_bias",
+                                            "base_layer.in_proj_weight", "base_layer.in_proj_bias"};
+inline constexpr affine_names out_projection{"out_proj.weight",
+                                             "out_proj.bias",
+                                             "base_layer.out_proj.base_layer.weight",
+                                             "base_layer.out_proj.base_layer.bias",
+                                             "base_layer.out_proj.lora_A.weight",
+                                             "base_layer.out_proj.lora_B.weight"};
+
 /// The settings of an attention, from its options. kv_heads: as many as heads unless an option says
 /// otherwise.
 struct attention_settings {
@@ -159,14 +169,10 @@ template <class Builder>
 constexpr handle projected(Builder& b, attention_settings const& s, handle const& x, int head_size,
                            initial_rules const& start) {
   if (s.epsilon == 0)
-    return affine(b, x, (s.heads + 2 * s.kv_heads) * head_size, s.has_bias, start,
-                  {"in_proj_weight", "in_proj_bias"});
-  handle const q = affine(b, x, s.heads * head_size, s.has_bias, start,
-                          {"q_proj.weight", "q_proj.bias"}),
-               k = affine(b, x, s.kv_heads * head_size, s.has_bias, start,
-                          {"k_proj.weight", "k_proj.bias"}),
-               v = affine(b, x, s.kv_heads * head_size, s.has_bias, start,
-                          {"v_proj.weight", "v_proj.bias"});
+    return affine(b, x, (s.heads + 2 * s.kv_heads) * head_size, s.has_bias, start, in_projection);
+  handle const q = affine(b, x, s.heads * head_size, s.has_bias, start, query_projection_alone),
+               k = affine(b, x, s.kv_heads * head_size, s.has_bias, start, key_projection_alone),
+               v = affine(b, x, s.kv_heads * head_size, s.has_bias, start, value_projection_alone);
   handle const left = norm_of_heads(b, q, head_size, s.epsilon, "q_norm.weight"),
                right = norm_of_heads(b, k, head_size, s.epsilon, "k_norm.weight");
   return b.concat(b.concat(left, right), v);
@@ -214,8 +220,7 @@ struct Attention {
     detail::attention_attributes const with{Heads, settings.kv_heads, 0, settings.causal,
                                             settings.scores};
     b.set(detail::affine(b, b.attention(qkv, with, rotation), form.columns(), settings.has_bias,
-                         detail::initial_output_of<Options...>(start),
-                         {"out_proj.weight", "out_proj.bias"}));
+                         detail::initial_output_of<Options...>(start), detail::out_projection));
   }
 };
 

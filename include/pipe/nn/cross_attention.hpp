@@ -8,6 +8,18 @@
 
 namespace pp {
 
+namespace detail {
+
+/// The names of the projections of queries, and of keys and values.
+inline constexpr affine_names query_projection{
+    "q_proj_weight",          "q_proj_bias",          "base_layer.q_proj_weight",
+    "base_layer.q_proj_bias", "q_proj.lora_A.weight", "q_proj.lora_B.weight"};
+inline constexpr affine_names memory_projection{
+    "kv_proj_weight",          "kv_proj_bias",          "base_layer.kv_proj_weight",
+    "base_layer.kv_proj_bias", "kv_proj.lora_A.weight", "kv_proj.lora_B.weight"};
+
+}  // namespace detail
+
 /// Attention whose keys and values are projections of a stashed value: every position attends to
 /// all positions of that sequence.
 ///
@@ -41,14 +53,13 @@ struct CrossAttention {
     if (!settings.fits(b, width) || !b.needs_two_positions(memory)) return;
     int const head_size = settings.head_size(width);
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);
-    detail::handle const q = detail::affine(b, x, Heads * head_size, settings.has_bias, start,
-                                            {"q_proj_weight", "q_proj_bias"});
-    detail::handle const kv =
-        detail::affine(b, memory, 2 * settings.kv_heads * head_size, settings.has_bias, start,
-                       {"kv_proj_weight", "kv_proj_bias"});
+    detail::handle const q =
+        detail::affine(b, x, Heads * head_size, settings.has_bias, start, detail::query_projection);
+    detail::handle const kv = detail::affine(b, memory, 2 * settings.kv_heads * head_size,
+                                             settings.has_bias, start, detail::memory_projection);
     b.set(detail::affine(b, b.cross_attention(q, kv, Heads, settings.kv_heads, settings.scores),
                          width, settings.has_bias, detail::initial_output_of<Options...>(start),
-                         {"out_proj.weight", "out_proj.bias"}));
+                         detail::out_projection));
   }
 };
 

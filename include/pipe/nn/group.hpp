@@ -12,7 +12,8 @@
 namespace pp {
 
 /// Layers whose parameters are not trained: no gradients, no optimizer state, no work for them.
-/// Gradients still pass through to trained parameters before them.
+/// Gradients still pass through to trained parameters before them. Inside a LoRA they are not
+/// adapted.
 template <class... L>
 struct Frozen {
   using parts = detail::layers<L...>;
@@ -21,6 +22,7 @@ struct Frozen {
   template <class Builder>
   static constexpr void enter(Builder& b) {
     b.scope().trained = false;
+    b.scope().adapter = detail::low_rank_term{};
   }
 };
 

@@ -17,24 +17,34 @@ struct NoBias {
 
 namespace detail {
 
-/// The names of the parameters of an affine map in weight files.
+/// The names of the parameters of an affine map in weight files, and those with a low-rank term
+/// beside it, as PEFT has them.
 struct affine_names {
   char const* weight = "weight";
   char const* bias = "bias";
+  char const* base_weight = "base_layer.weight";
+  char const* base_bias = "base_layer.bias";
+  char const* lora_a = "lora_A.weight";
+  char const* lora_b = "lora_B.weight";
 };
 
-/// Adds y = x w (+ b). Both are initialised by `start` or else by PyTorch's default: uniform in
-/// +-1/sqrt(inputs).
+/// Adds y = x w (+ b), and the low-rank term of a LoRA around it. The parameters are initialised by
+/// `start` or else by PyTorch's default: uniform in +-1/sqrt(inputs).
 template <class Builder>
 constexpr handle affine(Builder& b, handle x, int outputs, bool has_bias, initial_rules start,
                         affine_names const& names = affine_names{}) {
   int const inputs = x.form.columns();
   initializer const usual{distribution::uniform, 1.0f / constexpr_sqrt(float(inputs))};
   auto const initial = [&](initial_rule const& rule) { return rule.of(inputs, outputs, usual); };
-  handle y = b.matmul(
-      x, b.parameter(inputs, outputs, initial(start.weights), true, {names.weight, true}), outputs);
-  if (has_bias) y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false, {names.bias}));
-  return y;
+  bool const adapted = b.scope().adapter.rank > 0;
+  handle y = b.matmul(x,
+                      b.parameter(inputs, outputs, initial(start.weights), true,
+                                  {adapted ? names.base_weight : names.weight, true}),
+                      outputs);
+  if (has_bias)
+    y = b.bias(y, b.parameter(1, outputs, initial(start.biases), false,
+                              {adapted ? names.base_bias : names.bias}));
+  return adapted ? b.add(b.low_rank(x, outputs, usual, names.lora_a, names.lora_b), y) : y;
 }
 
 }  // namespace detail

@@ -17,7 +17,7 @@ namespace pp::detail {
 /// The names of a model's leaf types, by leaf index.
 template <class... L>
 std::vector<std::string_view> leaf_names(layers<L...>) {
-  return {type_name<L>()...};
+  return {type_name<as_written<L>>()...};
 }
 
 /// A list of names with consecutive repetitions counted. At each position the repetition that

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <pipe/nn/model.hpp>
@@ -37,10 +38,9 @@ struct name_observer {
   }
 };
 
-/// Describes the model once more, to a builder with the observer. The argument only has the type of
-/// the model's base, and may be null.
+/// Describes the model once more, to a builder with the observer.
 template <class... Items>
-std::vector<parameter_name> names_of(Model<Items...> const*) {
+std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
   using l = lowering<Items...>;
   builder<typename l::leaves, graph_size{}, name_observer> b(first_of<Items...>::input);
   l::run(b);
@@ -54,7 +54,7 @@ std::vector<parameter_name> names_of(Model<Items...> const*) {
 template <class M>
 std::vector<parameter_name> const& parameter_names() {
   static std::vector<parameter_name> const names = [] {
-    if constexpr (M::valid) return names_of(static_cast<M const*>(nullptr));
+    if constexpr (M::valid) return names_of(std::type_identity<typename M::items>{});
     return std::vector<parameter_name>{};
   }();
   return names;

@@ -93,7 +93,7 @@ class nonfinite_search {
 template <class M>
 std::string_view spelled_layer(int layer) {
   return [&]<class... L>(layers<L...>) {
-    std::string_view const names[] = {type_name<L>()...};
+    std::string_view const names[] = {type_name<as_written<L>>()...};
     return names[model_tables<M>::units[layer].leaf];
   }(typename M::leaves{});
 }

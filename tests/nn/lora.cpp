@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// LoRA: what it writes into the graph and into files, what is trained, and that the merged model
+// computes what the adapted one did.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include <pipe/train/check_gradients.hpp>
+#include <pipe/train/merge_lora.hpp>
+
+#include "laws/data.hpp"
+#include "train/folder.hpp"
+
+using namespace pp;
+
+namespace {
+
+// [model]
+struct Adapted : Model<Input<3, 4>, LoRA<Linear<6>, 2, Alpha<3>>, Tanh, LoRA<Attention<2>, 3>,
+                       Linear<2>, MSE> {};
+struct Plain : Model<Input<3, 4>, Linear<6>, Tanh, Attention<2>, Linear<2>, MSE> {};
+// [/model]
+
+using AdaptedTrainer =
+    Pipeline<Adapted, Stages<2>, MicroBatches<2>, MicroBatchSize<3>, AdamW, PortableHost>;
+using PlainTrainer = Pipeline<Plain, MicroBatches<2>, MicroBatchSize<3>, PortableHost>;
+
+/// The outputs of all samples of a batch.
+template <class Trainer>
+std::vector<float> outputs_of(Trainer& trainer, laws::sample_batch<AdaptedTrainer> const& batch) {
+  std::vector<float> outputs(std::size_t(Trainer::samples * 3 * 2));
+  trainer.forward(batch.inputs, outputs);
+  return outputs;
+}
+
+}  // namespace
+
+TEST_CASE("names are those of PEFT", "[nn]") {
+  char const* const expected[] = {"0.base_layer.weight",
+                                  "0.base_layer.bias",
+                                  "0.lora_A.weight",
+                                  "0.lora_B.weight",
+                                  "2.base_layer.in_proj_weight",
+                                  "2.base_layer.in_proj_bias",
+                                  "2.lora_A.weight",
+                                  "2.lora_B.weight",
+                                  "2.base_layer.out_proj.base_layer.weight",
+                                  "2.base_layer.out_proj.base_layer.bias",
+                                  "2.base_layer.out_proj.lora_A.weight",
+                                  "2.base_layer.out_proj.lora_B.weight",
+                                  "3.weight",
+                                  "3.bias"};
+  AdaptedTrainer trainer;
+  auto const parameters = trainer.parameters();
+  REQUIRE(parameters.size() == std::size(expected));
+  for (std::size_t i = 0; i < parameters.size(); ++i) CHECK(parameters[i].name == expected[i]);
+  CHECK(parameters[2].file_shape == std::vector<long>{2, 4});
+  CHECK(parameters[3].file_shape == std::vector<long>{6, 2});
+}
+
+TEST_CASE("only low-rank terms and what is outside are trained", "[nn]") {
+  long low_rank = 0, frozen = 0;
+  for (auto const& p : Adapted::graph.parameters)
+    (p.trained ? low_rank : frozen) += p.form.elements();
+  CHECK(frozen == (4 * 6 + 6) + (6 * 18 + 18) + (6 * 6 + 6));
+  CHECK(low_rank == 2 * (4 + 6) + 3 * (6 + 18) + 3 * (6 + 6) + (6 * 2 + 2));
+  CHECK(AdaptedTrainer::plan.trained == low_rank);
+  long state = 0;
+  for (stage_plan const& s : AdaptedTrainer::plan.stages) state += s.optimizer_bytes;
+  CHECK(state < 2 * (4 * low_rank + 64 * 8));  // two numbers for each, in whole cache lines
+
+  // A LoRA inside Frozen is not trained, and what is frozen inside a LoRA has no term.
+  struct Both : Model<Input<4>, Frozen<LoRA<Linear<4>, 2>>,
+                      LoRA<Seq<Linear<4>, Frozen<Linear<4>>>, 2>, MSE> {};
+  CHECK(Both::graph.size.parameters == 4 + 4 + 2);
+  for (int i = 0; i < 10; ++i) CHECK(Both::graph.parameters[i].trained == (i == 6 || i == 7));
+}
+
+TEST_CASE("an adapted model begins as the plain one and is merged into it", "[nn]") {
+  AdaptedTrainer adapted({.seed = 1, .optimizer = {.learning_rate = 0.05}});
+  PlainTrainer plain({.seed = 2}), merged({.seed = 3});
+  laws::disturb(plain, 4, 0.2);
+  laws::sample_batch<AdaptedTrainer> const batch(5);
+  // [copy]
+  copy_weights(plain, adapted, load_policy::partial, names_without_lora(adapted));
+  // [/copy]
+  CHECK(outputs_of(adapted, batch) == outputs_of(plain, batch));  // to the bit
+
+  double const before = adapted.step(batch.view()).loss;
+  for (int i = 0; i < 20; ++i) adapted.step(batch.view());
+  CHECK(adapted.evaluate(batch.view()) < 0.8 * before);
+  for (std::size_t i = 0; i < 2; ++i)  // the frozen ones are where they were
+    CHECK(laws::same_numbers(adapted.parameters()[i].values, plain.parameters()[i].values));
+
+  // [merge]
+  merge_lora(adapted, merged);
+  // [/merge]
+  auto const expected = outputs_of(adapted, batch), found = outputs_of(merged, batch),
+             old = outputs_of(plain, batch);
+  float furthest = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(std::fabs(found[i] - expected[i]) < 1e-5f);
+    furthest = std::max(furthest, std::fabs(found[i] - old[i]));
+  }
+  CHECK(furthest > 0.05f);
+}
+
+TEST_CASE("low-rank terms are a file of their own", "[nn]") {
+  temporary_folder const folder;
+  std::string const path = folder.file("adapter_model.safetensors");
+  AdaptedTrainer from({.seed = 1}), to({.seed = 2}), before({.seed = 2});
+  laws::disturb(from, 3, 0.2);
+  // [save]
+  save_lora(from, path);
+  load_report const report =
+      load_weights(to, path, load_policy::partial, {{"", "base_model.model."}});
+  // [/save]
+  CHECK(report.loaded.size() == 6);
+  CHECK(report.unused.empty());
+  for (std::size_t i = 0; i < 14; ++i) {
+    bool const is_term = to.parameters()[i].name.find("lora_") != std::string::npos;
+    AdaptedTrainer& expected = is_term ? from : before;
+    CHECK(laws::same_numbers(to.parameters()[i].values, expected.parameters()[i].values));
+  }
+}
+
+TEST_CASE("models that differ in more are not merged", "[nn]") {
+  AdaptedTrainer from({.seed = 1}), to({.seed = 2}), same({.seed = 2});
+  CHECK_THROWS_AS(merge_lora(from, to), data_error);
+  for (std::size_t i = 0; i < 14; ++i)
+    CHECK(laws::same_numbers(to.parameters()[i].values, same.parameters()[i].values));
+}
+
+TEST_CASE("gradients of low-rank terms agree with central differences", "[nn]") {
+  CHECK(check_gradients<LoRA<Seq<Linear<4>, GELU, Attention<2>>, 2, Alpha<5>>, Input<3, 4>>().ok());
+}
