@@ -55,6 +55,16 @@ inline constexpr affine_names out_projection{"out_proj.weight",
                                              "base_layer.out_proj.base_layer.bias",
                                              "base_layer.out_proj.lora_A.weight",
                                              "base_layer.out_proj.lora_B.weight"};
+/// Those of queries, keys and values where each has its own.
+inline constexpr affine_names query_projection_alone{
+    "q_proj.weight",          "q_proj.bias",          "q_proj.base_layer.weight",
+    "q_proj.base_layer.bias", "q_proj.lora_A.weight", "q_proj.lora_B.weight"};
+inline constexpr affine_names key_projection_alone{
+    "k_proj.weight",          "k_proj.bias",          "k_proj.base_layer.weight",
+    "k_proj.base_layer.bias", "k_proj.lora_A.weight", "k_proj.lora_B.weight"};
+inline constexpr affine_names value_projection_alone{
+    "v_proj.weight",          "v_proj.bias",          "v_proj.base_layer.weight",
+    "v_proj.base_layer.bias", "v_proj.lora_A.weight", "v_proj.lora_B.weight"};
 
 /// The settings of an attention, from its options. kv_heads: as many as heads unless an option says
 /// otherwise.
