@@ -14,15 +14,14 @@ void check(char const* name) {
                                                                                      name);
 }
 
-struct Images
-    : Model<Input<7, 6, 3>, Linear<4>, MaxPool2d<3, Stride<2>, Padding<1>, CeilMode>, Linear<4>,
-            UpsampleBilinear<2>, ReflectionPad<1, 2, 2, 1>,
-            AvgPool2d<3, Axes<3, 2>, Stride<2>, Padding<1>, CeilMode>, Linear<5>,
-            AdaptiveMaxPool2d<4, 5>, ReplicationPad<1>,
-            AvgPool2d<3, Stride<2>, Padding<1>, CeilMode, ExcludePadding>,
-            UpsampleBilinearTo<6, 9, AlignCorners>, UpsampleNearest<2>, Pad<1, -1, 0, 2>,
-            MaxPool2d<3, Stride<2, 3>, Padding<1>, Dilation<2>>, AdaptiveAvgPool2d<3, 4>,
-            FlattenChannelsFirst, Linear<3>, MSE> {};
+struct Images : Model<Input<7, 6, 3>, Linear<4>, MaxPool2d<3, Stride<2>, Padding<1>, CeilMode>,
+                      Linear<4>, UpsampleBilinear<2>, ReflectionPad<1, 2, 2, 1>,
+                      AvgPool2d<3, Axes<3, 2>, Stride<2>, Padding<1>, CeilMode>, Linear<5>,
+                      AdaptiveMaxPool2d<4, 5>, ReplicationPad<1>,
+                      AvgPool2d<3, Stride<2>, Padding<1>, CeilMode, ExcludePadding>,
+                      UpsampleBilinearTo<6, 9, AlignCorners>, UpsampleNearest<2>, Pad<1, -1, 0, 2>,
+                      MaxPool2d<3, Stride<2, 3>, Padding<1>, Dilation<2>>, AdaptiveAvgPool2d<3, 4>,
+                      FlattenChannelsFirst, Linear<3>, MSE> {};
 struct Sequences
     : Model<Input<17, 3>, Linear<4>, MaxPool1d<3, Stride<2>, Padding<1>, Dilation<2>>, Linear<4>,
             UpsampleLinear1d<3, AlignCorners>, AvgPool1d<4, Stride<3>, Padding<2>>, Linear<4>,

@@ -92,19 +92,19 @@ struct EveryPool
 
 /// Every layer of images and sequences without parameters.
 struct EveryResampling
-    : pp::Model<
-          pp::Input<7, 6, 4>, pp::Linear<5>,
-          pp::MaxPool2d<3, pp::Stride<2>, pp::Padding<1>, pp::CeilMode>, pp::Tanh,
-          pp::UpsampleBilinear<2>, pp::Linear<4>,
-          pp::AvgPool2d<3, pp::Axes<3, 2>, pp::Stride<2>, pp::Padding<1>, pp::ExcludePadding>,
-          pp::ReflectionPad<1, 2, 2, 1>, pp::AdaptiveMaxPool2d<5, 4>, pp::UpsampleNearest<2>,
-          pp::Pad<1, -1, 0, 2>, pp::ReplicationPad<1>, pp::AdaptiveAvgPool2d<6, 7>,
-          pp::Reshape<pp::Rest, 4>, pp::Linear<6>,
-          pp::MaxPool1d<3, pp::Stride<2>, pp::Padding<1>, pp::Dilation<2>>,
-          pp::UpsampleLinear1d<2, pp::AlignCorners>, pp::Linear<3>, pp::ReflectionPad1d<3, 1>,
-          pp::AvgPool1d<4, pp::Stride<3>, pp::Padding<2>>, pp::UpsampleNearest1d<2>,
-          pp::ReplicationPad1d<1>, pp::AdaptiveMaxPool1d<20>, pp::Pad1d<2, 0>,
-          pp::AdaptiveAvgPool1d<5>, pp::FlattenChannelsFirst, pp::Linear<3>, pp::CrossEntropy> {};
+    : pp::Model<pp::Input<7, 6, 4>, pp::Linear<5>,
+                pp::MaxPool2d<3, pp::Stride<2>, pp::Padding<1>, pp::CeilMode>, pp::Tanh,
+                pp::UpsampleBilinear<2>, pp::Linear<4>,
+                pp::AvgPool2d<3, pp::Axes<3, 2>, pp::Stride<2>, pp::Padding<1>, pp::ExcludePadding>,
+                pp::ReflectionPad<1, 2, 2, 1>, pp::AdaptiveMaxPool2d<5, 4>, pp::UpsampleNearest<2>,
+                pp::Pad<1, -1, 0, 2>, pp::ReplicationPad<1>, pp::AdaptiveAvgPool2d<6, 7>,
+                pp::Reshape<pp::Rest, 4>, pp::Linear<6>,
+                pp::MaxPool1d<3, pp::Stride<2>, pp::Padding<1>, pp::Dilation<2>>,
+                pp::UpsampleLinear1d<2, pp::AlignCorners>, pp::Linear<3>, pp::ReflectionPad1d<3, 1>,
+                pp::AvgPool1d<4, pp::Stride<3>, pp::Padding<2>>, pp::UpsampleNearest1d<2>,
+                pp::ReplicationPad1d<1>, pp::AdaptiveMaxPool1d<20>, pp::Pad1d<2, 0>,
+                pp::AdaptiveAvgPool1d<5>, pp::FlattenChannelsFirst, pp::Linear<3>,
+                pp::CrossEntropy> {};
 
 /// One net for each of the other losses.
 template <class Loss>

@@ -166,7 +166,7 @@ TEST_CASE("padding is zeros, a mirror image or the border", "[nn]") {
 }
 TEST_CASE("pools of images give PyTorch's numbers", "[nn]") {
   check<MaxPool2d<3, Stride<2>, Padding<1>, CeilMode>>({.625, -.375, 46.125, 27.078125},
-                                                      {0, 0, -.75, 16.65625});
+                                                       {0, 0, -.75, 16.65625});
   check<AvgPool2d<3, Stride<2>, Padding<1>, CeilMode>>(
       {.0277777778, -.166666667, -.131944444, .541521991},
       {-.0277777778, -.145833333, .583333333, 1.14853395});
@@ -216,8 +216,8 @@ TEST_CASE("a cell is read by those that it finds as its readers", "[nn]") {
     for (axis_map const& m : by.axis)
       for (int i = 0; i < m.in; ++i) {
         axis_cells const readers = m.readers_of(by.rule, i);
-        bool all = readers.first >= 0 &&
-                   (readers.count == 0 || readers.first + readers.count <= m.out);
+        bool all =
+            readers.first >= 0 && (readers.count == 0 || readers.first + readers.count <= m.out);
         for (int o = 0; o < m.out; ++o) {
           axis_cells const cells = m.cells_of(by.rule, o);
           bool reads = false;
@@ -242,7 +242,7 @@ TEST_CASE("the gradient of a resampling is its adjoint, in the same bits by any 
     exact<double> const drawn_x(cells_in(by) * n, seed), drawn_dy(cells_out(by) * n, seed + 1);
     numbers const x(drawn_x.data(), drawn_x.data() + drawn_x.count),
         dy(drawn_dy.data(), drawn_dy.data() + drawn_dy.count), y = forward(by, n, x),
-        dx = backward(by, n, x, dy);
+                                                               dx = backward(by, n, x, dy);
     double left = 0, right = 0, sum_dx = 0, sum_dy = 0;
     bool all_finite = true;
     for (std::size_t i = 0; i < y.size(); ++i) {
@@ -251,8 +251,7 @@ TEST_CASE("the gradient of a resampling is its adjoint, in the same bits by any 
     }
     for (std::size_t i = 0; i < x.size(); ++i) right += x[i] * dx[i], sum_dx += dx[i];
     CHECK(left == Approx(right).margin(1e-10));  // also of a maximum, which is linear around x
-    if (by.reduction == cell_reduction::largest)
-      CHECK(sum_dx == Approx(sum_dy).margin(1e-10));
+    if (by.reduction == cell_reduction::largest) CHECK(sum_dx == Approx(sum_dy).margin(1e-10));
     for (int const rows : {1, 2, 3}) CHECK(backward(by, n, x, dy, rows) == dx);
     if (by.reduction == cell_reduction::mean)
       for (double const one : forward(by, n, numbers(x.size(), 1.0))) CHECK(one == 1);
@@ -270,9 +269,46 @@ TEST_CASE("an adaptive pool of one part is the mean of all", "[nn]") {
 
 namespace {
 
-struct Net
-    : Model<Input<6, 5, 3>, Linear<19>, MaxPool2d<3, Stride<2>, Padding<1>>, Linear<19>,
-            FlattenChannelsFirst, Linear<2>, MSE> {};
+struct Net : Model<Input<6, 5, 3>, Linear<19>, MaxPool2d<3, Stride<2>, Padding<1>>, Linear<19>,
+                   FlattenChannelsFirst, Linear<2>, MSE> {};
+
+// [pools]
+/// A classifier of images, each cell of which sees more of the image from pool to pool.
+struct Photos : Model<Input<32, 32, 3>, Linear<16>, ReLU,   // (32, 32, 16)
+                      MaxPool2d<3, Stride<2>, Padding<1>>,  // (16, 16, 16)
+                      Linear<32>, ReLU, AvgPool2d<2>,       // (8, 8, 32)
+                      Linear<64>, ReLU, MeanPool,           // (64)
+                      Linear<10>, CrossEntropy> {};
+// [/pools]
+static_assert(Photos::graph.output == shape(10));
+
+// [upsampling]
+/// An image with half as many cells on the way, and all of them at its end.
+struct Smoother : Model<Input<24, 24, 3>, Linear<8>, Stash<"fine">,           // (24, 24, 8)
+                        MaxPool2d<2>, Linear<16>, ReLU,                       // (12, 12, 16)
+                        UpsampleBilinear<2>, Pop<"fine", Concat>, Linear<3>,  // (24, 24, 3)
+                        MSE> {};
+// [/upsampling]
+static_assert(Smoother::graph.output == shape(24, 24, 3));
+
+// [padding]
+/// The middle of a 24 x 24 image in a frame, whose corners are again those of the image.
+struct Framed : Model<Input<24, 24, 3>, Linear<4>,
+                      Pad<-4>,              // (16, 16, 4): 4 cells cut off on every side
+                      ReflectionPad<2, 1>,  // (20, 18, 4): 2 above and below, 1 left and right
+                      Pad<0, 1, 0, 3>,      // (21, 21, 4): zeros, 1 below and 3 right
+                      MeanPool, Linear<2>, CrossEntropy> {};
+// [/padding]
+static_assert(Framed::graph.units[3].out == shape(21, 21, 4));
+
+// [reshaping]
+/// The head of a network of PyTorch whose first weight is for channels of 6 x 6 cells.
+struct Head : Model<Input<13, 13, 256>, MaxPool2d<3, Stride<2>>,  // (6, 6, 256)
+                    FlattenChannelsFirst,                         // (256 * 6 * 6)
+                    Linear<32>, ReLU, Reshape<4, Rest>,           // (4, 8)
+                    Linear<2>, MSE> {};
+// [/reshaping]
+static_assert(Head::graph.output == shape(4, 2));
 
 static_assert(Only<MaxPool2d<3, Stride<2>, Padding<1>>, 112, 112, 64>::graph.output ==
               shape(56, 56, 64));
@@ -292,7 +328,7 @@ TEST_CASE("every instruction set finds the same maxima and their gradient", "[nn
   for (int s = 0; s < 2; ++s) {
     std::vector<float> const one(x.data() + s * ins, x.data() + (s + 1) * ins),
         slope(dy.data() + s * outs, dy.data() + (s + 1) * outs), a = forward(by, 19, one),
-        b = backward(by, 19, one, slope);
+                                                                 b = backward(by, 19, one, slope);
     wanted_y.insert(wanted_y.end(), a.begin(), a.end());
     wanted_dx.insert(wanted_dx.end(), b.begin(), b.end());
   }

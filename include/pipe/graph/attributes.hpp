@@ -165,9 +165,7 @@ class attributes {
   constexpr slice_attributes const& slice() const { return needs(is::slice), as_slice; }
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
-  constexpr resample_attributes const& resample() const {
-    return needs(is::resample), as_resample;
-  }
+  constexpr resample_attributes const& resample() const { return needs(is::resample), as_resample; }
   constexpr attention_attributes const& attention() const {
     return needs(is::attention), as_attention;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which cells of an image a cell of the result reads. Pools, upsampling and padding treat the two
-// axes of an image alike and apart: along each, a result reads some cells at equal distances, with
-// weights that add up to one, or takes the largest of them.
+// The cells that a cell of a result reads along one axis of an image. Pools, upsampling and padding
+// treat the axes apart: along each, a result reads cells at equal distances and takes the largest
+// or a weighted sum of them.
 #pragma once
 
 #include <pipe/base/config.hpp>
@@ -84,8 +84,7 @@ struct axis_map {
         return between(scaled(i - 1, out, in), scaled(i + 2, out, in) + 1, out);
       case axis_rule::linear_corners: {
         int const spaces = in > 1 ? in - 1 : 1;
-        return between(scaled(i - 1, out - 1, spaces), scaled(i + 1, out - 1, spaces) + 2,
-                       out);
+        return between(scaled(i - 1, out - 1, spaces), scaled(i + 1, out - 1, spaces) + 2, out);
       }
       case axis_rule::reflect: {
         int const left = before - i, right = 2 * (in - 1) - i + before;
@@ -132,7 +131,8 @@ struct axis_map {
   }
   PIPE_HD constexpr axis_cells window_of(int o) const {
     axis_cells c{};
-    int const start = o * stride - before, missing = start < 0 ? (dilation - 1 - start) / dilation : 0;
+    int const start = o * stride - before,
+              missing = start < 0 ? (dilation - 1 - start) / dilation : 0;
     c.first = start + missing * dilation;
     c.step = dilation;
     int const left = c.first < in ? (in - 1 - c.first) / dilation + 1 : 0;

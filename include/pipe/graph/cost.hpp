@@ -34,7 +34,8 @@ constexpr cost cost_of_attention(op const& o, int products, int bytes) {
 /// of x and y, in which windows that overlap read from the cache.
 constexpr cost cost_of_resample(op const& o) {
   resample_attributes const of = o.attributes.resample();
-  long const ins = long(of.axis[0].in) * of.axis[1].in, outs = long(of.axis[0].out) * of.axis[1].out;
+  long const ins = long(of.axis[0].in) * of.axis[1].in,
+             outs = long(of.axis[0].out) * of.axis[1].out;
   bool const finds_again =
       o.kind == op_kind::resample_gradient && of.reduction == cell_reduction::largest;
   long const read = of.rule == axis_rule::window ? outs * of.axis[0].size * of.axis[1].size

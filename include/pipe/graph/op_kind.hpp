@@ -21,12 +21,12 @@ enum class op_kind : unsigned char {
   add,       // x, z                           -> y          pointwise
   // x, stream -> y, pointwise. It is its own gradient: dy, stream -> dx
   dropout,
-  concat,   // x[R, K], z[R, C - K]           -> y[R, C]
-  norm,     // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
-  softmax,  // x[R, C]                        -> y          along each row
-  gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
-  pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
-  resample,  // x[R, C]                       -> y[S, C]    pools, upsampling, padding of an image
+  concat,     // x[R, K], z[R, C - K]           -> y[R, C]
+  norm,       // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  softmax,    // x[R, C]                        -> y          along each row
+  gate,       // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
+  pool,       // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
+  resample,   // x[R, C]                       -> y[S, C]    pools, upsampling, padding of an image
   transpose,  // x[C, R]                      -> y[R, C]    of each sample; its own gradient
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
   attention,

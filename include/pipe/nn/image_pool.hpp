@@ -44,8 +44,8 @@ constexpr bool needs_window(Builder& b, window const& w) {
     if (w.padding[i] < 0 || w.padding[i] > w.size[i] / 2)
       b.report(fault_kind::padding_over_half, shape(w.size[i] / 2), shape(w.padding[i]));
     else if (reach > room)
-      b.report(fault_kind::window_too_large, shape(int(reach < most_numbers ? reach : most_numbers)),
-               shape(int(room)));
+      b.report(fault_kind::window_too_large,
+               shape(int(reach < most_numbers ? reach : most_numbers)), shape(int(room)));
   }
   return b.ok();
 }
@@ -132,8 +132,7 @@ struct AvgPool1d : detail::window_pool<1, detail::cell_reduction::padded_mean, S
 ///
 /// shape: (H, W, C) -> (Height, Width, C)
 template <int Height, int Width = Height>
-struct AdaptiveAvgPool2d
-    : detail::adaptive_pool<2, detail::cell_reduction::mean, Height, Width> {};
+struct AdaptiveAvgPool2d : detail::adaptive_pool<2, detail::cell_reduction::mean, Height, Width> {};
 /// The same of a sequence.
 ///
 /// shape: (T, C) -> (Length, C)

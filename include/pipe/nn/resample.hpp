@@ -43,9 +43,8 @@ constexpr void resample_by(Builder& b, axis_rule rule, cell_reduction reduction,
                            int rows, int columns) {
   if (!needs_axes<Axes>(b) || !b.needs_positive(rows) || !b.needs_positive(columns)) return;
   shape const form = b.current().form;
-  if (by_factor &&
-      (!b.needs_room(shape(form.extent[0], rows), most_numbers) ||
-       !b.needs_room(shape(form.extent[1], columns), most_numbers)))
+  if (by_factor && (!b.needs_room(shape(form.extent[0], rows), most_numbers) ||
+                    !b.needs_room(shape(form.extent[1], columns), most_numbers)))
     return;
   resample<Axes>(b, rule, reduction, [&](int i, int in) {
     axis_map m{};

@@ -33,8 +33,8 @@ struct linear_upsampling {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     constexpr bool aligns = (std::same_as<Options, AlignCorners> || ...);
-    resample_by<Axes>(b, aligns ? axis_rule::linear_corners : axis_rule::linear, cell_reduction::sum,
-                      ByFactor, Rows, Columns);
+    resample_by<Axes>(b, aligns ? axis_rule::linear_corners : axis_rule::linear,
+                      cell_reduction::sum, ByFactor, Rows, Columns);
   }
 };
 
@@ -45,8 +45,8 @@ struct linear_upsampling {
 /// shape: (H, W, C) -> (Factor H, Factor W, C)
 template <int Factor>
 struct UpsampleNearest : detail::nearest_upsampling<2, true, Factor, Factor> {};
-/// Cell i of n along an axis of H cells is cell floor(i H / n) of the input, as nearest-exact
-/// integers: PyTorch's `nearest` rounds H / n to fp32 first.
+/// Cell i of n along an axis of H cells is cell floor(i H / n) of the input, in integers: PyTorch
+/// rounds H / n to fp32 first.
 ///
 /// shape: (H, W, C) -> (Height, Width, C)
 template <int Height, int Width = Height>

@@ -74,11 +74,11 @@ struct slice_kernel : copied_rows<P, G, (Width | First)> {
 ///
 /// shape: x (B, C, R) -> y (B, R, C)
 template <class P, int G>
-struct transpose_kernel : accesses<extent(group_of<P, G>::value.rows) * P::samples,
-                                   group_of<P, G>::value.columns, 1> {
+struct transpose_kernel
+    : accesses<extent(group_of<P, G>::value.rows) * P::samples, group_of<P, G>::value.columns, 1> {
   using T = typename P::element;
-  using base = accesses<extent(group_of<P, G>::value.rows) * P::samples,
-                        group_of<P, G>::value.columns, 1>;
+  using base =
+      accesses<extent(group_of<P, G>::value.rows) * P::samples, group_of<P, G>::value.columns, 1>;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {

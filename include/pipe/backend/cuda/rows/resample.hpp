@@ -56,7 +56,8 @@ struct resample_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
     base::for_access(block, [&](extent cell, int channel) {
       constexpr detail::resample_attributes by = group_of<P, G>::value.attributes.resample();
       constexpr bool is_largest = by.reduction == detail::cell_reduction::largest;
-      int const column = int(cell % by.axis[1].out), row = int(cell / by.axis[1].out) % by.axis[0].out;
+      int const column = int(cell % by.axis[1].out),
+                row = int(cell / by.axis[1].out) % by.axis[0].out;
       T const* const image = a.at<T const>(from) + cell / (by.axis[0].out * by.axis[1].out) *
                                                        by.axis[0].in * by.axis[1].in * columns;
       detail::axis_cells const down = by.rows_of(row), across = by.columns_of(column);
@@ -71,7 +72,7 @@ struct resample_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
       });
       PIPE_UNROLL
       for (int i = 0; i < each; ++i)
-        sum[i] = !is_largest                       ? sum[i] / float(by.divisor(down, across))
+        sum[i] = !is_largest                      ? sum[i] / float(by.divisor(down, across))
                  : down.count * across.count == 0 ? -__builtin_huge_valf()
                                                   : largest.value[i];
       save<each>(a.at<T>(to) + cell * columns + channel, sum);
