@@ -272,6 +272,44 @@ namespace {
 struct Net : Model<Input<6, 5, 3>, Linear<19>, MaxPool2d<3, Stride<2>, Padding<1>>, Linear<19>,
                    FlattenChannelsFirst, Linear<2>, MSE> {};
 
+// [pools]
+/// A classifier of images, each cell of which sees more of the image from pool to pool.
+struct Photos : Model<Input<32, 32, 3>, Linear<16>, ReLU,   // (32, 32, 16)
+                      MaxPool2d<3, Stride<2>, Padding<1>>,  // (16, 16, 16)
+                      Linear<32>, ReLU, AvgPool2d<2>,       // (8, 8, 32)
+                      Linear<64>, ReLU, MeanPool,           // (64)
+                      Linear<10>, CrossEntropy> {};
+// [/pools]
+static_assert(Photos::graph.output == shape(10));
+
+// [upsampling]
+/// An image with half as many cells on the way, and all of them at its end.
+struct Smoother : Model<Input<24, 24, 3>, Linear<8>, Stash<"fine">,           // (24, 24, 8)
+                        MaxPool2d<2>, Linear<16>, ReLU,                       // (12, 12, 16)
+                        UpsampleBilinear<2>, Pop<"fine", Concat>, Linear<3>,  // (24, 24, 3)
+                        MSE> {};
+// [/upsampling]
+static_assert(Smoother::graph.output == shape(24, 24, 3));
+
+// [padding]
+/// The middle of a 24 x 24 image in a frame, whose corners are again those of the image.
+struct Framed : Model<Input<24, 24, 3>, Linear<4>,
+                      Pad<-4>,              // (16, 16, 4): 4 cells cut off on every side
+                      ReflectionPad<2, 1>,  // (20, 18, 4): 2 above and below, 1 left and right
+                      Pad<0, 1, 0, 3>,      // (21, 21, 4): zeros, 1 below and 3 right
+                      MeanPool, Linear<2>, CrossEntropy> {};
+// [/padding]
+static_assert(Framed::graph.units[3].out == shape(21, 21, 4));
+
+// [reshaping]
+/// The head of a network of PyTorch whose first weight is for channels of 6 x 6 cells.
+struct Head : Model<Input<13, 13, 256>, MaxPool2d<3, Stride<2>>,  // (6, 6, 256)
+                    FlattenChannelsFirst,                         // (256 * 6 * 6)
+                    Linear<32>, ReLU, Reshape<4, Rest>,           // (4, 8)
+                    Linear<2>, MSE> {};
+// [/reshaping]
+static_assert(Head::graph.output == shape(4, 2));
+
 static_assert(Only<MaxPool2d<3, Stride<2>, Padding<1>>, 112, 112, 64>::graph.output ==
               shape(56, 56, 64));
 static_assert(Only<MaxPool2d<3, Stride<2>>, 55, 55, 96>::graph.output == shape(27, 27, 96));

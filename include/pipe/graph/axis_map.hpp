@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Which cells of an image a cell of the result reads. Pools, upsampling and padding treat the two
-// axes of an image alike and apart: along each, a result reads some cells at equal distances, with
-// weights that add up to one, or takes the largest of them.
+// The cells that a cell of a result reads along one axis of an image. Pools, upsampling and padding
+// treat the axes apart: along each, a result reads cells at equal distances and takes the largest
+// or a weighted sum of them.
 #pragma once
 
 #include <pipe/base/config.hpp>

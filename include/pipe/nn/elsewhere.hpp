@@ -7,7 +7,7 @@
 // A name is a template where its numbers can neither be inferred nor have a default: `Conv2d<16,
 // 3>` but `BatchNorm2d`, since one name cannot be both. Under `using namespace pp` at global scope
 // each of them would collide with a type of the program of that name, so common words (Identity,
-// Dense, Reshape, BatchSize) are only listed in the page.
+// Dense, BatchSize) are only listed in the page.
 #pragma once
 
 #include <pipe/graph/layers.hpp>
@@ -17,6 +17,7 @@ namespace pp {
 /// Replacements that are not a single type.
 namespace instead {
 struct Attention_of_the_number_of_heads;
+struct AvgPool2d_of_its_window;
 struct Custom_layer_of_your_own;
 struct Dropout;
 struct HostThreads_and_Stages;
@@ -24,8 +25,13 @@ struct Huber_of_its_delta;
 struct LayerNorm_or_RMSNorm;
 struct Linear_GELU_Linear;
 struct Map_of_your_own_formula;
+struct MaxPool2d_of_its_window;
+struct Pad_with_rows_first;
+struct ReflectionPad_with_rows_first;
+struct ReplicationPad_with_rows_first;
 struct Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear;
 struct Seq_of_the_layers;
+struct UpsampleNearest_or_UpsampleBilinear;
 struct class_numbers_and_CrossEntropy;
 struct element_loss_of_your_own;
 struct label_loss_of_your_own;
@@ -40,12 +46,20 @@ struct no_such {
 template <auto...>
 struct Conv3d : no_such<instead::Custom_layer_of_your_own> {};
 template <auto...>
-struct MaxPool : no_such<instead::Custom_layer_of_your_own> {};
+struct MaxPool : no_such<instead::MaxPool2d_of_its_window> {};
 template <auto...>
-struct AvgPool : no_such<instead::Custom_layer_of_your_own> {};
+struct AvgPool : no_such<instead::AvgPool2d_of_its_window> {};
+struct MeanPool;
+struct GlobalAvgPool : no_such<MeanPool> {};
 
 template <auto...>
-struct Upsample : no_such<instead::Custom_layer_of_your_own> {};
+struct Upsample : no_such<instead::UpsampleNearest_or_UpsampleBilinear> {};
+template <auto...>
+struct ZeroPad2d : no_such<instead::Pad_with_rows_first> {};
+template <auto...>
+struct ReflectionPad2d : no_such<instead::ReflectionPad_with_rows_first> {};
+template <auto...>
+struct ReplicationPad2d : no_such<instead::ReplicationPad_with_rows_first> {};
 template <auto...>
 struct Dropout2d : no_such<instead::Dropout> {};
 

@@ -45,8 +45,8 @@ struct linear_upsampling {
 /// shape: (H, W, C) -> (Factor H, Factor W, C)
 template <int Factor>
 struct UpsampleNearest : detail::nearest_upsampling<2, true, Factor, Factor> {};
-/// Cell i of n along an axis of H cells is cell floor(i H / n) of the input, as nearest-exact
-/// integers: PyTorch's `nearest` rounds H / n to fp32 first.
+/// Cell i of n along an axis of H cells is cell floor(i H / n) of the input, in integers: PyTorch
+/// rounds H / n to fp32 first.
 ///
 /// shape: (H, W, C) -> (Height, Width, C)
 template <int Height, int Width = Height>

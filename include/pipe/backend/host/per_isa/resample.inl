@@ -90,7 +90,9 @@ PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by,
     for (int j = 0; j < by.axis[1].out; ++j) {
       detail::axis_cells const across = by.columns_of(j);
       T const* const from = dy + (extent(i) * by.axis[1].out + j) * n;
-      auto const cell = [&](auto* image, int r, int c) { return image + r * width + extent(c) * n; };
+      auto const cell = [&](auto* image, int r, int c) {
+        return image + r * width + extent(c) * n;
+      };
       if (x != nullptr) {
         each_cell<T>(down, across, [&](int number, int r, int c, T) {
           if (number > 0) return take_larger<T>(n, cell(x, r, c), largest, T(number), chosen);
@@ -130,8 +132,7 @@ struct kernel_of<op_kind::resample> : row_facts {
     share const own = part_of(extent(P::samples) * high, 1, a.part, a.parts);
     for (extent r = own.begin; r < own.end; ++r)
       resample_row<typename P::element>(by, g.columns, int(r % high),
-                                        a.at(g.in[0]) + r / high * image,
-                                        a.at(g.out[0]) + r * row);
+                                        a.at(g.in[0]) + r / high * image, a.at(g.out[0]) + r * row);
   }
 };
 
@@ -153,10 +154,9 @@ struct kernel_of<op_kind::resample_gradient> : row_facts {
     for (extent r = own.begin; r < own.end;) {
       extent const s = r / high, first = r % high, left = own.end - r;
       share const rows{first, first + left < high ? first + left : high};
-      resample_gradient_rows<T>(
-          by, g.columns, rows, a.at(g.in[0]) + s * result,
-          g.in[1] < 0 ? nullptr : a.at(g.in[1] < 0 ? 0 : g.in[1]) + s * image,
-          a.at(g.out[0]) + s * image, static_cast<T*>(a.workspace));
+      resample_gradient_rows<T>(by, g.columns, rows, a.at(g.in[0]) + s * result,
+                                g.in[1] < 0 ? nullptr : a.at(g.in[1] < 0 ? 0 : g.in[1]) + s * image,
+                                a.at(g.out[0]) + s * image, static_cast<T*>(a.workspace));
       r += rows.size();
     }
   }
