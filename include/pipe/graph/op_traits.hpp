@@ -52,6 +52,7 @@ struct op_traits {
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
+  bool host_alone = false;  // has no kernel on GPUs: Cuda refuses a model with it
   row_rule by_row = row_rule::none;
 };
 
@@ -217,6 +218,8 @@ constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> i
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
+/// Whether GPUs have no kernel for ops of this kind.
+constexpr bool is_host_alone(op_kind k) { return kinds_with<&op_traits::host_alone> >> int(k) & 1; }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
 /// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }

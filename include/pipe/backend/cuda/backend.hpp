@@ -66,6 +66,9 @@ template <class... What>
 struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
+/// A layer with a kind of op that is host_alone (graph/op_traits.hpp).
+template <class... What>
+struct layer_runs_on_the_host_alone;
 template <class... What>
 struct ranks_of_a_device_share_its_memory;
 }  // namespace wrong
@@ -132,6 +135,13 @@ struct Cuda {
       if (found[i]) return i;
     return -1;
   }
+  /// The first of a model's layers with an op that has no kernel here, or -1.
+  template <class M>
+  static constexpr int first_on_the_host_alone() {
+    for (int i = 0; i < M::graph.size.ops; ++i)
+      if (detail::is_host_alone(M::graph.ops[i].kind)) return M::graph.ops[i].leaf;
+    return -1;
+  }
   template <class M, class Chosen>
   static constexpr auto diagnose_model() {
     using leaves = typename M::leaves;
@@ -139,6 +149,9 @@ struct Cuda {
     if constexpr (lacking >= 0)
       return detail::diagnosis_of<wrong::custom_layer_has_no_functions_for_cuda,
                                   detail::leaf_at<lacking, leaves>>();
+    else if constexpr (constexpr int alone = first_on_the_host_alone<M>(); alone >= 0)
+      return detail::diagnosis_of<wrong::layer_runs_on_the_host_alone,
+                                  detail::leaf_at<alone, leaves>, Cuda>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

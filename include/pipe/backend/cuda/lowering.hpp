@@ -30,7 +30,7 @@
 
 namespace pp::cuda {
 
-static_assert(detail::has_kernels<kernel_of>());
+static_assert(detail::has_kernels<kernel_of, detail::is_anchor_on_gpus>());
 
 /// The kernels of group G of pipeline P.
 template <class P, int G>
