@@ -28,6 +28,8 @@ present() {
     catch2) has_header catch2/catch.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
     libpng-dev) has_header png.h ;;
+    libfreetype-dev) [[ -e /usr/include/freetype2/ft2build.h ]] ;;
+    fonts-*) dpkg-query -W -f='${Status}' "$1" | grep -q ' installed' ;;
     libturbojpeg0-dev) has_header turbojpeg.h ;;
     libbenchmark-dev) has_header benchmark/benchmark.h ;;
     libdnnl-dev) has_header oneapi/dnnl/dnnl.hpp ;;

@@ -33,6 +33,7 @@ need g++ cmake ninja-build libcli11-dev
 if grep -qsF boost/hana.hpp "$root/examples/$name.cpp"; then
   need libboost-dev
 fi
+[[ ! -e $root/examples/$name/setup.sh ]] || source "$root/examples/$name/setup.sh"
 echo "building examples/${name%.cuda} in build/examples" >&2
 build examples "example.$name"
 exec "$root/build/examples/examples/$name" "$@"

@@ -40,6 +40,7 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
   echo "left out: pipelines over processes: they need an MPI (Debian's openmpi-bin and libopenmpi-dev, or mpich and libmpich-dev)"
 (need libpng-dev libturbojpeg0-dev 2>/dev/null) ||
   echo "left out: pictures: they need libpng and TurboJPEG (Debian's libpng-dev and libturbojpeg0-dev)"
+(need libfreetype-dev 2>/dev/null) || echo "left out: the example images: it needs FreeType (Debian's libfreetype-dev)"
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 [[ $all == ON ]] ||

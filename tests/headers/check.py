@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Of other libraries, used by some files: where one is missing, the rest is checked.
 OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana.hpp", "boost/hana/unpack.hpp", "cuda_runtime_api.h",
-          "cublasLt.h", "cudnn_graph.h", "png.h", "turbojpeg.h")
+          "cublasLt.h", "cudnn_graph.h", "png.h", "turbojpeg.h", "ft2build.h")
 
 
 SHOWN = 12  # lines of a compiler's output worth reading

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "train_with.hpp"
+
+network glyph_network() { return network_of<ResidualNet<1, 62>>(false); }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""What the example `images` prints and draws, of files of MNIST and CIFAR that are written here and of the fonts that are installed."""
+import base64
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+NUMBERS = re.compile(r"images_error (\d+\.\d+) % of (\d+) pictures kept back, loss (\d+\.\d+), after (\d+) steps")
+
+
+def mnist(folder, name, count, side=28):
+    """Two files: pictures of a bright row, whose place is the class."""
+    labels = [i * 7 % 10 for i in range(count)]
+    pictures = b"".join(bytes(200 if y // 2 == label else 0 for y in range(side) for _ in range(side)) for label in labels)
+    Path(folder, f"{name}-images").write_bytes(struct.pack(">4i", 0x803, count, side, side) + pictures)
+    Path(folder, f"{name}-labels").write_bytes(struct.pack(">2i", 0x801, count) + bytes(labels))
+    return [f"{name}-images", f"{name}-labels"]
+
+
+def cifar(folder, name, count):
+    """Red, green and blue planes of one brightness each."""
+    record = lambda i: bytes([i % 10]) + b"".join(bytes([(i * 9 + c * 80) % 256]) * 1024 for c in range(3))
+    Path(folder, name).write_bytes(b"".join(map(record, range(count))))
+    return name
+
+
+class Images(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def run_program(self, *arguments):
+        return subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def numbers(self, done):
+        """Error, pictures, steps; the page beside them says the same."""
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        error, count, _, steps = NUMBERS.search(done.stdout).groups()
+        page = xml.fromstring(Path(self.folder, "images.html").read_text().split("\n", 1)[1])
+        counts = [tuple(map(int, c.find("span").text.split("/"))) for c in page.iter("div") if c.get("class") == "class"]
+        wrong = sum(w for w, _ in counts)
+        self.assertEqual(sum(n for _, n in counts), int(count))
+        self.assertAlmostEqual(float(error), 100 * wrong / int(count), delta=0.005)
+        pictures = [p.get("src").removeprefix("data:image/bmp;base64,") for p in page.iter("img")]
+        self.assertEqual(len(pictures), min(wrong, 240))
+        for picture in pictures:
+            data = base64.b64decode(picture, validate=True)
+            self.assertEqual((data[:2], *struct.unpack("<iiiiii", data[2:26])), (b"BM", 54 + 96 * 32, 0, 54, 40, 32, 32))
+            self.assertEqual(len(data), 54 + 96 * 32)
+        return float(error), int(count), int(steps)
+
+    def test_digits_of_rows_are_learned(self):
+        files = mnist(self.folder, "train", 640) + mnist(self.folder, "test", 50)
+        before = self.numbers(self.run_program("--mnist", *files, "--steps", 1))
+        after = self.numbers(self.run_program("--mnist", *files, "--epochs", 6, "--save", "rows.safetensors"))
+        self.assertEqual((before[1:], after[1:]), ((50, 1), (50, 30)))
+        self.assertLess(after[0], before[0])
+        self.assertLess(after[0], 30)
+        self.assertGreater(Path(self.folder, "rows.safetensors").stat().st_size, 100000)
+
+    def test_a_run_repeats_to_the_byte(self):
+        files = [cifar(self.folder, "data.bin", 200), cifar(self.folder, "test.bin", 30)]
+        pages = []
+        for _ in range(2):
+            done = self.run_program("--cifar", *files, "--steps", 2)
+            self.assertEqual(self.numbers(done)[1:], (30, 2))
+            pages.append(Path(self.folder, "images.html").read_text())
+        self.assertEqual(*pages)
+
+    def test_fonts_of_the_test_are_of_other_families(self):
+        done = self.run_program("--steps", 1)
+        if done.returncode == 1 and "families of fonts" in done.stderr:
+            self.assertRegex(done.stderr, r"^images: found \d+ families of fonts with all letters and digits, at least 16 are needed: install some")
+            return
+        _, count, _ = self.numbers(done)
+        self.assertEqual(count % 62, 0)
+        fonts, families = map(int, re.search(r"digits of (\d+) fonts in (\d+) families", done.stdout).groups())
+        self.assertLess(count // 62, fonts)
+        self.assertGreaterEqual(count // 62, families // 8)
+
+    def test_what_is_wrong_is_said(self):
+        good = mnist(self.folder, "a", 3)
+        large = mnist(self.folder, "large", 2, side=40)
+        Path(self.folder, "cut").write_bytes(Path(self.folder, good[0]).read_bytes()[:-1])
+        for arguments, code, words in (
+            (("--mnist", *good), 2, "images: --mnist"),
+            (("--mnist", *good, *large), 1, "images: large-images: images of 40 x 40 cells, at most 32 x 32 are taken"),
+            (("--mnist", "cut", good[1], *good), 1, "images: cut"),
+            (("--mnist", *good, *good, "--out", good[0]), 1, "images: "),
+            (("--fonts", "nowhere"), 2, "images: --fonts"),
+            (("--fonts", "."), 1, "images: found 0 families of fonts"),
+            (("--epochs", 0), 2, "images: --epochs"),
+        ):
+            with self.subTest(arguments=arguments):
+                done = self.run_program(*arguments)
+                self.assertEqual((done.returncode, done.stdout), (code, ""))
+                self.assertTrue(done.stderr.startswith(words), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
