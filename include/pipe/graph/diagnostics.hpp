@@ -71,11 +71,11 @@ struct pooling_needs_more_than_one_position;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
-struct layer_needs_an_image;
+struct layer_needs_an_image_of_three_extents;
 template <class... What>
-struct layer_needs_a_sequence;
+struct layer_needs_a_sequence_of_two_extents;
 template <class... What>
-struct window_is_larger_than_the_padded_image;
+struct window_is_larger_than_its_padded_input;
 template <class... What>
 struct groups_do_not_divide_the_channels;
 template <class... What>
@@ -276,12 +276,12 @@ constexpr auto diagnose() {
       return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
-    else if constexpr (F.what == needs_image)
-      return say<wrong::layer_needs_an_image>(at, type, found);
-    else if constexpr (F.what == needs_sequence)
-      return say<wrong::layer_needs_a_sequence>(at, type, found);
+    else if constexpr (F.what == not_an_image)
+      return say<wrong::layer_needs_an_image_of_three_extents>(at, type, found);
+    else if constexpr (F.what == not_a_sequence)
+      return say<wrong::layer_needs_a_sequence_of_two_extents>(at, type, found);
     else if constexpr (F.what == window_too_large)
-      return say<wrong::window_is_larger_than_the_padded_image>(at, type, expected, found);
+      return say<wrong::window_is_larger_than_its_padded_input>(at, type, expected, found);
     else if constexpr (F.what == groups_do_not_divide)
       return say<wrong::groups_do_not_divide_the_channels>(at, type, expected, found);
     else if constexpr (F.what == output_padding_too_large)

@@ -220,7 +220,8 @@ class differentiator {
     bool const turned = o.kind == op_kind::convolution_input_gradient;
     convolution_attributes const of = o.attributes.convolution();
     operand const w{space::parameter, o.in[1].index};
-    op dw = backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
+    op dw =
+        backward(op_kind::convolution_weight_gradient, o, turned ? inputs{dy, x} : inputs{x, dy});
     dw.rows = of.out_rows();
     dw.columns = of.filters;
     weight(dw, w);

@@ -27,10 +27,10 @@ enum class fault_kind : unsigned char {
   // found: the shape of the pool's operand
   pool_of_one_row,
   size_not_positive,
-  // found: the shape of the operand
-  needs_image,
-  needs_sequence,
-  // expected: the positions that a window spans; found: those of the padded image
+  // expected: 3 extents of an image, or 2 of a sequence; found: the shape
+  not_an_image,
+  not_a_sequence,
+  // expected: the extents of the window, with its dilation; found: those of the padded input
   window_too_large,
   // expected: the groups; found: channels, filters
   groups_do_not_divide,

@@ -13,8 +13,8 @@ namespace pp {
 enum class op_kind : unsigned char {
   none,
   // forward
-  lookup,    // ids[R], table[V, C]            -> y[R, C]
-  matmul,    // x[R, K], w[K, N]               -> y[R, N]
+  lookup,  // ids[R], table[V, C]            -> y[R, C]
+  matmul,  // x[R, K], w[K, N]               -> y[R, N]
   // x[H, W, C], w[kh, kw, C / G, N] -> y[Y, X, N]: see convolution_attributes
   convolution,
   bias,      // x[R, C], b[C]                  -> y          pointwise
@@ -40,24 +40,24 @@ enum class op_kind : unsigned char {
   matmul_input_gradient,  // dy[R, N], w            -> dx[R, K]
   // dy[Y, X, N], w -> dx[H, W, C]; in a forward graph, a transposed convolution
   convolution_input_gradient,
-  map_gradient,           // dy, x or y             -> dx         pointwise
-  slice,                  // dy[R, K]               -> dx[R, C]: columns from `first` on
-  norm_gradient,          // dy, x, gamma, statistics -> dx
-  softmax_gradient,       // dy, y                  -> dx
-  gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
-  pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
+  map_gradient,      // dy, x or y             -> dx         pointwise
+  slice,             // dy[R, K]               -> dx[R, C]: columns from `first` on
+  norm_gradient,     // dy, x, gamma, statistics -> dx
+  softmax_gradient,  // dy, y                  -> dx
+  gate_gradient,     // dy[R, C / 2], x[R, C]  -> dx[R, C]
+  pool_gradient,     // dy[1, C], ids[S]?      -> dx[S, C]
   // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
   attention_gradient,
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
   // backward, weight gradients
-  matmul_weight_gradient,   // x[R, K], dy[R, N]    -> dw[K, N]
+  matmul_weight_gradient,       // x[R, K], dy[R, N]    -> dw[K, N]
   convolution_weight_gradient,  // x[H, W, C], dy[Y, X, N] -> dw[kh, kw, C / G, N]
-  bias_gradient,            // dy[R, C]             -> db[C]
-  row_bias_gradient,        // dy[R, C]             -> dt[R, C]
-  norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
-  lookup_gradient,          // dy[R, C], ids[R]     -> dtable[V, C]
-  custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
-  custom_statistics,        // x, saved?              -> sums of buffers
+  bias_gradient,                // dy[R, C]             -> db[C]
+  row_bias_gradient,            // dy[R, C]             -> dt[R, C]
+  norm_parameter_gradient,      // dy, x, statistics    -> dgamma, dbeta?
+  lookup_gradient,              // dy[R, C], ids[R]     -> dtable[V, C]
+  custom_weight_gradient,       // dy, x, saved?          -> dp0, dp1?, dp2?
+  custom_statistics,            // x, saved?              -> sums of buffers
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone
   pointwise,
 };

@@ -52,8 +52,8 @@ inline std::string attribute_text(attributes const& a) {
 }
 
 /// The ops of a kernel for one sample, in order: `GELU -> matmul 128 x 96 k384 + bias + add`. The
-/// size is the anchor's rows x columns; k is the inner extent of a contraction or a convolution, h the heads of an
-/// attention, v the vocabulary of a lookup.
+/// size is the anchor's rows x columns; k is the inner extent of a contraction or a convolution, h
+/// the heads of an attention, v the vocabulary of a lookup.
 inline std::string group_text(group const& g, std::vector<std::string_view> const& leaf) {
   using enum op_kind;
   std::string text;
