@@ -17,8 +17,8 @@ using numbers = std::vector<double>;
 using geometry = detail::convolution_attributes;
 
 /// A convolution by its definition: calls term(x, w, y) for every product, with the places of its
-/// factors and of the sum it goes into. x (samples, H, W, C), w (kh, kw, C / groups, N), y (samples,
-/// Y, X, N).
+/// factors and of the sum it goes into. x (samples, H, W, C), w (kh, kw, C / groups, N), y
+/// (samples, Y, X, N).
 template <class Term>
 void each_product(geometry const& of, int samples, Term const& term) {
   auto const& [down, across, channels, filters, groups] = of;
@@ -91,8 +91,8 @@ inline constexpr int samples = 3;
 template <class In, class L>
 struct Of : Model<In, Linear<In::input.form.columns()>, L, Flatten, Linear<1>, MSE> {};
 
-/// The first kernel of kind Kind of a compiled model, on operands of the test's: `left` and `right`.
-/// Its result in one part is near `expected`, and has the same bits in three.
+/// The first kernel of kind Kind of a compiled model, on operands of the test's: `left` and
+/// `right`. Its result in one part is near `expected`, and has the same bits in three.
 template <class Compiled, op_kind Kind, class Isa>
 void check_kernel(Isa isa, void* left, void* right, numbers const& expected) {
   using kernel = lone::kernel<Compiled, Kind>;
@@ -189,7 +189,8 @@ TEST_CASE("kernels of convolutions are their definition", "[nn]") {
   // More rows than a block of patches, more taps and channels than its depth.
   check_kernels<Input<9, 11, 97>, Conv2d<37, 3, Padding<1>>>();
   // Taps further apart than the stride, a stride beyond the kernel, and padding beyond it.
-  check_kernels<Input<8, 9, 5>, Conv2d<3, 3, Stride<2, 3>, Dilation<3, 2>, Padding<3, 4>, NoBias>>();
+  check_kernels<Input<8, 9, 5>,
+                Conv2d<3, 3, Stride<2, 3>, Dilation<3, 2>, Padding<3, 4>, NoBias>>();
   check_kernels<Input<7, 3>, Conv1d<19, 2, Stride<3>>>();
   check_kernels<Input<6, 5, 18>, Conv2d<18, 3, Groups<18>, Stride<1, 2>, Padding<1>>>();
   check_kernels<Input<3, 4, 6>, ConvTranspose2d<4, 3, Stride<2>, OutputPadding<1>, Groups<2>>>();
@@ -213,6 +214,9 @@ numbers trained() {
   return all;
 }
 
+/// The deviation of a filter's initial values: 2 over 3 x 3 x 200 outputs.
+struct Begun : Model<Input<4, 4, 8>, Conv2d<200, 3, NoBias, Init<KaimingNormalFanOut>>, MSE> {};
+
 /// Every filter of an image is in files where PyTorch has it.
 struct Names : Model<Input<5, 5, 4>, Conv2d<6, Axes<1, 3>, Groups<2>>, ConvTranspose2d<2, 3>,
                      Flatten, Linear<1>, MSE> {};
@@ -222,6 +226,13 @@ struct Names : Model<Input<5, 5, 4>, Conv2d<6, Axes<1, 3>, Groups<2>>, ConvTrans
 TEST_CASE("a convolution of one pixel is a Linear", "[nn]") {
   CHECK(trained<Conv2d<7, 1>>() == trained<Linear<7>>());
 }
+TEST_CASE("filters begin as wide as their outputs ask", "[nn]") {
+  double squares = 0;
+  Pipeline<Begun, PortableHost> t({.seed = 4});
+  auto const all = t.parameters();
+  for (float const w : all[0].values) squares += double(w) * double(w);
+  CHECK(squares / double(all[0].values.size()) == Approx(2.0 / 1800).epsilon(0.05));
+}
 TEST_CASE("weights of convolutions have PyTorch's shapes", "[nn]") {
   Pipeline<Names, PortableHost> t;
   auto const all = t.parameters();
@@ -230,6 +241,39 @@ TEST_CASE("weights of convolutions have PyTorch's shapes", "[nn]") {
   CHECK(all[1].name == "0.bias");
   CHECK(all[2].file_shape == std::vector<long>{6, 2, 3, 3});
 }
+
+namespace {
+
+// [small_net]
+template <int Filters>
+using Block = Residual<Conv2d<Filters, 3, Padding<1>, Init<KaimingNormal>>, ReLU,
+                       Conv2d<Filters, 3, Padding<1>, Init<Zeros>>>;
+
+struct SmallNet
+    : Model<Input<32, 32, 3>, Conv2d<32, 3, Padding<1>>, ReLU,            // (32, 32, 32)
+            Block<32>, ReLU, Conv2d<64, 3, Stride<2>, Padding<1>>, ReLU,  // (16, 16, 64)
+            Repeat<2, Block<64>, ReLU>, Conv2d<128, 3, Stride<2>, Padding<1>>, ReLU,  // (8, 8, 128)
+            MeanPool, Linear<10>, CrossEntropy> {};
+// [/small_net]
+static_assert(SmallNet::graph.output == shape(10));
+
+// [separable]
+/// Each channel by itself, then all channels of each pixel.
+template <int Channels, int Filters, class Steps = Stride<1>>
+using Separable =
+    Seq<Conv2d<Channels, 3, Groups<Channels>, Padding<1>, Steps, NoBias>, Conv2d<Filters, 1>, ReLU>;
+/// 1 x 7 and 7 x 1 instead of 7 x 7.
+template <int Filters>
+using Factorised = Seq<Conv2d<Filters, Axes<1, 7>, Padding<0, 3>, NoBias>,
+                       Conv2d<Filters, Axes<7, 1>, Padding<3, 0>>>;
+/// From (16, 16, 64) back to images of 32 x 32.
+using Enlarge = ConvTranspose2d<32, 3, Stride<2>, Padding<1>, OutputPadding<1>>;
+// [/separable]
+struct Parts : Model<Input<32, 32, 3>, Conv2d<16, 3, Padding<1>>, Separable<16, 64, Stride<2>>,
+                     Factorised<64>, Enlarge, MSE> {};
+static_assert(Parts::graph.output == shape(32, 32, 32));
+
+}  // namespace
 
 // The costs of layers, in FLOPs: twice the multiply-adds. The first and the last convolutions of
 // torchvision's ResNet-18 are 118,013,952 and 115,605,504 of its 1.814 billion multiply-adds.

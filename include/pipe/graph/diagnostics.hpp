@@ -87,9 +87,9 @@ struct reshape_must_keep_the_number_of_elements;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
-struct layer_needs_an_image;
+struct layer_needs_an_image_of_three_extents;
 template <class... What>
-struct layer_needs_a_sequence;
+struct layer_needs_a_sequence_of_two_extents;
 template <class... What>
 struct groups_do_not_divide_the_channels;
 template <class... What>
@@ -314,10 +314,10 @@ constexpr auto diagnose() {
       return say<wrong::reshape_must_keep_the_number_of_elements>(at, type, expected, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
-    else if constexpr (F.what == needs_image)
-      return say<wrong::layer_needs_an_image>(at, type, found);
-    else if constexpr (F.what == needs_sequence)
-      return say<wrong::layer_needs_a_sequence>(at, type, found);
+    else if constexpr (F.what == not_an_image)
+      return say<wrong::layer_needs_an_image_of_three_extents>(at, type, found);
+    else if constexpr (F.what == not_a_sequence)
+      return say<wrong::layer_needs_a_sequence_of_two_extents>(at, type, found);
     else if constexpr (F.what == groups_do_not_divide)
       return say<wrong::groups_do_not_divide_the_channels>(at, type, expected, found);
     else if constexpr (F.what == output_padding_too_large)

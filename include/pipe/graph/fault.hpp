@@ -39,9 +39,9 @@ enum class fault_kind : unsigned char {
   // expected: the elements of the new shape; found: the shape
   reshape_changes_the_size,
   size_not_positive,
-  // found: the shape of the operand
-  needs_image,
-  needs_sequence,
+  // expected: 3 extents of an image, or 2 of a sequence; found: the shape
+  not_an_image,
+  not_a_sequence,
   // expected: the groups; found: channels, filters
   groups_do_not_divide,
   // expected: the stride; found: the output padding

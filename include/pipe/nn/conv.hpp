@@ -5,74 +5,96 @@
 #pragma once
 
 #include <concepts>
+#include <initializer_list>
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/initial.hpp>
 #include <pipe/nn/linear.hpp>
-#include <pipe/nn/window_option.hpp>
+#include <pipe/nn/window.hpp>
 
 namespace pp {
 
 namespace detail {
 
 /// The options that convolutions take.
-inline constexpr auto convolution_options =
+inline constexpr auto kinds_of_convolution_option =
     option_kinds(option_kind::bias, option_kind::initial, option_kind::stride, option_kind::padding,
                  option_kind::dilation, option_kind::groups);
 
-/// One axis of a convolution over `in` positions.
-constexpr convolution_axis axis_of(int in, int kernel, int stride, int padding, int dilation) {
-  convolution_axis a{in, 1, kernel, stride, padding, dilation};
-  a.out = (in + 2 * padding - a.reach()) / stride + 1;
-  return a;
-}
-/// The same of a transposed convolution of `out` positions: `in` is inferred.
-constexpr convolution_axis transposed_axis_of(int out, int kernel, int stride, int padding,
-                                              int dilation, int output_padding) {
-  convolution_axis a{1, out, kernel, stride, padding, dilation};
-  a.in = (out - 1) * stride - 2 * padding + a.reach() + output_padding;
-  return a;
+/// What the options of a convolution say beside its window.
+struct convolution_options {
+  int groups = 1, output_padding[2]{0, 0};
+};
+template <class O>
+constexpr void join_convolution([[maybe_unused]] convolution_options& c) {
+  if constexpr (requires { O::join(c); }) O::join(c);
 }
 
-/// The rows and columns of x as an image: a sequence (T, C) has one row.
-constexpr axes image_of(shape form) {
-  return form.rank == 3 ? axes{form.extent[0], form.extent[1]} : axes{1, form.extent[0]};
-}
-/// The shape of an image of x's rank.
-constexpr shape image_form(shape x, int vertical, int horizontal, int channels) {
-  return x.rank == 3 ? shape(vertical, horizontal, channels) : shape(horizontal, channels);
-}
-
-/// The shape of a weight in memory.
-template <int Rank>
+/// The shape of a weight in memory, and of an image or a sequence.
+template <int Axes>
 constexpr shape weight_form(convolution_attributes const& of) {
   int const kernel = of.horizontal.kernel, channels = of.channels / of.groups;
-  return Rank == 3 ? shape(of.vertical.kernel, kernel, channels, of.filters)
+  return Axes == 2 ? shape(of.vertical.kernel, kernel, channels, of.filters)
                    : shape(kernel, channels, of.filters);
 }
+template <int Axes>
+constexpr shape image_form(int high, int wide, int channels) {
+  return Axes == 2 ? shape(high, wide, channels) : shape(wide, channels);
+}
 
-/// True, or a fault: x has as many extents as the layer needs, and the numbers of its window are in
-/// range.
-template <class Builder>
-constexpr bool needs_window(Builder& b, int rank, axes kernel, window_options const& w,
-                            int filters) {
-  shape const x = b.current().form;
+/// The window of a convolution over `Axes` axes: its stride is 1 unless an option says otherwise. A
+/// sequence is an image of one row, and the numbers of its axis are those of the columns.
+template <int Axes, auto Kernel, class... Options>
+constexpr window convolution_window() {
+  window w = window_of(Kernel);
+  w.stride[0] = w.stride[1] = 1;
+  (join_window<Options>(w), ...);
+  if (Axes == 2) return w;
+  return window{{1, w.size[0]}, {1, w.stride[0]}, {0, w.padding[0]}, {1, w.dilation[0]}};
+}
+template <int Axes, class... Options>
+constexpr convolution_options convolution_options_of() {
+  convolution_options c;
+  (join_convolution<Options>(c), ...);
+  if (Axes == 2) return c;
+  return convolution_options{c.groups, {0, c.output_padding[0]}};
+}
+
+/// True, or a fault: x has as many extents as the layer needs, and the numbers of its window and
+/// its groups are in range.
+template <int Axes, class Builder>
+constexpr bool needs_convolvable(Builder& b, window const& w, int groups, int filters) {
   if (!b.needs_numbers()) return false;
-  if (x.rank != rank) {
-    b.report(rank == 3 ? fault_kind::needs_image : fault_kind::needs_sequence, shape{}, x);
+  shape const x = b.current().form;
+  if (x.rank != Axes + 1)
+    b.report(Axes == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, x);
+  if (!b.ok() || !b.needs_positive(filters) || !b.needs_positive(groups) ||
+      !b.needs_positive(shape(w.size[0], w.size[1])) ||
+      !b.needs_positive(shape(w.stride[0], w.stride[1])) ||
+      !b.needs_positive(shape(w.dilation[0], w.dilation[1])))
     return false;
-  }
-  if (!b.needs_positive(filters) || !b.needs_positive(shape(kernel.vertical, kernel.horizontal)) ||
-      !b.needs_positive(shape(w.stride.vertical, w.stride.horizontal)) ||
-      !b.needs_positive(shape(w.dilation.vertical, w.dilation.horizontal)) ||
-      !b.needs_positive(w.groups))
-    return false;
-  if (w.padding.vertical < 0 || w.padding.horizontal < 0)
-    b.report(fault_kind::size_not_positive, shape{},
-             shape(w.padding.vertical, w.padding.horizontal));
-  else if (x.columns() % w.groups != 0 || filters % w.groups != 0)
-    b.report(fault_kind::groups_do_not_divide, shape(w.groups), shape(x.columns(), filters));
+  if (w.padding[0] < 0 || w.padding[1] < 0)
+    b.report(fault_kind::size_not_positive, shape{}, shape(w.padding[0], w.padding[1]));
+  else if (x.columns() % groups != 0 || filters % groups != 0)
+    b.report(fault_kind::groups_do_not_divide, shape(groups), shape(x.columns(), filters));
   return b.ok();
+}
+
+/// Axis i of two of x: a sequence (T, C) is an image of one row.
+constexpr int extent_of(shape x, int i) {
+  return x.rank == 3 ? x.extent[i] : i == 0 ? 1 : x.extent[0];
+}
+/// An axis of the convolution of that window over `in` positions.
+constexpr convolution_axis axis_of(int in, window const& w, int i) {
+  convolution_axis a{in, 1, w.size[i], w.stride[i], w.padding[i], w.dilation[i]};
+  a.out = (in + 2 * a.padding - a.reach()) / a.stride + 1;
+  return a;
+}
+/// An axis of the convolution that makes `out` positions of those of a transposed one.
+constexpr convolution_axis transposed_axis_of(int out, window const& w, int i, int more) {
+  convolution_axis a{1, out, w.size[i], w.stride[i], w.padding[i], w.dilation[i]};
+  a.in = (out - 1) * a.stride - 2 * a.padding + a.reach() + more;
+  return a;
 }
 
 /// Adds the weight and the bias of a convolution to whatever `product` makes of the weight.
@@ -92,91 +114,91 @@ constexpr void convolve(Builder& b, shape weight, int inputs, int outputs, int f
 }
 
 /// Base of Conv1d and Conv2d.
-template <int Rank, int Filters, auto Kernel, class... Options>
+template <int Axes, int Filters, auto Kernel, class... Options>
 struct any_conv {
   using options = layers<Options...>;
-  static constexpr auto takes = convolution_options;
+  static constexpr auto takes = kinds_of_convolution_option;
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    window_options const w = window_options_of<Options...>();
-    axes kernel = axes_of(Kernel);
-    if constexpr (Rank == 2) kernel.vertical = 1;
-    if (!needs_window(b, Rank, kernel, w, Filters)) return;
+    window const w = convolution_window<Axes, Kernel, Options...>();
+    int const groups = convolution_options_of<Axes, Options...>().groups;
+    if (!needs_convolvable<Axes>(b, w, groups, Filters)) return;
     handle const x = b.current();
-    axes const image = image_of(x.form);
-    convolution_attributes of{Rank == 2
-                                  ? convolution_axis{}
-                                  : axis_of(image.vertical, kernel.vertical, w.stride.vertical,
-                                            w.padding.vertical, w.dilation.vertical),
-                              axis_of(image.horizontal, kernel.horizontal, w.stride.horizontal,
-                                      w.padding.horizontal, w.dilation.horizontal),
-                              x.form.columns(), Filters, w.groups};
+    convolution_attributes const of{axis_of(extent_of(x.form, 0), w, 0),
+                                    axis_of(extent_of(x.form, 1), w, 1), x.form.columns(), Filters,
+                                    groups};
     for (convolution_axis const a : {of.vertical, of.horizontal})
       if (a.reach() > a.in + 2 * a.padding)
         return b.report(fault_kind::window_too_large, shape(a.reach()),
                         shape(a.in + 2 * a.padding));
-    shape const form = image_form(x.form, of.vertical.out, of.horizontal.out, Filters);
-    convolve(b, weight_form<Rank>(of), of.inner(), of.taps() * Filters, Filters, has_bias,
+    shape const form = image_form<Axes>(of.vertical.out, of.horizontal.out, Filters);
+    convolve(b, weight_form<Axes>(of), of.inner(), of.taps() * Filters, Filters, has_bias,
              initial_of<Options...>(b.scope().initial), [&](operand weight) {
-               return is_pointwise(of) ? b.matmul(x, weight, Filters)
-                                       : b.convolution(x, weight, form, of);
+               return is_product(of) ? b.matmul(x, weight, Filters)
+                                     : b.convolution(x, weight, form, of);
              });
   }
 
  private:
   /// Whether the window is one position that moves over all of them: a product like Linear's.
-  static constexpr bool is_pointwise(convolution_attributes const& of) {
-    return of.taps() == 1 && of.groups == 1 &&
-           of.vertical == convolution_axis{of.vertical.in, of.vertical.in} &&
-           of.horizontal == convolution_axis{of.horizontal.in, of.horizontal.in};
+  static constexpr bool is_product(convolution_attributes const& of) {
+    return of.taps() == 1 && of.groups == 1 && of.vertical.in == of.vertical.out &&
+           of.horizontal.in == of.horizontal.out && of.vertical.padding == 0 &&
+           of.horizontal.padding == 0;
   }
 };
 
 /// Base of ConvTranspose1d and ConvTranspose2d.
-template <int Rank, int Filters, auto Kernel, class... Options>
+template <int Axes, int Filters, auto Kernel, class... Options>
 struct any_conv_transpose {
   using options = layers<Options...>;
-  static constexpr auto takes = convolution_options | option_kinds(option_kind::output_padding);
+  static constexpr auto takes =
+      kinds_of_convolution_option | option_kinds(option_kind::output_padding);
   static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    window_options const w = window_options_of<Options...>();
-    axes kernel = axes_of(Kernel);
-    if constexpr (Rank == 2) kernel.vertical = 1;
-    if (!needs_window(b, Rank, kernel, w, Filters)) return;
-    auto const fits = [](int more, int stride, int dilation) {
-      return more >= 0 && (more < stride || more < dilation);
-    };
-    if (!fits(w.output_padding.horizontal, w.stride.horizontal, w.dilation.horizontal) ||
-        (Rank == 3 && !fits(w.output_padding.vertical, w.stride.vertical, w.dilation.vertical)))
-      return b.report(fault_kind::output_padding_too_large,
-                      shape(w.stride.vertical, w.stride.horizontal),
-                      shape(w.output_padding.vertical, w.output_padding.horizontal));
+    window const w = convolution_window<Axes, Kernel, Options...>();
+    convolution_options const c = convolution_options_of<Axes, Options...>();
+    if (!needs_convolvable<Axes>(b, w, c.groups, Filters)) return;
+    for (int i = 0; i < 2; ++i)
+      if (int const more = c.output_padding[i];
+          more < 0 || (more >= w.stride[i] && more >= w.dilation[i]))
+        return b.report(fault_kind::output_padding_too_large, shape(w.stride[i]), shape(more));
     handle const x = b.current();
-    axes const image = image_of(x.form);
     // The convolution whose transpose this is: its filters are the channels here.
-    convolution_attributes of{
-        Rank == 2 ? convolution_axis{}
-                  : transposed_axis_of(image.vertical, kernel.vertical, w.stride.vertical,
-                                       w.padding.vertical, w.dilation.vertical,
-                                       w.output_padding.vertical),
-        transposed_axis_of(image.horizontal, kernel.horizontal, w.stride.horizontal,
-                           w.padding.horizontal, w.dilation.horizontal,
-                           w.output_padding.horizontal),
-        Filters, x.form.columns(), w.groups};
-    shape const form = image_form(x.form, of.vertical.in, of.horizontal.in, Filters);
+    convolution_attributes const of{
+        transposed_axis_of(extent_of(x.form, 0), w, 0, c.output_padding[0]),
+        transposed_axis_of(extent_of(x.form, 1), w, 1, c.output_padding[1]), Filters,
+        x.form.columns(), c.groups};
+    shape const form = image_form<Axes>(of.vertical.in, of.horizontal.in, Filters);
     if (!b.needs_positive(form)) return;
-    int const inputs = of.inner(), outputs = of.taps() * of.filters;
-    convolve(b, weight_form<Rank>(of), inputs, outputs, Filters, has_bias,
+    convolve(b, weight_form<Axes>(of), of.inner(), of.taps() * of.filters, Filters, has_bias,
              initial_of<Options...>(b.scope().initial),
              [&](operand weight) { return b.transposed_convolution(x, weight, form, of); });
   }
 };
 
 }  // namespace detail
+
+/// An option: channels and filters are divided into this number of groups, and a filter reads the
+/// channels of its group; 1 without it. With as many groups as channels the layer is depthwise.
+template <int Number>
+struct Groups {
+  static constexpr auto option = detail::option_kind::groups;
+  static constexpr void join(detail::convolution_options& c) { c.groups = Number; }
+};
+/// An option of transposed convolutions: rows and columns that the result has more, at its end; 0
+/// without it. Images of several sizes have convolutions of one size, and this chooses among them.
+template <int Down, int Across = Down>
+struct OutputPadding {
+  static constexpr auto option = detail::option_kind::output_padding;
+  static constexpr void join(detail::convolution_options& c) {
+    c.output_padding[0] = Down, c.output_padding[1] = Across;
+  }
+};
 
 /// A convolution of an image: each filter slides a window over it. As in other libraries a
 /// cross-correlation, the kernel is not mirrored.
@@ -190,17 +212,17 @@ struct any_conv_transpose {
 /// options: Stride, Padding, Dilation, Groups, NoBias, Init<...>
 /// law:     with a kernel of 1, stride 1 and no padding it is a Linear on every pixel; with as many
 ///          groups as channels each channel has filters of its own
-/// errors:  layer_needs_an_image, window_is_larger_than_its_padded_input,
+/// errors:  layer_needs_an_image_of_three_extents, window_is_larger_than_its_padded_input,
 ///          groups_do_not_divide_the_channels, size_must_be_positive
 /// cost:    forward 2 kh kw C / groups Filters FLOPs per pixel of the result; backward twice that
 template <int Filters, detail::window_extents auto Kernel, class... Options>
-struct Conv2d : detail::any_conv<3, Filters, Kernel, Options...> {};
+struct Conv2d : detail::any_conv<2, Filters, Kernel, Options...> {};
 
-/// The same along the positions of a sequence; options of two numbers take the second.
+/// The same along the positions of a sequence; of an option with two numbers it reads the first.
 ///
 /// shape: (T, C) -> (T', Filters); w[k, C / groups, Filters], in files [Filters, C / groups, k]
 template <int Filters, int Kernel, class... Options>
-struct Conv1d : detail::any_conv<2, Filters, Kernel, Options...> {};
+struct Conv1d : detail::any_conv<1, Filters, Kernel, Options...> {};
 
 /// The transpose of a convolution, which makes the image larger where the stride is above 1: what
 /// Conv2d makes of its result's gradient. Each pixel of x adds its window of weights to y.
@@ -213,12 +235,12 @@ struct Conv1d : detail::any_conv<2, Filters, Kernel, Options...> {};
 /// errors:  as Conv2d, and output_padding_must_be_below_the_stride
 /// cost:    forward 2 kh kw C / groups Filters FLOPs per pixel of x; backward twice that
 template <int Filters, detail::window_extents auto Kernel, class... Options>
-struct ConvTranspose2d : detail::any_conv_transpose<3, Filters, Kernel, Options...> {};
+struct ConvTranspose2d : detail::any_conv_transpose<2, Filters, Kernel, Options...> {};
 
 /// The same along the positions of a sequence.
 ///
 /// shape: (T, C) -> (T', Filters)
 template <int Filters, int Kernel, class... Options>
-struct ConvTranspose1d : detail::any_conv_transpose<2, Filters, Kernel, Options...> {};
+struct ConvTranspose1d : detail::any_conv_transpose<1, Filters, Kernel, Options...> {};
 
 }  // namespace pp

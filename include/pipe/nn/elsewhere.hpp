@@ -4,7 +4,7 @@
 // a Pipeline that uses one is refused in a line that names a replacement. docs/reference/not_yet.md
 // lists them. A layer that is added later takes its name from here.
 //
-// A name is a template where its numbers can neither be inferred nor have a default: `Conv2d<16,
+// A name is a template where its numbers can neither be inferred nor have a default: `Conv3d<16,
 // 3>` but `BatchNorm2d`, since one name cannot be both. Under `using namespace pp` at global scope
 // each of them would collide with a type of the program of that name, so common words (Identity,
 // Dense, BatchSize) are only listed in the page.

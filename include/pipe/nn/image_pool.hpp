@@ -7,7 +7,7 @@
 #include <concepts>
 
 #include <pipe/nn/resample.hpp>
-#include <pipe/nn/window_option.hpp>
+#include <pipe/nn/window.hpp>
 
 namespace pp {
 
@@ -26,18 +26,17 @@ namespace detail {
 
 /// True, or a fault: the window fits into the padded input, and the padding is at most half of it,
 /// so that each window has a cell of the input.
-template <int Rank, class Builder>
-constexpr bool needs_pool_window(Builder& b, axes size, window_options const& w) {
+template <int Axes, class Builder>
+constexpr bool needs_pool_window(Builder& b, window const& w) {
   shape const form = b.current().form;
-  for (int i = 0; i < Rank; ++i) {
-    int const at = 2 - Rank + i;  // a sequence has the second axis alone
-    if (!b.needs_positive(size[at]) || !b.needs_positive(w.stride[at]) ||
-        !b.needs_positive(w.dilation[at]))
+  for (int i = 0; i < Axes; ++i) {
+    if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
+        !b.needs_positive(w.dilation[i]))
       return false;
-    long const reach = long(w.dilation[at]) * (size[at] - 1) + 1,
-               room = form.extent[i] + 2L * w.padding[at];
-    if (w.padding[at] < 0 || w.padding[at] > size[at] / 2)
-      b.report(fault_kind::padding_over_half, shape(size[at] / 2), shape(w.padding[at]));
+    long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
+               room = form.extent[i] + 2L * w.padding[i];
+    if (w.padding[i] < 0 || w.padding[i] > w.size[i] / 2)
+      b.report(fault_kind::padding_over_half, shape(w.size[i] / 2), shape(w.padding[i]));
     else if (reach > room)
       b.report(fault_kind::window_too_large,
                shape(int(reach < most_numbers ? reach : most_numbers)), shape(int(room)));
@@ -46,7 +45,7 @@ constexpr bool needs_pool_window(Builder& b, axes size, window_options const& w)
 }
 
 /// A pool whose windows move over one axis or two.
-template <int Rank, cell_reduction Reduction, auto Size, class... Options>
+template <int Axes, cell_reduction Reduction, auto Size, class... Options>
 struct window_pool {
   using options = layers<Options...>;
   static constexpr auto takes = option_kinds(
@@ -57,18 +56,16 @@ struct window_pool {
   static constexpr void describe(Builder& b) {
     constexpr bool rounds_up = (std::same_as<Options, CeilMode> || ...);
     constexpr bool excludes = (std::same_as<Options, ExcludePadding> || ...);
-    constexpr axes size = axes_of(Size);
-    window_options w{.stride = size};
-    (set_window<Options>(w), ...);
-    if (!needs_axes<Rank>(b) || !needs_pool_window<Rank>(b, size, w)) return;
-    resample<Rank>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
+    window w = window_of(Size);
+    (join_window<Options>(w), ...);
+    if (!needs_axes<Axes>(b) || !needs_pool_window<Axes>(b, w)) return;
+    resample<Axes>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
                    [&](int i, int in) {
-                     int const at = 2 - Rank + i;
                      axis_map m{};
-                     m.size = size[at];
-                     m.stride = w.stride[at];
-                     m.before = w.padding[at];
-                     m.dilation = w.dilation[at];
+                     m.size = w.size[i];
+                     m.stride = w.step(i);
+                     m.before = w.padding[i];
+                     m.dilation = w.dilation[i];
                      int const spare = in + 2 * m.before - (m.dilation * (m.size - 1) + 1);
                      m.out = spare / m.stride + 1;
                      if (rounds_up && spare % m.stride > 0 && m.out * m.stride < in + m.before)

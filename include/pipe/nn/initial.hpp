@@ -62,6 +62,13 @@ struct KaimingNormal {
     return {distribution::normal, detail::constexpr_sqrt(2.0f / float(inputs))};
   }
 };
+/// Normal with deviation sqrt(2 / outputs): keeps the variance of gradients. Source: the same;
+/// kaiming_normal_ with mode="fan_out", with which torchvision's ResNets begin.
+struct KaimingNormalFanOut {
+  static constexpr detail::initializer of(int, int outputs) {
+    return {distribution::normal, detail::constexpr_sqrt(2.0f / float(outputs))};
+  }
+};
 /// Short for KaimingUniform.
 using Kaiming = KaimingUniform;
 
@@ -128,9 +135,9 @@ constexpr option_number first_out_of_range() {
 
 }  // namespace detail
 
-/// An option of Linear, Attention and Embedding, and of a Group for all of these inside it: the
-/// recipe of the weights. Biases keep the layer's default, as under torch.nn.init, unless there is
-/// a second recipe: `Init<Xavier, Zeros>`.
+/// An option of Linear, convolutions, Attention and Embedding, and of a Group for all of these
+/// inside it: the recipe of the weights. Biases keep the layer's default, as under torch.nn.init,
+/// unless there is a second recipe: `Init<Xavier, Zeros>`.
 template <class... Recipes>
 struct Init {
   static constexpr bool complete = (sizeof...(Recipes) == 1 || sizeof...(Recipes) == 2) &&

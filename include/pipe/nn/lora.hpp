@@ -49,7 +49,7 @@ template <class L, int Rank, class... Options>
 struct LoRA {
   using parts = detail::layers<L>;
   using options = detail::layers<Options...>;
-  static constexpr unsigned takes = detail::option_kinds(detail::option_kind::alpha);
+  static constexpr auto takes = detail::option_kinds(detail::option_kind::alpha);
   static constexpr bool decorates = true;
   static constexpr int times = 1;
 

@@ -18,7 +18,7 @@ constexpr bool needs_axes(Builder& b) {
   if (!b.needs_numbers()) return false;
   shape const form = b.current().form;
   if (form.rank != Axes + 1)
-    b.report(Axes == 2 ? fault_kind::needs_image : fault_kind::needs_sequence, shape{}, form);
+    b.report(Axes == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, form);
   return b.ok();
 }
 

@@ -110,9 +110,8 @@ PIPE_ONE_COPY void contract_tiles(tile_set<T> const& tiles, extent m, extent n, 
             // made.
             if (j == 0 && first && with.prologue != nullptr)
               with.make_rows(with.prologue, i, extent(rows));
-            T const* const left = a.data + (with.make_left != nullptr
-                                                ? (i - i0) * a.row
-                                                : i * a.row + p0 * a.column);
+            T const* const left =
+                a.data + (with.make_left != nullptr ? (i - i0) * a.row : i * a.row + p0 * a.column);
             tile_ends<T> ends{first ? nullptr : sums, padded, sums, padded, false};
             if (last) {
               ends.to = finished;

@@ -61,8 +61,8 @@ template <class T>
 constexpr long patch_bytes(extent n, extent k) {
   extent const depth = k < patch_depth ? k : patch_depth;
   return detail::align_up(patch_rows * depth * long(sizeof(T))) +
-         detail::align_up(long(
-             contraction_workspace<T>(n, k, blocking{patch_rows, n, depth, true})));
+         detail::align_up(
+             long(contraction_workspace<T>(n, k, blocking{patch_rows, n, depth, true})));
 }
 
 /// Facts of y = conv(x, w), whose parts own rows of y.
@@ -73,8 +73,7 @@ struct convolution_facts {
     long const results = detail::align_up(patch_rows * g.columns * long(sizeof(T)));
     if (of.is_depthwise()) return results;
     extent const read = of.channels + of.filters - g.columns;  // channels of the source
-    return results +
-           patch_bytes<T>(g.columns / of.groups, extent(of.taps()) * (read / of.groups));
+    return results + patch_bytes<T>(g.columns / of.groups, extent(of.taps()) * (read / of.groups));
   }
   static constexpr int parts(detail::group const& g, int samples, int threads) {
     return parts_for(g, samples, threads, 1 + g.attributes.convolution().inner() * product_work);

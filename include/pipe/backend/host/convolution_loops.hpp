@@ -79,8 +79,8 @@ PIPE_ONE_COPY void gather(patches<T> const& of, extent row, extent rows, extent 
     int v = first_v;
     extent c = first_c;
     for (int u = first_u; out < end; ++u, v = 0, c = 0) {
-      extent const y = extent(at.i) * of.vertical.step + of.vertical.first +
-                       extent(u) * of.vertical.delta;
+      extent const y =
+          extent(at.i) * of.vertical.step + of.vertical.first + extent(u) * of.vertical.delta;
       extent const left = line - (v * of.channels + c), n = end - out < left ? end - out : left;
       if (y < 0 || y >= of.vertical.source) {
         copy_or_clear<T>(nullptr, n, out);
@@ -166,11 +166,9 @@ void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, 
     for (int u = 0; u < of.vertical.taps; ++u)
       for (int v = 0; v < of.horizontal.taps; ++v) {
         T const* const from = of.at(at.sample, at.i, at.j, u, v);
-        extent const tap =
-            (of.vertical.tap + extent(u) * of.vertical.tap_step) * kernel_width +
-            of.horizontal.tap + extent(v) * of.horizontal.tap_step;
-        if (from != nullptr)
-          steps.add_products(from, weight + tap * of.channels, of.channels, to);
+        extent const tap = (of.vertical.tap + extent(u) * of.vertical.tap_step) * kernel_width +
+                           of.horizontal.tap + extent(v) * of.horizontal.tap_step;
+        if (from != nullptr) steps.add_products(from, weight + tap * of.channels, of.channels, to);
       }
   }
 }
@@ -184,9 +182,8 @@ void convolve_channels(patches<T> const& of, convolution_steps<T> const& steps, 
 ///        number of parts and the blocks
 /// needs: a.workspace: convolution_facts::workspace_bytes
 template <class T>
-PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a,
-                            detail::group const& g, int samples,
-                            convolution_steps<T> const& steps) {
+PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, detail::group const& g,
+                            int samples, convolution_steps<T> const& steps) {
   detail::convolution_attributes const of = g.attributes.convolution();
   bool const turned = g.anchor == op_kind::convolution_input_gradient;
   int const phases_down = turned ? of.vertical.stride : 1,
@@ -218,8 +215,8 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a,
           read.image = a.at(g.in[0]) + group * read.channels;
           gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
           turned_weight<T> right{
-              tiles,        read,         a.at(g.in[1]) + group * read.channels * of.taps() * n, n,
-              kernel_width, n * of.taps()};
+              tiles, read,         a.at(g.in[1]) + group * read.channels * of.taps() * n,
+              n,     kernel_width, n * of.taps()};
           contraction_ends<T> ends;
           ends.c = to + group * n;
           ends.ldc = columns;
@@ -228,8 +225,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a,
           if (turned) ends.right = &right, ends.make_right = &turned_weight<T>::panel;
           contract_tiles<T>(
               tiles, m, n, k, {left.block, left.stride, 1}, a.at(g.in[1]) + group * n, columns,
-              ends,
-              memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
+              ends, memory + detail::align_up(patch_rows * cut.depth * long(sizeof(T))), cut);
         }
       }
       if (in_place) continue;
@@ -249,8 +245,8 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a,
   }
 }
 
-/// dw (+)= patches(x)^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is that
-/// gradient.
+/// dw (+)= patches(x)^T dy, and db (+)= sum over rows of dy if group g has a prologue, which is
+/// that gradient.
 ///
 /// shape: x (samples, pixels, channels), dy (samples, pixels, filters) -> dw (taps, channels /
 ///        groups, filters), db (filters)
@@ -263,8 +259,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
   detail::convolution_attributes const of = g.attributes.convolution();
   T const* const dy = a.at(g.in[1]);
   extent const columns = g.columns, pixels = extent(g.rows) * samples, n = columns / of.groups;
-  if (!g.prologue.empty())
-    sum_columns<T>(add, a, dy, pixels, columns, a.at(g.prologue[0].store));
+  if (!g.prologue.empty()) sum_columns<T>(add, a, dy, pixels, columns, a.at(g.prologue[0].store));
   patches<T> read{forward_axis(of.vertical), forward_axis(of.horizontal), a.at(g.in[0]),
                   of.channels, of.channels / of.groups};
   T* const dw = a.at(g.out[0]);
@@ -276,8 +271,8 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
     patch_row at(read, 0);
     for (extent r = 0; r < pixels; ++r, at.next(read))
       for (int tap = 0; tap < of.taps(); ++tap) {
-        T const* const from = read.at(at.sample, at.i, at.j, tap / of.horizontal.kernel,
-                                      tap % of.horizontal.kernel);
+        T const* const from =
+            read.at(at.sample, at.i, at.j, tap / of.horizontal.kernel, tap % of.horizontal.kernel);
         if (from != nullptr)
           steps.add_products(from + own.begin, dy + r * columns + own.begin, own.size(),
                              sums + tap * own.size());
