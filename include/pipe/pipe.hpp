@@ -34,6 +34,7 @@
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pad.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/rectifiers.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>
 #include <pipe/optim/adafactor.hpp>
