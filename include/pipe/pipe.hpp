@@ -40,6 +40,7 @@
 #include <pipe/nn/pad.hpp>
 #include <pipe/nn/patch_embedding.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/rectifiers.hpp>
 #include <pipe/nn/response_norm.hpp>
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>

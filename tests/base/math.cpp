@@ -51,6 +51,8 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
               1.2e-38, 3.4e38, false) < 1.5);
   CHECK(worst([](float x) { return pp::math::log1p(x); }, [](double x) { return std::log1p(x); },
               1e-37, 1, false) < 2);
+  CHECK(worst([](float x) { return pp::math::expm1(x); }, [](double x) { return std::expm1(x); },
+              1e-30, 87, true) < 2);
   CHECK(worst([](float x) { return pp::math::sqrt(x); }, [](double x) { return std::sqrt(x); },
               1.2e-38, 3.4e38, false) < 1);
   CHECK(worst([](float x) { return pp::math::rsqrt(x); }, [](double x) { return 1 / std::sqrt(x); },
@@ -62,9 +64,9 @@ TEST_CASE("elementary functions are accurate to a few units in the last place") 
 TEST_CASE("elementary functions at the ends") {
   float const nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
-  for (float y :
-       {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan),
-        pp::math::sqrt(nan), pp::math::rsqrt(nan), pp::math::sigmoid(nan), pp::math::log1p(nan)})
+  for (float y : {pp::math::exp(nan), pp::math::tanh(nan), pp::math::erf(nan), pp::math::log(nan),
+                  pp::math::sqrt(nan), pp::math::rsqrt(nan), pp::math::sigmoid(nan),
+                  pp::math::log1p(nan), pp::math::expm1(nan)})
     CHECK(std::isnan(y));
   CHECK(std::isnan(pp::math::log(-1.0f)));
   CHECK(pp::math::log(0.0f) == -infinity);
@@ -115,5 +117,6 @@ TEST_CASE("in double they are the C library's") {
   CHECK(pp::math::erf(0.3) == std::erf(0.3));
   CHECK(pp::math::log(3.0) == std::log(3.0));
   CHECK(pp::math::sqrt(2.0) == std::sqrt(2.0));
+  CHECK(pp::math::expm1(0.3) == std::expm1(0.3));
   CHECK(pp::math::log1p(0.3) == std::log1p(0.3));
 }

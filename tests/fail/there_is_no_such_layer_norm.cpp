@@ -9,5 +9,5 @@ using namespace pp;
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<4>, Linear<8>, LayerNorm, Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<4>, Linear<8>, Residual<BatchNorm2d, LeakyReLU>, Linear<2>, FocalLoss> {};
+struct Net : Model<Input<4>, Linear<8>, Residual<BatchNorm2d, PReLU>, Linear<2>, FocalLoss> {};
 #endif

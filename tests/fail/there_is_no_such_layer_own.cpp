@@ -6,7 +6,7 @@
 
 using namespace pp;
 
-struct Mish : activation<::Mish> {
+struct PReLU : activation<::PReLU> {
   static constexpr bool derivative_reads_output = true;
   template <class T>
   PIPE_HD static T forward(T x) {
@@ -22,8 +22,8 @@ using BatchNorm2d = LayerNorm;
 }
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::Mish, Linear<2>, MSE> {};
+struct Net : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::PReLU, Linear<2>, MSE> {};
 #else
 struct Net
-    : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::Mish, LSTM<128>, pp::Mish, Linear<2>, MSE> {};
+    : Model<Input<3>, Linear<4>, my::BatchNorm2d, ::PReLU, LSTM<128>, pp::PReLU, Linear<2>, MSE> {};
 #endif

@@ -309,6 +309,12 @@ def resampling_cases():
                  nn.Upsample(scale_factor=2, mode="linear"), nn.AdaptiveAvgPool1d(5)), Linear(4, 2)), MSE
 
 
+def rectifier_cases():
+    layers = [nn.LeakyReLU(), nn.ELU(), nn.Softplus(), nn.Mish(), nn.ReLU6(), nn.LeakyReLU(0.2), nn.ELU(1.5)]
+    yield "rectifiers", Input(5), Model(
+        Linear(5, 9), *(item for layer in layers for item in (layer, Linear(9, 9))), Linear(9, 3)), MSE
+
+
 def attention_cases():
     kinds = {
         "causal": lambda: Attention(12, 3),
@@ -583,8 +589,8 @@ def main():
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    files = {"layers": layer_cases, "convolutions": convolution_cases, "resampling": resampling_cases, "attention": attention_cases,
-             "losses": loss_cases}
+    files = {"layers": layer_cases, "convolutions": convolution_cases, "resampling": resampling_cases,
+             "rectifiers": rectifier_cases, "attention": attention_cases, "losses": loss_cases}
     for file, cases in files.items():
         tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
         write_safetensors(HERE / f"{file}.safetensors", tensors)

@@ -19,6 +19,7 @@ using std::cos;
 using std::erf;
 using std::exp;
 using std::exp2;
+using std::expm1;
 using std::fabs;
 using std::fmax;
 using std::fmin;
@@ -41,6 +42,7 @@ PIPE_INLINE double cos(double x) { return __builtin_cos(x); }
 PIPE_INLINE double erf(double x) { return __builtin_erf(x); }
 PIPE_INLINE double exp(double x) { return __builtin_exp(x); }
 PIPE_INLINE double exp2(double x) { return __builtin_exp2(x); }
+PIPE_INLINE double expm1(double x) { return __builtin_expm1(x); }
 PIPE_INLINE double fmax(double a, double b) { return __builtin_fmax(a, b); }
 PIPE_INLINE double fmin(double a, double b) { return __builtin_fmin(a, b); }
 PIPE_INLINE double log(double x) { return __builtin_log(x); }

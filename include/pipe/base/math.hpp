@@ -148,6 +148,18 @@ PIPE_HD PIPE_INLINE T exp2(T x) {
   }
 }
 
+/// e^x - 1 within 2 units in the last place for |x| <= 87, also near 0; beyond, the argument is
+/// clamped on the host.
+template <class T>
+PIPE_HD PIPE_INLINE T expm1(T x) {
+#ifndef __CUDA_ARCH__
+  if constexpr (sizeof(T) == sizeof(float))
+    return expm1_parts(clamped(x, 87.0f));
+  else
+#endif
+    return libm::expm1(x);
+}
+
 /// 1 / (1 + e^-x). On the host within 3 units in the last place for |x| <= 87; on the device with a
 /// relative error of (5 + |x|) 2^-23 for x >= -87, and 0 below.
 template <class T>

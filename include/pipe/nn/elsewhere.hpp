@@ -24,7 +24,6 @@ struct HostThreads_and_Stages;
 struct Huber_of_its_delta;
 struct LayerNorm_or_RMSNorm;
 struct Linear_GELU_Linear;
-struct Map_of_your_own_formula;
 struct MaxPool2d_of_its_window;
 struct Pad_with_rows_first;
 struct ReflectionPad_with_rows_first;
@@ -94,11 +93,6 @@ struct Sequential : no_such<instead::Seq_of_the_layers> {};
 
 struct SiLU;
 struct Swish : no_such<SiLU> {};
-struct LeakyReLU : no_such<instead::Map_of_your_own_formula> {};
-struct ELU : no_such<instead::Map_of_your_own_formula> {};
-struct Softplus : no_such<instead::Map_of_your_own_formula> {};
-struct Mish : no_such<instead::Map_of_your_own_formula> {};
-struct ReLU6 : no_such<instead::Map_of_your_own_formula> {};
 struct PReLU : no_such<instead::Custom_layer_of_your_own> {};
 
 struct CrossEntropy;

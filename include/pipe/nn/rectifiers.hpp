@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Activations that rise like x above zero and are small below: relatives of ReLU.
+#pragma once
+
+#include <pipe/nn/activation.hpp>
+#include <pipe/nn/ratio.hpp>
+
+namespace pp {
+
+/// x above 0, else s x, where s = Numerator / Denominator >= 0.
+template <auto Numerator, int Denominator = 1>
+struct LeakyReLUWith : activation<LeakyReLUWith<Numerator, Denominator>> {
+  using slope = detail::ratio<Numerator, Denominator>;
+  static constexpr bool derivative_reads_output = true;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (b.needs_ratio(slope::in(slope::at_least_zero()))) activation<LeakyReLUWith>::describe(b);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return x > T(0) ? x : slope::template value<T>() * x;
+  }
+  /// 1 where y > 0, else s: also at x = 0, as in PyTorch.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
+    return y > T(0) ? T(1) : slope::template value<T>();
+  }
+};
+/// LeakyReLUWith a slope of 1/100, PyTorch's default.
+struct LeakyReLU : LeakyReLUWith<1, 100> {};
+
+/// x above 0, else a (e^x - 1), where a = Numerator / Denominator > 0.
+///
+/// source: Clevert, Unterthiner, Hochreiter, Exponential Linear Units, 2015
+template <auto Numerator, int Denominator = 1>
+struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
+  using alpha = detail::ratio<Numerator, Denominator>;
+  static constexpr bool derivative_reads_output = true;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (b.needs_ratio(alpha::in(alpha::positive()))) activation<ELUWith>::describe(b);
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return x > T(0) ? x : alpha::template value<T>() * math::expm1(x);
+  }
+  /// a e^x = y + a where y <= 0, else 1.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
+    return y > T(0) ? T(1) : y + alpha::template value<T>();
+  }
+};
+/// ELUWith a = 1, PyTorch's default.
+struct ELU : ELUWith<1> {};
+
+/// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.
+struct Softplus : activation<Softplus> {
+  static constexpr bool derivative_reads_output = true;
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return (x < T(0) ? T(0) : x) + math::log1p(math::exp(x < T(0) ? x : -x));
+  }
+  /// sigmoid(x) = 1 - e^-y.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
+    return -math::expm1(-y);
+  }
+};
+
+/// x tanh(log(1 + e^x)).
+///
+/// With w = e^-|x|, which does not overflow, the tangent is n / d: n = 1 + 2w, d = n + 2w^2 for
+/// x >= 0, and n = w (w + 2), d = n + 2 below.
+///
+/// source: Misra, Mish, 2019
+struct Mish : activation<Mish> {
+  static constexpr bool derivative_reads_output = false;
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return x * tangent(x, math::exp(x < T(0) ? x : -x));
+  }
+  /// t + x (1 - t^2) sigmoid(x), t = tanh(log(1 + e^x)).
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    T const w = math::exp(x < T(0) ? x : -x), t = tangent(x, w);
+    T const sigmoid = math::quotient(x < T(0) ? w : T(1), T(1) + w);
+    return t + x * ((T(1) - t * t) * sigmoid);
+  }
+
+ private:
+  template <class T>
+  PIPE_HD static PIPE_INLINE T tangent(T x, T w) {
+    T const n = x < T(0) ? w * (w + T(2)) : T(1) + T(2) * w;
+    return math::quotient(n, n + (x < T(0) ? T(2) : T(2) * w * w));
+  }
+};
+
+/// x limited to [0, 6].
+struct ReLU6 : activation<ReLU6> {
+  static constexpr bool derivative_reads_output = true;
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return x < T(0) ? T(0) : x > T(6) ? T(6) : x;  // keeps NaN
+  }
+  /// 1 where 0 < y < 6, else 0: also at x = 0 and x = 6, as in PyTorch.
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T y) {
+    return y > T(0) && y < T(6) ? T(1) : T(0);
+  }
+};
+
+}  // namespace pp
