@@ -165,9 +165,7 @@ class attributes {
   constexpr norm_attributes const& norm() const { return needs(is::norm), as_norm; }
   constexpr batch_attributes const& batch() const { return needs(is::batch), as_batch; }
   constexpr group_attributes const& group() const { return needs(is::group), as_group; }
-  constexpr response_attributes const& response() const {
-    return needs(is::response), as_response;
-  }
+  constexpr response_attributes const& response() const { return needs(is::response), as_response; }
   constexpr pool_attributes const& pool() const { return needs(is::pool), as_pool; }
   constexpr attention_attributes const& attention() const {
     return needs(is::attention), as_attention;

@@ -84,9 +84,8 @@ class op_functions {
   constexpr handle batch_norm(handle x, operand gamma, operand beta, operand running_mean,
                               operand running_variance, float epsilon, bool is_constant) {
     batch_attributes const of{x.form.rows(), epsilon, is_constant};
-    handle const statistics =
-        self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
-                    {running_mean, running_variance}, of);
+    handle const statistics = self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
+                                          {running_mean, running_variance}, of);
     return self().push(op_kind::batch_norm, x, x.form, {statistics.at, gamma, beta}, of);
   }
   /// Normalises each of `groups` equal groups of columns of a sample; gamma and beta may be absent.

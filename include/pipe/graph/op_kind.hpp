@@ -21,14 +21,17 @@ enum class op_kind : unsigned char {
   add,       // x, z                           -> y          pointwise
   // x, stream -> y, pointwise. It is its own gradient: dy, stream -> dx
   dropout,
-  concat,   // x[R, K], z[R, C - K]           -> y[R, C]
-  norm,     // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
+  concat,  // x[R, K], z[R, C - K]           -> y[R, C]
+  norm,    // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   // x[R, C], running mean[C], variance[C] -> statistics[3, C] of the micro-batch
   batch_statistics,
-  batch_norm,  // x[R, C], statistics, gamma[C]?, beta[C]? -> y
-  group_norm,  // x[R, C], gamma[C]?, beta[C]? -> y, statistics[G, 2]
-  response_norm,  // x[R, C]                  -> y          across columns
-  softmax,        // x[R, C]                  -> y          along each row
+  // x[R, C], statistics, gamma[C]?, beta[C]? -> y
+  batch_norm,
+  // x[R, C], gamma[C]?, beta[C]? -> y, statistics[G, 2]
+  group_norm,
+  // x[R, C] -> y, across columns
+  response_norm,
+  softmax,  // x[R, C]                        -> y          along each row
   gate,     // x[R, 2C]                       -> y[R, C]    a formula of one half times the other
   pool,     // x[S, C], ids[S]?               -> y[1, C]    the mean of rows, or one of them
   // qkv[R, C + 2K], -, table?, ids? -> y[R, C], lse[R, H]; or q[R, C], kv[S, 2K], -, ids?
@@ -44,13 +47,17 @@ enum class op_kind : unsigned char {
   map_gradient,           // dy, x or y             -> dx         pointwise
   slice,                  // dy[R, K]               -> dx[R, C]: columns from `first` on
   norm_gradient,          // dy, x, gamma, statistics -> dx
-  batch_sums,           // dy, x, statistics        -> sums[2, C] of the micro-batch: dy xhat, dy
-  batch_norm_gradient,  // dy, x, statistics, sums?, gamma? -> dx
-  group_norm_gradient,     // dy, x, gamma?, statistics -> dx
-  response_norm_gradient,  // dy, x                 -> dx
-  softmax_gradient,        // dy, y                 -> dx
-  gate_gradient,          // dy[R, C / 2], x[R, C]  -> dx[R, C]
-  pool_gradient,          // dy[1, C], ids[S]?      -> dx[S, C]
+  // dy, x, statistics -> sums[2, C] of the micro-batch, of dy xhat and dy
+  batch_sums,
+  // dy, x, statistics, sums?, gamma? -> dx
+  batch_norm_gradient,
+  // dy, x, gamma?, statistics -> dx
+  group_norm_gradient,
+  // dy, x -> dx
+  response_norm_gradient,
+  softmax_gradient,  // dy, y                  -> dx
+  gate_gradient,     // dy[R, C / 2], x[R, C]  -> dx[R, C]
+  pool_gradient,     // dy[1, C], ids[S]?      -> dx[S, C]
   // dy, qkv, y, lse, table?, ids? -> dqkv; or dy, q, y, lse, kv, ids? -> dq?, dkv?
   attention_gradient,
   custom_input_gradient,  // dy, x, saved?, p0?, p1?, p2? -> dx
@@ -59,12 +66,15 @@ enum class op_kind : unsigned char {
   bias_gradient,            // dy[R, C]             -> db[C]
   row_bias_gradient,        // dy[R, C]             -> dt[R, C]
   norm_parameter_gradient,  // dy, x, statistics    -> dgamma, dbeta?
-  batch_parameter_gradient,  // sums[2, C]          -> dgamma?, dbeta?
-  batch_running_sums,        // statistics, running mean -> sums of two buffers
-  group_parameter_gradient,  // dy, x, statistics   -> dgamma?, dbeta?
-  lookup_gradient,           // dy[R, C], ids[R]    -> dtable[V, C]
-  custom_weight_gradient,   // dy, x, saved?          -> dp0, dp1?, dp2?
-  custom_statistics,        // x, saved?              -> sums of buffers
+  // sums[2, C] -> dgamma?, dbeta?
+  batch_parameter_gradient,
+  // statistics, running mean -> sums of the two buffers
+  batch_running_sums,
+  // dy, x, statistics -> dgamma?, dbeta?
+  group_parameter_gradient,
+  lookup_gradient,         // dy[R, C], ids[R]     -> dtable[V, C]
+  custom_weight_gradient,  // dy, x, saved?          -> dp0, dp1?, dp2?
+  custom_statistics,       // x, saved?              -> sums of buffers
   // not an op: the anchor of a kernel group that is a chain of pointwise ops alone
   pointwise,
 };

@@ -206,9 +206,8 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::batch_parameter_gradient:
       return {.name = "batch_parameter_gradient", .host_alone = true};
     case op_kind::batch_running_sums:
-      return {.name = "batch_running_sums",
-              .attributes = attribute_kind::batch,
-              .host_alone = true};
+      return {
+          .name = "batch_running_sums", .attributes = attribute_kind::batch, .host_alone = true};
     case op_kind::group_parameter_gradient:
       return {.name = "group_parameter_gradient",
               .attributes = attribute_kind::group,

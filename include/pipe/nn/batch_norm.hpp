@@ -69,8 +69,7 @@ struct BatchNormWith {
     detail::operand const variance =
         b.buffer(channels, {distribution::constant, 1}, rule, {"running_var"});
     if (!b.ok()) return;
-    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance, with.epsilon,
-                       !b.scope().trained));
+    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance, with.epsilon, !b.scope().trained));
   }
 };
 /// BatchNormWith without options.

@@ -21,7 +21,6 @@ struct Custom_layer_of_your_own;
 struct Dropout;
 struct HostThreads_and_Stages;
 struct Huber_of_its_delta;
-struct LayerNorm_or_RMSNorm;
 struct Linear_GELU_Linear;
 struct Map_of_your_own_formula;
 struct Residual_of_LayerNorm_and_Attention_then_of_LayerNorm_and_Linear;

@@ -26,19 +26,19 @@ struct response_option {
 
 /// An option of LocalResponseNorm: alpha, the factor of the mean of squares.
 template <long long Numerator, long long Denominator = 1>
-struct ResponseScale : detail::response_option<detail::option_kind::response_scale,
-                                               &detail::response_attributes::scale, Numerator,
-                                               Denominator> {};
+struct ResponseScale
+    : detail::response_option<detail::option_kind::response_scale,
+                              &detail::response_attributes::scale, Numerator, Denominator> {};
 /// An option of LocalResponseNorm: beta, the power.
 template <long long Numerator, long long Denominator = 1>
-struct ResponsePower : detail::response_option<detail::option_kind::response_power,
-                                               &detail::response_attributes::power, Numerator,
-                                               Denominator> {};
+struct ResponsePower
+    : detail::response_option<detail::option_kind::response_power,
+                              &detail::response_attributes::power, Numerator, Denominator> {};
 /// An option of LocalResponseNorm: k, which is added to the mean.
 template <long long Numerator, long long Denominator = 1>
-struct ResponseOffset : detail::response_option<detail::option_kind::response_offset,
-                                                &detail::response_attributes::offset, Numerator,
-                                                Denominator> {};
+struct ResponseOffset
+    : detail::response_option<detail::option_kind::response_offset,
+                              &detail::response_attributes::offset, Numerator, Denominator> {};
 
 /// y = x / (k + alpha / Size * sum of x_j^2)^beta, over a window of Size channels around each one,
 /// as PyTorch's LocalResponseNorm. Channels beyond the ends count as 0. The paper of AlexNet has no

@@ -235,9 +235,9 @@ struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       if (r < rows)
-        batch_norm_gradient_row<T, k::whole>(
-            g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
-            gamma, means, dx);
+        batch_norm_gradient_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns,
+                                             a.at(g.in[1]) + r * g.columns, a.at(g.in[2]), gamma,
+                                             means, dx);
       else
         std::memset(dx, 0, sizeof(T) * std::size_t(g.columns));
       finish_row<P, G>(a, r, dx);
