@@ -113,6 +113,18 @@ TEST_CASE("a step moves running statistics once, by those of its mini-batch",
   expected.check(t);
 }
 
+TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
+  using leaves = Of<SumIn<2>>;
+  leaves t({.seed = 3});
+  running expected;
+  for (long samples : {16, 11, 8}) {
+    sample_batch<leaves> const data(std::uint64_t(samples + 1));
+    t.step(data.view(samples));
+    expected.follow(data.inputs, 2 * samples);
+    expected.check(t);
+  }
+}
+
 TEST_CASE("samples that are filled up change nothing in a batch norm", "[laws][batch_norm]") {
   using planned = Pipeline<Net, PortableHost, AdamW, MicroBatchSize<5>>;
   using exact = Pipeline<Net, PortableHost, AdamW, MicroBatchSize<3>>;
