@@ -5,7 +5,7 @@
 // A kind without a gradient rule.
 #include <pipe/graph/op_kind.hpp>  // first, so that a message shows the shortest way to it
 
-#include <pipe/graph/differentiate.hpp>
+#include <pipe/graph/gradient_graph.hpp>
 #include <pipe/graph/layers.hpp>
 
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax

@@ -9,7 +9,7 @@ using namespace pp;
 #ifdef PIPE_EXPECT_OK
 struct Net : Model<Input<4, 4, 3>, Linear<16>, LayerNorm, Flatten, Linear<2>, CrossEntropy> {};
 #else
-struct Net : Model<Input<4, 4, 3>, Conv3d<16, 3>, BatchNorm, MaxPool<2>, Flatten, Linear<2>,
+struct Net : Model<Input<4, 4, 3>, Conv3d<16, 3>, BatchNorm2d, MaxPool<2>, Flatten, Linear<2>,
                    CrossEntropyLoss> {};
 #endif
 

@@ -1,7 +1,7 @@
-// error: wrong::there_is_no_such_layer<.*BatchNorm2d.*UseInstead<.*LayerNorm_or_RMSNorm>
+// error: wrong::there_is_no_such_layer<.*BatchNorm2d.*UseInstead<.*BatchNorm>
 // SPDX-License-Identifier: BSL-1.0
 //
-// A layer whose width would be inferred has no numbers here.
+// A layer of another name here.
 #include <pipe/pipe.hpp>
 
 using namespace pp;

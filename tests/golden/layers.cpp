@@ -75,7 +75,9 @@ TEST_CASE("a batch norm is PyTorch's on micro-batches, its running statistics on
           "[golden]") {
   check<Batches>("batch_norm");
 }
-TEST_CASE("norms of single samples are PyTorch's", "[golden]") { check<SampleNorms>("sample_norms"); }
+TEST_CASE("norms of single samples are PyTorch's", "[golden]") {
+  check<SampleNorms>("sample_norms");
+}
 TEST_CASE("pools are PyTorch's over the positions that are tokens", "[golden]") {
   check<Pooled<MeanPool>>("pool.mean");
   check<Pooled<FirstPosition>>("pool.first");

@@ -6,7 +6,7 @@
 #include <string>
 
 #include <pipe/graph/cost.hpp>
-#include <pipe/graph/differentiate.hpp>
+#include <pipe/graph/gradient_graph.hpp>
 #include <pipe/pipe.hpp>
 
 using namespace pp;

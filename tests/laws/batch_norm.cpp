@@ -20,13 +20,20 @@ using laws::sample_batch;
 namespace {
 
 /// Biases before a batch norm have no gradient, so there are none.
-struct Net : Model<Input<2, 3>, BatchNorm, Tanh, Linear<5, NoBias>, BatchNorm, ReLU, Linear<19>, Tanh,
-                   Residual<BatchNormWith<NoAffine>, GELU>, Linear<4, NoBias>,
+struct Net : Model<Input<2, 3>, BatchNorm, Tanh, Linear<5, NoBias>, BatchNorm, ReLU, Linear<19>,
+                   Tanh, Residual<BatchNormWith<NoAffine>, GELU>, Linear<4, NoBias>,
                    BatchNormWith<Momentum<1, 2>, Epsilon<1, 100>, BiasedVariance>, Linear<2>, MSE> {
 };
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, More...>;
 using one = Of<>;
+
+// [model]
+struct Images : Model<Input<4, 4, 3>,                      // (H, W, C)
+                      Linear<8, NoBias>, BatchNorm, ReLU,  // (4, 4, 8)
+                      Residual<Linear<8, NoBias>, BatchNorm, ReLU, Linear<8, NoBias>, BatchNorm>,
+                      ReLU, MeanPool, Linear<10>, CrossEntropy> {};
+// [/model]
 
 /// Without positions: a micro-batch has one number for each sample and channel.
 struct Rows : Model<Input<3>, Linear<4, NoBias>, Frozen<BatchNorm>, Tanh, Linear<3, NoBias>,
@@ -81,11 +88,12 @@ TEST_CASE("batch norms have the bits of one stage", "[laws][batch_norm]") {
   laws::same_as_one_stage<one, Of<Stages<4>, Interleaved<2>, RecomputeAllButLast, HostThreads<3>>>(
       7, 3, 3);
   laws::same_as_one_stage<
-      one, Of<Stages<4>, ZeroBubbleV,
-              Recompute<op_kind::batch_statistics, op_kind::batch_norm>>>(7, 3, 3);
+      one, Of<Stages<4>, ZeroBubbleV, Recompute<op_kind::batch_statistics, op_kind::batch_norm>>>(
+      7, 3, 3);
 }
 
-TEST_CASE("a step moves running statistics once, by those of its mini-batch", "[laws][batch_norm]") {
+TEST_CASE("a step moves running statistics once, by those of its mini-batch",
+          "[laws][batch_norm]") {
   one t({.seed = 3});
   running expected;
   for (long samples : {8, 8, 5, 1}) {  // the last micro-batch may be partial, others absent
@@ -103,6 +111,18 @@ TEST_CASE("a step moves running statistics once, by those of its mini-batch", "[
   x.insert(x.end(), second.inputs.begin(), second.inputs.begin() + 3 * 6);
   expected.follow(x, 22);
   expected.check(t);
+}
+
+TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
+  using leaves = Of<SumIn<2>>;
+  leaves t({.seed = 3});
+  running expected;
+  for (long samples : {16, 11, 8}) {
+    sample_batch<leaves> const data(std::uint64_t(samples + 1));
+    t.step(data.view(samples));
+    expected.follow(data.inputs, 2 * samples);
+    expected.check(t);
+  }
 }
 
 TEST_CASE("samples that are filled up change nothing in a batch norm", "[laws][batch_norm]") {
@@ -180,6 +200,19 @@ TEST_CASE("a micro-batch of one number in a channel is refused", "[laws][batch_n
   CHECK_THROWS_WITH(t.gradients(data.view(4)), message);
   CHECK_THROWS_AS(t.accumulate(data.view(1)), data_error);
   CHECK(std::isfinite(t.step(data.view(5)).loss));
+}
+
+TEST_CASE("a residual network with batch norms learns", "[laws][batch_norm]") {
+  // [train]
+  using Trainer =
+      Pipeline<Images, PortableHost, AdamW, Stages<2>, MicroBatches<2>, MicroBatchSize<8>>;
+  Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 0.01}});
+  // [/train]
+  sample_batch<Trainer> const data(1);
+  double const first = trainer.step(data.view()).loss;
+  for (int i = 0; i < 60; ++i) trainer.step(data.view());
+  CHECK(trainer.step(data.view()).loss < 0.8 * first);
+  CHECK(trainer.evaluate(data.view()) < 0.8 * first);
 }
 
 TEST_CASE("running statistics are in weight files under PyTorch's names", "[laws][batch_norm]") {

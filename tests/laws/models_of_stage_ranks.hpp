@@ -14,7 +14,8 @@ struct Shared : pp::Model<pp::Tokens<5, 3>, pp::Named<"table", pp::Embedding<4>>
                           pp::LayerNorm, pp::Linear<4>, pp::Dropout<1, 4>, pp::Attention<2>,
                           pp::Pop<"a">, pp::Tied<"table">, pp::CrossEntropy> {};
 /// Buffers whose sums forwards add to.
-struct Buffered : pp::Model<pp::Input<2, 3>, pp::Custom<Centered>, pp::Linear<4>, pp::GELU,
-                            pp::Custom<Centered>, pp::Linear<4>, pp::Linear<2>, pp::MSE> {};
+struct Buffered
+    : pp::Model<pp::Input<2, 3>, pp::Custom<Centered>, pp::Linear<4>, pp::GELU, pp::BatchNorm,
+                pp::Custom<Centered>, pp::Linear<4>, pp::Linear<2>, pp::MSE> {};
 
 }  // namespace laws

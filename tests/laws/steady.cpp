@@ -24,8 +24,8 @@ struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Li
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
                        Frozen<Linear<8>>, GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
 /// Buffers that follow the data.
-struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, Linear<4>,
-                            Custom<laws::Centered>, Linear<2>, MSE> {};
+struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, BatchNorm,
+                            Linear<4>, Custom<laws::Centered>, Linear<2>, MSE> {};
 
 /// The law for model M under S, and under S without a barrier.
 template <class M, class S, class... Options>

@@ -104,9 +104,7 @@ class differentiator {
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
   ///   concat    dx and dz are slices of dy
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
-  ///   batch_norm dgamma and dbeta are the sums over all rows that dx needs, too; the sums of the
-  ///             running statistics are added like weight gradients; group_norm: as norm
-  ///   response_norm dx from dy and x
+  ///   batch_norm dgamma and dbeta are the sums over rows that dx needs; group_norm: as norm
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
   ///   resample  dx from dy and, of a maximum, x
   ///   transpose dx is the transpose of dy
@@ -153,16 +151,12 @@ class differentiator {
         return;
       case op_kind::custom: custom_rule(o, x, dy); return;
       case op_kind::norm:
-        weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
-        if (needs(x)) input(backward(op_kind::norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
+        norm_rule(o, dy, op_kind::norm_parameter_gradient, op_kind::norm_gradient);
+        return;
+      case op_kind::group_norm:
+        norm_rule(o, dy, op_kind::group_parameter_gradient, op_kind::group_norm_gradient);
         return;
       case op_kind::batch_norm: batch_norm_rule(o, x, dy); return;
-      case op_kind::batch_statistics: return;  // part of the rule of batch_norm
-      case op_kind::group_norm:
-        weight(op_kind::group_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
-        if (needs(x))
-          input(backward(op_kind::group_norm_gradient, o, {dy, x, o.in[1], o.out[1]}), x);
-        return;
       case op_kind::response_norm:
         if (needs(x)) input(backward(op_kind::response_norm_gradient, o, {dy, x}), x);
         return;
@@ -202,7 +196,8 @@ class differentiator {
         return;
       case op_kind::attention: attention_rule(o, x, dy); return;
       case op_kind::lookup: weight(op_kind::lookup_gradient, o, {dy, x}, o.in[1]); return;
-      case op_kind::none:  // never in a forward graph
+      case op_kind::batch_statistics:  // part of the rule of batch_norm
+      case op_kind::none:              // this one and gradients: never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
       case op_kind::slice:
@@ -315,38 +310,38 @@ class differentiator {
     }
     if (any) out_.weight_ops.push_back(checked(sums));
   }
-  /// The statistics depend on all rows of x, and so does dx, by way of two sums over rows. Constant
-  /// statistics do not.
+  /// A norm whose statistics are its second result; gamma may be absent.
+  constexpr void norm_rule(op const& o, operand dy, op_kind parameters, op_kind by_input) {
+    operand const x = o.in[0], statistics = o.out[1];
+    weight(parameters, o, {dy, x, statistics}, o.in[1], o.in[2]);
+    if (needs(x)) input(backward(by_input, o, {dy, x, o.in[1], statistics}), x);
+  }
+  /// The statistics depend on all rows of x, so dx needs two sums over rows. Sums of the running
+  /// statistics are added like weight gradients.
   constexpr void batch_norm_rule(op const& o, operand x, operand dy) {
     operand const statistics = o.in[1], gamma = o.in[2], beta = o.in[3];
-    batch_attributes const of = o.attributes.batch();
-    bool const is_trained_here = is_trained(gamma) || is_trained(beta);
+    bool const is_constant = o.attributes.batch().is_constant;
     operand sums{};
-    if (is_trained_here || (needs(x) && !of.is_constant)) {
+    if (is_trained(gamma) || is_trained(beta) || (needs(x) && !is_constant)) {
       op s = backward(op_kind::batch_sums, o, {dy, x, statistics});
       s.rows = 2;
       sums = s.out[0] = new_value(2L * o.columns, s.unit);
       out_.input_ops.push_back(checked(s));
-      // A weight gradient runs after the input gradients of later ops alone: as one of the op of
-      // the statistics, just before this one, it finds the sums.
+      // As a gradient of the op of the statistics, which is before this one, it finds the sums.
       op d = backward(op_kind::batch_parameter_gradient, o, {sums});
       d.rows = 2;
       d.origin = o.origin - 1;
       weight(d, gamma, beta);
     }
-    add_running_sums(g_.ops.items[o.origin - 1], statistics);
-    if (!needs(x)) return;
-    input(backward(op_kind::batch_norm_gradient, o,
-                   {dy, x, statistics, of.is_constant ? operand{} : sums, gamma}),
-          x);
-  }
-  /// The sums of the running mean and variance of the op of statistics `s`.
-  constexpr void add_running_sums(op const& s, operand statistics) {
-    operand const mean = s.in[1], variance = s.in[2];
+    if (is_constant) sums = operand{};
+    op const by_x = backward(op_kind::batch_norm_gradient, o, {dy, x, statistics, sums, gamma});
+    if (needs(x)) input(by_x, x);
+    op const& of_statistics = g_.ops.items[o.origin - 1];
+    operand const mean = of_statistics.in[1];
     if (!g_.parameters.items[mean.index].is_committed()) return;
-    op d = backward(op_kind::batch_running_sums, s, {statistics, mean});
+    op d = backward(op_kind::batch_running_sums, of_statistics, {statistics, mean});
     d.out[0] = operand{space::buffer_sum, mean.index};
-    d.out[1] = operand{space::buffer_sum, variance.index};
+    d.out[1] = operand{space::buffer_sum, of_statistics.in[2].index};
     out_.weight_ops.push_back(checked(d));
   }
   /// The gradient of one side of a concatenation: columns [first, end) of dy.
@@ -357,7 +352,6 @@ class differentiator {
     d.columns = end - first;
     input(d, x);
   }
-
   /// One op computes the gradients of both operands, or of the one that needs it.
   constexpr void attention_rule(op const& o, operand x, operand dy) {
     operand const kv = o.in[1], rotation = o.in[2];
@@ -374,24 +368,10 @@ class differentiator {
     // The op is in the list; from here on d only gives sums of contributions their geometry.
     d.columns = width;
     contribute(d, x, d.out[0]);
-    d.rows = of.keys;
-    d.columns = key_width;
+    d.rows = of.keys, d.columns = key_width;
     contribute(d, kv, d.out[1]);
   }
-
-  /// The operands of a backward op. The count is up to the last that is there, absent ones before
-  /// it included.
-  struct inputs {
-    operand a{}, b{}, c{}, d{}, e{}, f{};
-    constexpr short count() const {
-      constexpr auto none = space::none;
-      if (f.where != none) return 6;
-      if (e.where != none) return 5;
-      if (d.where != none) return 4;
-      if (c.where != none) return 3;
-      return b.where != none ? 2 : 1;
-    }
-  };
+  using inputs = gradient_operands;
   /// An op with the geometry of o on these operands, without results, and with o's attributes if
   /// its kind has the same kind of them. When only counting, only its unit is set.
   constexpr op backward(op_kind kind, op const& o, inputs in) const {
@@ -476,31 +456,6 @@ class differentiator {
 ///        memory of the counted sizes
 constexpr void differentiate(graph_view const& g, gradient_scratch scratch, gradient_sinks& out) {
   differentiator(g, scratch, out).run();
-}
-
-/// Working memory of constant size.
-template <graph_size Forward>
-struct gradient_scratch_of {
-  bool needed[Forward.values + 1]{};
-  operand gradient[Forward.values + 1]{};
-  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
-};
-/// The sizes of a graph's gradients.
-template <graph_size Forward>
-constexpr gradient_size count_gradients(graph<Forward> const& g) {
-  gradient_scratch_of<Forward> scratch;
-  gradient_sinks counts;
-  differentiate(g, scratch, counts);
-  return counts.sizes();
-}
-/// The gradients of a graph. needs: Size is count_gradients(g)
-template <gradient_size Size, graph_size Forward>
-constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> const& g) {
-  gradient_scratch_of<Forward> scratch;
-  gradient_graph<Size, Forward.parameters> out;
-  gradient_sinks sinks = out.sinks();
-  differentiate(g, scratch, sinks);
-  return out;
 }
 
 }  // namespace pp::detail

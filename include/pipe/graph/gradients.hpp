@@ -17,6 +17,20 @@ struct gradient_size {
   }
 };
 
+/// The operands of a backward op. The count is up to the last that is there, absent ones before
+/// it included.
+struct gradient_operands {
+  operand a{}, b{}, c{}, d{}, e{}, f{};
+  constexpr short count() const {
+    constexpr auto none = space::none;
+    if (f.where != none) return 6;
+    if (e.where != none) return 5;
+    if (d.where != none) return 4;
+    if (c.where != none) return 3;
+    return b.where != none ? 2 : 1;
+  }
+};
+
 /// A value of an earlier unit that is read in unit `reader`. After the backward ops of that unit,
 /// `gradient` is the sum of the contributions of its readers in units >= `reader`.
 struct crossing {

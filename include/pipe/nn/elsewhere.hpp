@@ -22,7 +22,6 @@ struct Custom_layer_of_your_own;
 struct Dropout;
 struct HostThreads_and_Stages;
 struct Huber_of_its_delta;
-struct LayerNorm_or_RMSNorm;
 struct Linear_GELU_Linear;
 struct MaxPool2d_of_its_window;
 struct Pad_with_rows_first;

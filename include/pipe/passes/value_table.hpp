@@ -4,7 +4,7 @@
 #pragma once
 
 #include <pipe/base/bytes.hpp>
-#include <pipe/graph/differentiate.hpp>
+#include <pipe/graph/gradient_graph.hpp>
 
 namespace pp::detail {
 

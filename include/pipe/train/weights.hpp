@@ -32,7 +32,7 @@ namespace pp {
 
 /// Treatment of names that only one side has.
 enum class load_policy : unsigned char {
-  strict,  ///< the file has every parameter and nothing else
+  strict,  ///< the file has every parameter, and nothing else but counts of steps of batch norms
   partial  ///< the common names are loaded, at least one
 };
 
@@ -43,6 +43,11 @@ struct load_report {
 };
 
 namespace detail {
+
+/// Whether a tensor is PyTorch's count of the steps of a batch norm, which nothing here reads.
+inline bool is_batch_count(std::string const& name) {
+  return name.ends_with("num_batches_tracked");
+}
 
 /// Saves parameters whose values are there when they are written: values_of(index) is called for
 /// each in turn.
@@ -165,7 +170,7 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
   for (std::size_t i = 0; i < tensors.size(); ++i)
     if (!is_used[i]) {
       found.report.unused.push_back(tensors[i].name);
-      if (policy == load_policy::strict)
+      if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
         problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the " + from.target);
     }
   if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())

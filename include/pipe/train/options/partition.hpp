@@ -7,7 +7,7 @@
 
 #include <pipe/base/constant.hpp>
 #include <pipe/base/type_name.hpp>
-#include <pipe/graph/differentiate.hpp>
+#include <pipe/graph/gradient_graph.hpp>
 #include <pipe/passes/costs.hpp>
 #include <pipe/passes/partition_policy.hpp>
 #include <pipe/train/options/family.hpp>

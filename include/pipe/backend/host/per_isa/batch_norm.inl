@@ -102,12 +102,13 @@ PIPE_ONE_COPY void batch_norm_row(int n, T const* x, T const* statistics, T cons
     if (beta != nullptr) v += load(beta + i);
     save(y + i, v);
   }
-  if constexpr (!Whole)
+  if constexpr (!Whole) {
     for (; i < n; ++i) {
       T v = (x[i] - mean[i]) * rstd[i];
       if (gamma != nullptr) v *= gamma[i];
       y[i] = beta != nullptr ? v + beta[i] : v;
     }
+  }
 }
 
 /// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
@@ -128,13 +129,14 @@ PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T con
       d -= load(means + n + i) + (load(x + i) - load(mean + i)) * r * load(means + i);
     save(dx + i, d * r);
   }
-  if constexpr (!Whole)
+  if constexpr (!Whole) {
     for (; i < n; ++i) {
       T d = dy[i];
       if (gamma != nullptr) d *= gamma[i];
       if (means != nullptr) d -= means[n + i] + (x[i] - mean[i]) * rstd[i] * means[i];
       dx[i] = d * rstd[i];
     }
+  }
 }
 
 /// The rows of a micro-batch that are of real samples, `rows` for each of them.
@@ -235,9 +237,9 @@ struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
     for (extent r = own.begin; r < own.end; ++r) {
       T* const dx = k::result_row(a, r, buffer);
       if (r < rows)
-        batch_norm_gradient_row<T, k::whole>(
-            g.columns, a.at(g.in[0]) + r * g.columns, a.at(g.in[1]) + r * g.columns, a.at(g.in[2]),
-            gamma, means, dx);
+        batch_norm_gradient_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns,
+                                             a.at(g.in[1]) + r * g.columns, a.at(g.in[2]), gamma,
+                                             means, dx);
       else
         std::memset(dx, 0, sizeof(T) * std::size_t(g.columns));
       finish_row<P, G>(a, r, dx);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The gradients of a graph as a constant: counted first, then stored in memory of that size.
+#pragma once
+
+#include <pipe/graph/differentiate.hpp>
+
+namespace pp::detail {
+
+/// Working memory of constant size.
+template <graph_size Forward>
+struct gradient_scratch_of {
+  bool needed[Forward.values + 1]{};
+  operand gradient[Forward.values + 1]{};
+  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
+};
+/// The sizes of a graph's gradients.
+template <graph_size Forward>
+constexpr gradient_size count_gradients(graph<Forward> const& g) {
+  gradient_scratch_of<Forward> scratch;
+  gradient_sinks counts;
+  differentiate(g, scratch, counts);
+  return counts.sizes();
+}
+/// The gradients of a graph. needs: Size is count_gradients(g)
+template <gradient_size Size, graph_size Forward>
+constexpr gradient_graph<Size, Forward.parameters> differentiate(graph<Forward> const& g) {
+  gradient_scratch_of<Forward> scratch;
+  gradient_graph<Size, Forward.parameters> out;
+  gradient_sinks sinks = out.sinks();
+  differentiate(g, scratch, sinks);
+  return out;
+}
+
+}  // namespace pp::detail
