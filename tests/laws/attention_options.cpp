@@ -58,4 +58,10 @@ TEST_CASE("patches and a class token obey the laws", "[laws]") {
   CHECK(patches_are_those_of_a_convolution());
   laws::obeys<Vision>(2);
 }
-TEST_CASE("attention whose scores have rules obeys the laws", "[laws]") { laws::obeys<Scores>(1); }
+TEST_CASE("attention whose scores have rules obeys the laws", "[laws]") {
+  laws::obeys<Scores>(1);
+  using one = Pipeline<Scores, AdamW, MicroBatches<4>, MicroBatchSize<2>>;
+  using again = Pipeline<Scores, AdamW, MicroBatches<4>, MicroBatchSize<2>, GPipe, Stages<2>,
+                         RecomputeAll, HostThreads<2>>;
+  laws::same_as_one_stage<one, again>(3);
+}
