@@ -25,6 +25,7 @@
 #include <pipe/nn/dropout.hpp>
 #include <pipe/nn/elsewhere.hpp>
 #include <pipe/nn/embedding.hpp>
+#include <pipe/nn/further_loss.hpp>
 #include <pipe/nn/gate.hpp>
 #include <pipe/nn/group.hpp>
 #include <pipe/nn/group_norm.hpp>

@@ -56,6 +56,19 @@ bool patches_are_those_of_a_convolution() {
 
 TEST_CASE("patches and a class token obey the laws", "[laws]") {
   CHECK(patches_are_those_of_a_convolution());
-  laws::obeys<Vision>(2);
+  laws::gradients_are_differences<Vision>(2);
+  using one = Pipeline<Vision, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>>;
+  using cut = Pipeline<Vision, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, Stages<4>,
+                       laws::LateWeights, RecomputeAll>;
+  laws::same_as_one_stage<one, cut>(3);
 }
-TEST_CASE("attention whose scores have rules obeys the laws", "[laws]") { laws::obeys<Scores>(1); }
+TEST_CASE("attention whose scores have rules obeys the laws", "[laws]") {
+  laws::gradients_are_differences<Scores>(1);
+  using one = Pipeline<Scores, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>>;
+  using again = Pipeline<Scores, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>, GPipe,
+                         Stages<2>, RecomputeAll, HostThreads<2>>;
+  using apart = Pipeline<Scores, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>, Stages<5>,
+                         laws::LateWeights>;
+  laws::same_as_one_stage<one, again>(3);
+  laws::same_as_one_stage<one, apart>(4);
+}

@@ -51,6 +51,14 @@ using Deep = Group<Init<DepthScaled<Xavier, 64>>,
                           Residual<LayerNorm, Linear<8192>, ReLU, Linear<1024>>>>;
 // [/deep]
 
+// What a window leaves out is no work: the first projections are equal, the scores are not.
+template <class Mask>
+inline constexpr long work_of_scores =
+    Pipeline<Model<Input<4096, 64>, Attention<1, Mask>, MSE>>::plan.stages[0].forward_flops;
+static_assert(work_of_scores<Causal> - work_of_scores<Window<512>> ==
+              2L * 4096 * 64 * 4096 - 4L * 4096 * 64 * 512);
+static_assert(work_of_scores<Window<4096>> == work_of_scores<Causal>);
+
 template <class... L>
 struct Of : Model<Tokens<256, 256>, Embedding<1024>, L..., Linear<256>, CrossEntropy> {};
 template <class... L>

@@ -77,15 +77,14 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   template <class L>
   constexpr void close() {
     if (!ok()) return;
-    for (named_value const& v : named_)
-      if (!v.read)
-        return report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{},
-                         v.value.form);
     leaf_ = leaf_index<L>(Leaves{});
     if constexpr (is_refused<L>)
       refuse<L>();
     else if (needs_input_of_loss<L>(current_))
       L::describe(*this);
+    for (named_value const& v : named_)
+      if (!v.read)
+        report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
   }
 
   /// True, or a fault: the current value is real numbers; needs_ids: token ids.
@@ -146,16 +145,16 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
     ++sizes_.inputs;
     current_ = input;
   }
-  /// Adds an input of numbers that only the loss reads, under the name of option O in the batch.
+  /// Adds an input that only a loss reads, under the name of O in the batch: numbers, or ids.
   template <class O>
-  constexpr operand loss_input(shape form) {
+  constexpr operand loss_input(shape form, int vocabulary = 0) {
     if (sizes_.inputs == max_inputs)
       report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (!ok()) return operand{};
     int const outer = leaf_;
     leaf_ = leaf_index<O>(Leaves{});
     if constexpr (keeps)
-      graph_.inputs[sizes_.inputs] = input_record{form, false, 0, short(leaf_), true};
+      graph_.inputs[sizes_.inputs] = {form, vocabulary > 0, vocabulary, short(leaf_), true};
     ++sizes_.inputs;
     name_input(O::name.view());
     leaf_ = outer;
@@ -240,7 +239,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   /// Adds the loss, which ends the model: its output is its own gradient with respect to x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
     if (depth_ > 0) return report(fault_kind::loss_is_not_last, shape{}, shape{});
-    push(kind, x, x.form, {operand{space::label, 0}},
+    push(kind, x, x.form, {this->labels_},
          kind == op_kind::cross_entropy ? attributes(with.cross_entropy) : attributes());
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
   }

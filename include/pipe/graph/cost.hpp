@@ -20,14 +20,16 @@ struct cost {
 };
 
 /// `products` / 2 products of R x S x C: scores and their product with V in the forward (4 R S C
-/// FLOPs, half of that when causal); the backward has five products instead of two. Bytes: rows of
-/// queries and of results, keys and values.
+/// FLOPs, half of that when causal, S of a window being its own); the backward has five products
+/// instead of two. Bytes: rows of queries and of results, keys and values.
 constexpr cost cost_of_attention(op const& o, int products, int bytes) {
   attention_attributes const of = o.attributes.attention();
   long const results = long(o.rows) * o.columns, keys = of.is_fused() ? o.rows : of.keys,
              key_values = keys * (o.columns / of.heads) * of.kv_heads;
-  return {(of.causal ? products / 2 : products) * results * keys + 8 * results,
-          bytes * (results + key_values)};
+  long work = (of.causal ? products / 2 : products) * results * keys;
+  if (long const inside = products * results * of.scores.window; inside > 0 && inside < work)
+    work = inside;
+  return {work + 8 * results, bytes * (results + key_values)};
 }
 
 /// An operation for each cell that a result reads; the gradient of a maximum finds it again. Bytes:

@@ -65,12 +65,14 @@ struct op {
   detail::attributes attributes{};
 };
 
-/// Whether the kernel of o depends on its layer type: a formula, weights of classes, or a mask.
+/// Whether the kernel of o depends on its layer type: a formula, weights of classes, a mask, or the
+/// number of a further loss.
 constexpr bool reads_layer(op const& o) {
   return has_formula(o.kind) ||
          (o.kind == op_kind::cross_entropy &&
           o.attributes.cross_entropy().term != row_term::log_probability) ||
-         (is_attention(o.kind) && o.attributes.attention().scores.is_masked);
+         (is_attention(o.kind) && o.attributes.attention().scores.is_masked) ||
+         (is_loss(o.kind) && o.in[1].where == space::input);  // a further loss
 }
 /// Returns o. needs: o has attributes of the kind that its row in graph/op_traits.hpp names
 constexpr op const& complete(op const& o) {

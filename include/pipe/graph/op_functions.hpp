@@ -7,6 +7,8 @@
 #include <pipe/graph/attributes.hpp>
 #include <pipe/graph/fault.hpp>
 #include <pipe/graph/handle.hpp>
+#include <pipe/graph/layer_checks.hpp>
+#include <pipe/graph/layers.hpp>
 #include <pipe/graph/naming.hpp>
 #include <pipe/graph/op.hpp>
 #include <pipe/graph/op_kind.hpp>
@@ -185,6 +187,39 @@ class op_functions {
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }
+  /// The layers of S, a FurtherLoss, on a value, and the loss of their result by an input of the
+  /// model. They are part of the last unit. The current value stays.
+  template <class S>
+  constexpr void further_loss(handle from) {
+    if (!self().ok()) return;
+    using loss = typename S::further;
+    handle const before = self().current();
+    int const leaf = self().leaf_;
+    self().set(from);
+    ++self().depth_;
+    self().template part<typename S::chain>(0);
+    --self().depth_;
+    handle const x = self().current();
+    self().leaf_ = leaf_index<S>(typename Builder::leaves{});
+    if constexpr (is_refused<loss>) {
+      self().template refuse<loss>();
+    } else if (self().template needs_input_of_loss<loss>(x) && self().needs_numbers()) {
+      shape rows = x.form;
+      --rows.rank;
+      labels_ = loss::labels_are_ids
+                    ? self().template loss_input<S>(shape(rows.rank > 0 ? int(rows.elements()) : 1),
+                                                    x.form.columns())
+                    : self().template loss_input<S>(x.form);
+      self().leaf_ = leaf_index<S>(typename Builder::leaves{});
+      loss::describe(self());
+    }
+    self().leaf_ = leaf;
+    labels_ = operand{space::label, 0};
+    self().set(before);
+  }
+
+ protected:
+  operand labels_{space::label, 0};  // those of the loss that is being described
 
  private:
   int low_rank_terms_ = 0;

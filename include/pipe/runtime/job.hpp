@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <pipe/base/print_report.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
 #include <pipe/schedule/action.hpp>
@@ -92,6 +93,7 @@ struct job {
   double loss_terms = 1;  ///< divisor of the loss, positive
   double counted = 1;     ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
   double gradient_terms = 1;  ///< divisor of gradients in backward
+  further_losses further{};   ///< those of the model beside the first; none in inference
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
   /// Index of the first sample, for random bits: as many as the mini-batches accumulated before

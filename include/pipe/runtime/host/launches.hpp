@@ -25,6 +25,7 @@ arguments<T> arguments_of(detail::pipeline_description const& d, detail::job con
   a.first_sample = j.first_sample + long(micro_batch) * d.samples;
   a.workspace = workspace;
   a.loss_scale = T(1 / j.gradient_terms);
+  a.further = j.further.count > 0 ? &j.further : nullptr;
   return a;
 }
 

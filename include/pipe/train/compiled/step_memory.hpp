@@ -32,8 +32,13 @@ struct step_memory {
   static constexpr long label_elements(graph_view const& g) {
     return model::labels_are_ids ? g.output.rows() : g.output.elements();
   }
-  /// Loss terms per micro-batch.
-  static constexpr long loss_rows(graph_view const& g) { return samples * long(g.output.rows()); }
+  /// Loss terms per micro-batch: of the first loss, then of further ones.
+  static constexpr long loss_rows(graph_view const& g) {
+    long rows = g.output.rows();
+    for (int i = 1; i < g.inputs.count; ++i)
+      rows += further_loss_rows(g.inputs.items[i], typename model::leaves{});
+    return samples * rows;
+  }
   /// Bytes of an input per micro-batch; of the labels for the number after the last input.
   static constexpr long batch_bytes(graph_view const& g, int input) {
     if (input == g.inputs.count)

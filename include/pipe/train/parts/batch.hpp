@@ -147,6 +147,38 @@ double loss_terms_of(Batch const& b) {
                                       weights_of(b), long(model_tables<M>::output.columns()));
 }
 
+/// Enters a further loss of the model in a job: see further_losses. `rows`: of a sample in the
+/// losses before it, to which its own are added.
+///
+/// throws: data_error as loss_terms does
+template <class S, class Batch>
+void take_further_loss(Batch const& b, job& j, int& rows) {
+  using M = typename Batch::model;
+  constexpr int input = Batch::template input_named<S::name>;
+  constexpr input_record in = model_tables<M>::inputs[input];
+  using label = std::conditional_t<in.is_ids, int, typename Batch::element>;
+  std::span<typename Batch::element const> weights;
+  if constexpr (S::is_weighted)
+    weights = input_of<Batch::template input_named<S::weights::name>>(b);
+  double const terms =
+      loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
+                                      in.is_ids ? long(in.vocabulary) : long(in.form.columns()));
+  j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}), rows,
+                                        S::weight() * j.loss_terms / (terms > 0 ? terms : 1)};
+  rows += further_loss_rows(in, typename M::leaves{});
+}
+/// Enters all further losses of the model.
+template <class Batch>
+void take_further_losses([[maybe_unused]] Batch const& b, [[maybe_unused]] job& j) {
+  using M = typename Batch::model;
+  if constexpr (requires { typename M::loss::further; }) {
+    int rows = model_tables<M>::output.rows();
+    [&]<class... S>(layers<S...>) {
+      (take_further_loss<S>(b, j, rows), ...);
+    }(typename M::loss::further{});
+  }
+}
+
 /// Enters the divisor of the loss in a job.
 inline void set_loss_terms(job& j, double counted) {
   j.counted = counted;
@@ -154,8 +186,8 @@ inline void set_loss_terms(job& j, double counted) {
   j.loss_terms = j.gradient_terms = counted > 0 ? counted : 1;
 }
 
-/// Checks the labels and enters them in a job, with the loss's divisor. To be called after
-/// take_inputs.
+/// Checks the labels and enters them in a job, with the loss's divisor and further losses. To be
+/// called after take_inputs.
 ///
 /// throws: data_error as loss_terms does, or if the labels are not of j.samples samples
 template <class Batch>
@@ -163,6 +195,7 @@ void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
   j.label = b.labels.data();
   set_loss_terms(j, loss_terms_of(b));
+  take_further_losses(b, j);
 }
 
 }  // namespace pp::detail

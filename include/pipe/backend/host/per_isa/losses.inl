@@ -112,6 +112,7 @@ struct loss_rows : group_rows<P, G> {
   using base::g, base::rows, base::own_rows;
   using typename base::T, typename base::args;
   static constexpr bool is_weighted = g.in[detail::op::loss_weights] >= 0;
+  static constexpr bool is_further = detail::is_further_loss(g.leaf, typename P::leaves{});
 
   /// a.loss[r] = loss_of(r, what its gradient is multiplied by, where that goes), times the row's
   /// weight. Rows of absent samples are no part of a loss: 0, and gradient 0.
@@ -119,16 +120,26 @@ struct loss_rows : group_rows<P, G> {
   static void each_loss(args const& a, Loss const& loss_of) {
     extent const valid = a.valid_samples < P::samples ? extent(a.valid_samples) * g.rows : rows;
     share const own = own_rows(a);
+    double* losses = a.loss;
+    T scale = a.loss_scale;
+    double factor = 1;
+    if constexpr (is_further) {
+      if (a.further == nullptr) return;  // inference, which has no labels
+      detail::further_loss const& mine = *a.further->find(g.leaf);
+      losses += extent(mine.rows_before) * P::samples;
+      factor = mine.factor;
+      scale *= T(factor);
+    }
     for (extent r = own.begin; r < own.end; ++r) {
       T* const gradient = a.at(g.out[0]) + r * g.columns;
       if (r < valid) {
         T const weight =
             is_weighted ? a.at(is_weighted ? g.in[detail::op::loss_weights] : 0)[r] : T(1);
-        double const loss =
-            loss_of(r, is_weighted ? a.loss_scale * weight : a.loss_scale, gradient);
-        a.loss[r] = is_weighted ? double(weight) * loss : loss;
+        double const loss = loss_of(r, is_weighted ? scale * weight : scale, gradient);
+        losses[r] = is_weighted ? double(weight) * loss : loss;
+        if constexpr (is_further) losses[r] *= factor;
       } else {
-        a.loss[r] = 0;
+        losses[r] = 0;
       }
       if (r >= valid && a.wants_gradient)
         std::memset(gradient, 0, sizeof(T) * std::size_t(g.columns));

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Several losses in one model: beside the last item's first loss, others with layers and labels of
+// their own, over values that were stashed on the way.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/base/text.hpp>
+#include <pipe/nn/compose.hpp>
+#include <pipe/nn/loss.hpp>
+#include <pipe/nn/named.hpp>
+
+namespace pp {
+
+/// The factor of a FurtherLoss, Numerator/Denominator >= 0; its first item. Without it 1.
+template <auto Numerator, int Denominator = 1>
+struct LossWeight : detail::ratio<Numerator, Denominator> {
+  using quotient = detail::ratio<Numerator, Denominator>;
+  static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
+};
+
+namespace detail {
+
+/// The items of a further loss, sorted: its weight, its layers, and its loss.
+template <class Layers, class... Items>
+struct further_items;
+template <class... L, class Loss>
+struct further_items<layers<L...>, Loss> {
+  using loss = Loss;
+  using chain = Seq<L...>;
+};
+template <class... L, class First, class Second, class... Rest>
+struct further_items<layers<L...>, First, Second, Rest...>
+    : further_items<layers<L..., First>, Second, Rest...> {};
+template <class... Items>
+struct weighted_items : further_items<layers<>, Items...> {
+  using weight = LossWeight<1>;
+};
+template <auto N, int D, class... Items>
+struct weighted_items<LossWeight<N, D>, Items...> : further_items<layers<>, Items...> {
+  using weight = LossWeight<N, D>;
+};
+
+}  // namespace detail
+
+/// A loss beside the first one, in Losses: layers over the value stashed as `Value`, and a loss of
+/// their result by the labels that a batch has under the name `Labels`.
+///
+///     FurtherLoss<"next", "sentence", LossWeight<1, 2>, FirstPosition, Linear<2>, CrossEntropy>
+///
+/// shape: labels as those of the loss; the mini-batch's are set by name: batch.set<"next">(ids)
+/// names: its layers are called `Labels` in weight files: "next.1.weight"
+/// needs: at least one layer
+template <text Labels, text Value, class... Items>
+struct FurtherLoss : detail::weighted_items<Items...>::loss {
+  using items = detail::weighted_items<Items...>;
+  using chain = Named<Labels, typename items::chain>;
+  using further = typename items::loss;
+  using parts = detail::layers<chain, further>;
+  static constexpr text name = Labels, key = Value;
+  static constexpr bool is_further_loss = true;
+  static constexpr double weight() { return items::weight::quotient::template value<double>(); }
+
+  /// Describes the layers and the loss, and restores the current value.
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if constexpr (!detail::loss_layer<further>)
+      b.report(detail::fault_kind::loss_is_missing, shape{}, shape{});
+    else if (b.needs_ratio(items::weight::number))
+      b.template further_loss<FurtherLoss>(b.recall(Value.view()));
+  }
+};
+
+/// The last item of a model with several losses: the first loss, of the value before it, and
+/// further ones. The loss of a mini-batch is the first loss plus the sum of weight times each
+/// further one, each the mean over its own terms. On the host.
+///
+/// law: with one loss it is that loss; the others are computed where the model ends, so no cut
+///      separates them
+template <class First, class... Further>
+struct Losses : First {
+  using parts = detail::layers<First, Further...>;
+  using further = detail::layers<Further...>;
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    (Further::describe(b), ...);
+    if (b.ok()) First::describe(b);
+  }
+};
+
+}  // namespace pp
