@@ -9,6 +9,7 @@
 #endif
 
 #include <pipe/io/files_like.hpp>
+#include <pipe/train/data/augment.hpp>
 #include <pipe/train/data/byte_pairs.hpp>
 #include <pipe/train/data/cifar.hpp>
 #include <pipe/train/data/idx.hpp>
