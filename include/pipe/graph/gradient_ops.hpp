@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// What the rules of differentiation are written with: which values need a gradient, ops of the two
+// lists, and sums of contributions.
+#pragma once
+
+#include <pipe/graph/gradients.hpp>
+
+namespace pp::detail {
+
+/// Working memory of differentiation: an item for each value of the graph.
+struct gradient_scratch {
+  bool* needed = nullptr;       // whether the value needs a gradient; initially false
+  operand* gradient = nullptr;  // the gradient so far; initially none
+};
+
+/// The gradients of a graph in the making.
+class gradient_ops {
+ public:
+  /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
+  constexpr gradient_ops(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
+      : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
+
+ protected:
+  using inputs = gradient_operands;
+
+  /// A value needs a gradient if it depends on a trained parameter.
+  /// Only first results are marked: statistics have no gradient.
+  constexpr void mark_needed() {
+    for (int i = 0; i < g_.ops.count; ++i) {
+      op const o = g_.ops.items[i];
+      bool needed = false;
+      for (int k = 0; k < o.ins && !needed; ++k) needed = is_trained(o.in[k]) || needs(o.in[k]);
+      needed_[o.out[0].index] = needed;
+    }
+  }
+  /// Whether x is a trained parameter, as it is or transposed.
+  constexpr bool is_trained(operand x) const {
+    return is_parameter(x) && g_.parameters.items[x.index].trained;
+  }
+  /// Whether x is a value that needs a gradient. needs: mark_needed() has reached its op
+  constexpr bool needs(operand x) const { return x.where == space::value && needed_[x.index]; }
+
+  /// An op with the geometry of o on these operands, without results, and with o's attributes if
+  /// its kind has the same kind of them. When only counting, only its unit is set.
+  constexpr op backward(op_kind kind, op const& o, inputs in) const {
+    op d{};
+    d.unit = o.unit;
+    if (out_.keeps()) {
+      d.kind = kind;
+      d.leaf = o.leaf;
+      d.ins = in.count();
+      d.in[0] = in.a;
+      d.in[1] = in.b;
+      d.in[2] = in.c;
+      d.in[3] = in.d;
+      d.in[4] = in.e;
+      d.in[5] = in.f;
+      d.rows = o.rows;
+      d.columns = o.columns;
+      d.origin = o.origin;
+      if (attributes_of(kind) == o.attributes.kind()) d.attributes = o.attributes;
+    }
+    return d;
+  }
+  /// Checks that d has the attributes of its kind: see complete(). A counting run sets none.
+  constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }
+  /// Adds a weight-gradient op for its one or two parameters, unless none of them is trained.
+  constexpr void weight(op_kind kind, op const& o, inputs const& in, operand p,
+                        operand second = operand{}) {
+    weight(backward(kind, o, in), p, second);
+  }
+  constexpr void weight(op d, operand p, operand second = operand{}) {
+    if (!is_trained(p) && !is_trained(second)) return;
+    if (is_trained(p)) d.out[0] = operand{space::parameter_gradient, p.index};
+    if (is_trained(second)) d.out[1] = operand{space::parameter_gradient, second.index};
+    out_.weight_ops.push_back(checked(d));
+  }
+  /// Adds the input-gradient op d, whose result contributes to the gradient of x.
+  constexpr void input(op d, operand x) {
+    d.out[0] = new_value(long(d.rows) * d.columns, d.unit);
+    out_.input_ops.push_back(checked(d));
+    contribute(d, x, d.out[0]);
+  }
+  /// Adds d to the gradient of x, which is the sum over its readers. The newest term is the first
+  /// operand of the sum, so that the sum fuses into the kernel that makes it.
+  constexpr void contribute(op const& o, operand x, operand d) {
+    if (!needs(x)) return;
+    operand& total = gradient_[x.index];
+    if (total.where == space::none) {
+      total = d;
+      return cross(x, o.unit);
+    }
+    op sum = backward(op_kind::add, o, {d, total});
+    sum.out[0] = new_value(long(o.rows) * o.columns, o.unit);
+    out_.input_ops.push_back(sum);
+    total = sum.out[0];
+    cross(x, o.unit);
+  }
+  /// Records that the gradient of x has changed in unit `reader`.
+  /// A value read in its own unit crosses no cut.
+  constexpr void cross(operand x, short reader) {
+    if (g_.values.items[x.index].unit == reader) return;
+    out_.crossings.push_back(crossing{x.index, reader, gradient_[x.index]});
+  }
+  /// A new value, numbered after those of the forward graph.
+  constexpr operand new_value(long elements, short unit) {
+    out_.values.push_back(value{elements, unit});
+    return value_operand(g_.values.count + out_.values.count - 1);
+  }
+
+  graph_view const g_;
+  bool* const needed_;
+  operand* const gradient_;
+  gradient_sinks& out_;
+};
+
+}  // namespace pp::detail
