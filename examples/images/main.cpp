@@ -81,7 +81,8 @@ int main(int count, char** arguments) {
   app.add_option("--epochs", o.training.epochs, "passes over the pictures")
       ->check(CLI::Range(1L, 100000L))
       ->capture_default_str();
-  app.add_option("--steps", o.training.steps, "ends after so many mini-batches, if that is sooner")
+  app.add_option("--steps", o.training.steps,
+                 "ends after that many mini-batches, if that is sooner")
       ->check(CLI::Range(1L, 1L << 40));
   app.add_option("--lr", o.training.learning_rate, "the highest learning rate")
       ->check(CLI::Range(1e-9, 1e9))

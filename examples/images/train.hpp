@@ -13,13 +13,13 @@
 #include "task.hpp"
 
 struct training_options {
-  long epochs = 3, steps = 0;  ///< steps: if above 0, at most so many
+  long epochs = 3, steps = 0;  ///< steps: if above 0, the most
   std::uint64_t seed = 1;
   double learning_rate = 3e-3;
   std::string save;  ///< a file for the weights, or empty
 };
 
-/// Steps of a training with mini-batches of so many samples.
+/// Steps of a training with mini-batches of `samples` each.
 inline long steps_of(image_task const& task, training_options const& o, long samples) {
   long const steps = o.epochs * ((long(task.training.size()) + samples - 1) / samples);
   return o.steps > 0 && o.steps < steps ? o.steps : steps;

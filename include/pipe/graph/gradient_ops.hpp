@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the rules of differentiation are written with: which values need a gradient, ops of the two
+// The tools of the rules of differentiation: which values need a gradient, ops of the two
 // lists, and sums of contributions.
 #pragma once
 
