@@ -50,8 +50,7 @@ struct two_layers {
 };
 
 template <class Trainer>
-std::string said(Trainer& to, auto& from, pp::load_policy policy,
-                 pp::detail::name_map const& names = {}) {
+std::string said(Trainer& to, auto& from, pp::load_policy policy, pp::name_map const& names = {}) {
   return sentence<pp::data_error>([&] { pp::copy_weights(from, to, policy, names); });
 }
 
@@ -67,7 +66,7 @@ TEST_CASE("names are mapped by their longest prefix, or whole") {
             here, {{"body.", ""}, {"body.1.", "last."}, {"head.weight", "lm_head.weight"}}) ==
         strings{"0.weight", "last.weight", "lm_head.weight", "headless"});
 
-  auto const said = [&](pp::detail::name_map const& map) {
+  auto const said = [&](pp::name_map const& map) {
     return sentence<pp::data_error>([&] { pp::detail::names_there(here, map); });
   };
   CHECK(said({{"head", "x"}}) ==
@@ -160,7 +159,7 @@ TEST_CASE("a copy is all or nothing") {
   two_layers<double, true> from{"a."};
   from.weight.assign(6, 1), from.bias.assign(3, 2), from.average.assign(6, 3);
   two_layers<float, true> to{"b."};
-  pp::detail::name_map const map{{"b.", "a."}};
+  pp::name_map const map{{"b.", "a."}};
   using enum pp::load_policy;
   CHECK(said(to, from, strict) ==
         "the weights to copy do not fit the model: parameter 'b.weight': not in the source; "

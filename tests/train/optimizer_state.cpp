@@ -94,7 +94,7 @@ struct saved {
     tensor(name).bytes = kept.back();
   }
   /// What loading the tensors says.
-  std::string said(std::optional<long> steps = {}, detail::name_map const& names = {}) {
+  std::string said(std::optional<long> steps = {}, name_map const& names = {}) {
     write_safetensors(path, tensors, metadata);
     return sentence<data_error>([&] { load_optimizer_state(trainer, path, names, steps); });
   }

@@ -64,7 +64,7 @@ bool is_in_all(Trainer& trainer, bool here) {
 /// throws: as load_weights, with `from` for the file; error if both are the same trainer
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}) {
+                         name_map const& names = {}) {
   if (static_cast<void const*>(&from) == static_cast<void const*>(&to))
     throw error("copy_weights: source and destination are the same trainer");
   auto source = detail::named_parameters(from);

@@ -75,8 +75,8 @@ std::vector<double> factors_of(layers<L...>) {
 ///     load_weights(adapted, "plain.safetensors", load_policy::partial,
 ///     names_without_lora(adapted));
 template <detail::has_named_parameters Trainer>
-detail::name_map names_without_lora(Trainer& trainer) {
-  detail::name_map names;
+name_map names_without_lora(Trainer& trainer) {
+  name_map names;
   for (auto const& p : trainer.parameters())
     if (std::string plain = detail::plain_name(p.name); !detail::is_lora(p.name) && plain != p.name)
       names.push_back({p.name, plain});
@@ -125,7 +125,7 @@ void save_lora(Trainer& trainer, std::string const& path,
 ///         low-rank terms
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 void merge_lora(From& from, To& to) {
-  detail::name_map names;  // of `to` in `from`
+  name_map names;  // of `to` in `from`
   std::vector<std::string> problems, plain;
   for (auto const& p : from.parameters())
     if (!detail::is_lora(p.name)) {

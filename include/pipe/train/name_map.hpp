@@ -23,7 +23,17 @@ namespace pp::detail {
 struct renamed {
   std::string here, there;
 };
-using name_map = std::vector<renamed>;
+
+}  // namespace pp::detail
+
+namespace pp {
+
+/// Names of a model's parameters in a file or another model that has others: see load_weights.
+using name_map = std::vector<detail::renamed>;
+
+}  // namespace pp
+
+namespace pp::detail {
 
 /// Whether an entry's side is a prefix: it ends in a dot or is empty.
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }

@@ -293,8 +293,7 @@ class optimizer_states {
 /// throws: in all processes, if it does in one: file_error, and the previous file is unchanged;
 ///         data_error for more than 2^24 steps, or a map that does not fit
 template <class Trainer>
-void save_optimizer_state(Trainer& trainer, std::string const& path,
-                          detail::name_map const& names = {}) {
+void save_optimizer_state(Trainer& trainer, std::string const& path, name_map const& names = {}) {
   using O = typename Trainer::optimizer_type;
   static_assert(detail::accepted<decltype(detail::diagnose_state_names<O>())>::value);
   if constexpr (detail::names_its_state<O>)
@@ -313,8 +312,8 @@ void save_optimizer_state(Trainer& trainer, std::string const& path,
 /// throws: in all processes, and the trainer is as it was: file_error if the file cannot be read;
 ///         data_error if it does not fit: see load_weights; or if numbers of steps differ
 template <class Trainer>
-void load_optimizer_state(Trainer& trainer, std::string const& path,
-                          detail::name_map const& names = {}, std::optional<long> steps = {}) {
+void load_optimizer_state(Trainer& trainer, std::string const& path, name_map const& names = {},
+                          std::optional<long> steps = {}) {
   using O = typename Trainer::optimizer_type;
   static_assert(detail::accepted<decltype(detail::diagnose_state_names<O>())>::value);
   if constexpr (detail::names_its_state<O>)

@@ -186,10 +186,15 @@ template <class Tensor>
 std::string text_of_type(Tensor const& tensor) {
   return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
 }
-/// Description of a mismatch of shapes; empty if they are equal.
+/// A shape without extents of 1 before others: (1, 197, 768) is (197, 768).
+inline std::span<long const> without_leading_ones(std::span<long const> shape) {
+  while (shape.size() > 1 && shape[0] == 1) shape = shape.subspan(1);
+  return shape;
+}
+/// Description of a mismatch of shapes; empty if they are equal but for extents of 1 before others.
 inline std::string misfit_of_shape(std::vector<long> const& expected,
                                    std::vector<long> const& found) {
-  return expected == found
+  return std::ranges::equal(without_leading_ones(expected), without_leading_ones(found))
              ? ""
              : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
 }
@@ -268,14 +273,14 @@ inline weights_source source_of(std::string const& file) {
 template <class T, class Agree = detail::agreed>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_reader const& file, load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}, Agree const& agree = {}) {
+                         name_map const& names = {}, Agree const& agree = {}) {
   return detail::load_tensors(parameters, file.tensors(), file, detail::source_of(file.name()),
                               policy, names, agree);
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_file const& file, load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}) {
+                         name_map const& names = {}) {
   return detail::load_pairs(
       parameters, file.tensors(), detail::source_of(file.name()), policy, names,
       [&](auto const& pairs) {
@@ -286,7 +291,7 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          std::string const& path, load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}) {
+                         name_map const& names = {}) {
   return load_weights(parameters, safetensors_reader(path), policy, names);
 }
 
@@ -389,8 +394,7 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
 /// throws: in all processes, and nothing was written, if it does in one
 template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
-                         load_policy policy = load_policy::strict,
-                         detail::name_map const& names = {}) {
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
   auto const parameters = detail::named_parameters(trainer);
   auto const averages = detail::averages_of(trainer);
   load_report const report = detail::load_together(
