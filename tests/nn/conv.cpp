@@ -4,10 +4,17 @@
 // and in parts; the definition against numbers of PyTorch's; and what a convolution is a case of.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
+#include <pipe/train/checkpoint.hpp>
+#include <pipe/train/copy_weights.hpp>
+#include <pipe/train/weights.hpp>
+
 #include "backend/lone_kernel.hpp"
+#include "train/folder.hpp"
 
 using namespace pp;
 
@@ -233,13 +240,45 @@ TEST_CASE("filters begin as wide as their outputs ask", "[nn]") {
   for (float const w : all[0].values) squares += double(w) * double(w);
   CHECK(squares / double(all[0].values.size()) == Approx(2.0 / 1800).epsilon(0.05));
 }
-TEST_CASE("weights of convolutions have PyTorch's shapes", "[nn]") {
-  Pipeline<Names, PortableHost> t;
+TEST_CASE("weights of convolutions are in files as PyTorch's", "[nn]") {
+  Pipeline<Names, PortableHost> t({.seed = 1}), loaded({.seed = 2}), copied({.seed = 3}),
+      resumed({.seed = 4});
   auto const all = t.parameters();
   CHECK(all[0].name == "0.weight");
   CHECK(all[0].file_shape == std::vector<long>{6, 2, 1, 3});
   CHECK(all[1].name == "0.bias");
   CHECK(all[2].file_shape == std::vector<long>{6, 2, 3, 3});
+  temporary_folder const folder;
+  save_weights(t, folder.file("weights"));
+  t.save(folder.file("run"), 0);
+  for (char const* const name : {"weights", "run"}) {
+    safetensors_file const file(folder.file(name));
+    for (int const i : {0, 2}) {
+      auto const& p = all[std::size_t(i)];
+      safetensors_entry const* const tensor = file.find(p.name);
+      REQUIRE(tensor != nullptr);
+      CHECK(tensor->shape == p.file_shape);
+      std::vector<float> stored(p.values.size());
+      decode(tensor->type, tensor->bytes.data(), std::span<float>(stored));
+      // In memory (window, channel, filter), in the file (filter, channel, window).
+      bool same = true;
+      std::size_t at = 0;
+      std::size_t const window = p.values.size() / 12;
+      for (std::size_t n = 0; n < 6; ++n)
+        for (std::size_t c = 0; c < 2; ++c)
+          for (std::size_t k = 0; k < window; ++k)
+            same = same && stored[at++] == p.values[(k * 2 + c) * 6 + n];
+      CHECK(same);
+    }
+  }
+  load_weights(loaded, folder.file("weights"));
+  copy_weights(t, copied);
+  resumed.load(folder.file("run"));
+  for (auto* const other : {&loaded, &copied, &resumed}) {
+    auto const theirs = other->parameters();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      CHECK(std::equal(all[i].values.begin(), all[i].values.end(), theirs[i].values.begin()));
+  }
 }
 
 namespace {

@@ -46,15 +46,17 @@ constexpr read_axis gradient_axis(detail::convolution_axis const& a, int phase) 
 
 /// Rows of the result that are computed together, and numbers of a patch that are gathered at once:
 /// the block of patches and that of partial sums stay in L2.
-inline constexpr extent patch_rows = 128, patch_depth = 640;
+inline constexpr extent patch_rows = 256, patch_depth = 320;
 
 /// The blocking of a product of gathered patches. makes_right: the right factor is gathered, too.
+/// Panels of the right factor are copied where its rows are so far apart that they evict each other
+/// from L1, at a fraction of the cost: a copy serves patch_rows rows.
 template <class T>
 constexpr blocking patch_blocking(extent m, extent n, extent k, bool makes_right) {
-  constexpr extent near_cache = 2400000;
+  constexpr extent far_apart = 512;  // bytes
   extent const blocks = (k + patch_depth - 1) / patch_depth;
   return {m < patch_rows ? m : patch_rows, n, blocks > 0 ? (k + blocks - 1) / blocks : 1,
-          makes_right || n * k * extent(sizeof(T)) > near_cache};
+          makes_right || n * extent(sizeof(T)) >= far_apart};
 }
 /// Bytes of the block of patches, and of the blocks of a product with such patches.
 template <class T>

@@ -50,13 +50,21 @@ struct patch_row {
   }
 };
 
-/// to[k] = from[k], or 0 where there is no `from`, k < n.
+/// to[k] = from[k], or 0 where there is no `from`, k < n. Runs of a few pixels are too short to pay
+/// for the calls of a copy.
 template <class T>
 void copy_or_clear(T const* from, extent n, T* to) {
-  if (from != nullptr)
+  constexpr extent piece = 32 / extent(sizeof(T)), long_run = 16 * piece;
+  if (from == nullptr) {
+    if (n > 0) std::memset(to, 0, sizeof(T) * std::size_t(n));
+  } else if (n > long_run) {
     std::memcpy(to, from, sizeof(T) * std::size_t(n));
-  else
-    std::memset(to, 0, sizeof(T) * std::size_t(n));
+  } else if (n >= piece) {
+    for (extent k = 0; k + piece <= n; k += piece) std::memcpy(to + k, from + k, 32);
+    std::memcpy(to + n - piece, from + n - piece, 32);
+  } else {
+    for (extent k = 0; k < n; ++k) to[k] = from[k];
+  }
 }
 
 /// to[r, k] = element (row + r, column + k) of the patches.
