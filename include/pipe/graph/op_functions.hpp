@@ -60,7 +60,7 @@ class op_functions {
   }
   /// x and z of one shape -> x + z
   constexpr handle add(handle x, handle z) { return self().push(op_kind::add, x, x.form, {z.at}); }
-  /// Drops random elements of x, with the probability of the layer being described; see Dropout.
+  /// Drops random units of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
         x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));
