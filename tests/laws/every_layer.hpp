@@ -99,6 +99,7 @@ struct EveryResampling
                 pp::AvgPool2d<pp::Axes<3, 2>, pp::Stride<2>, pp::Padding<1>, pp::ExcludePadding>,
                 pp::ReflectionPad<1, 2, 2, 1>, pp::AdaptiveMaxPool2d<5, 4>, pp::UpsampleNearest<2>,
                 pp::Pad<1, -1, 0, 2>, pp::ReplicationPad<1>, pp::AdaptiveAvgPool2d<6, 7>,
+                pp::Dropout2d<1, 4>, pp::Residual<pp::Linear<4>, pp::DropPath<1, 3>>,
                 pp::Reshape<pp::Rest, 4>, pp::Linear<6>,
                 pp::MaxPool1d<3, pp::Stride<2>, pp::Padding<1>, pp::Dilation<2>>,
                 pp::UpsampleLinear1d<2, pp::AlignCorners>, pp::Linear<3>, pp::ReflectionPad1d<3, 1>,

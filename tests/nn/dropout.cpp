@@ -22,9 +22,10 @@ template <class T, int Width, class D>
 using compiled = lone::compiled<Drops<Width, D>, MicroBatchSize<2>, Stages<3>, Cut<2, 3>,
                                 std::conditional_t<sizeof(T) == 8, FP64, FP32>>;
 
-template <class T, int Width, int Numerator, int Denominator>
+template <class T, int Width, int Numerator, int Denominator,
+          class D = Dropout<Numerator, Denominator>>
 void check() {
-  using C = compiled<T, Width, Dropout<Numerator, Denominator>>;
+  using C = compiled<T, Width, D>;
   constexpr int number = [] {  // the group of stage 1
     for (detail::segment const& s : C::passes::kernels.fused[detail::op_list::forward].segments)
       if (C::passes::forward.ops[s.begin].unit == 2) return s.group;
@@ -49,11 +50,12 @@ void check() {
     for (int s = 0; s < 2; ++s)
       for (int t = 0; t < positions; ++t)
         for (int c = 0; c < Width; ++c) {
-          int const at = (s * positions + t) * Width + c, block = t * ((Width + 3) / 4) + c / 4;
+          int const at = (s * positions + t) * Width + c, from = D::all_rows ? 0 : t,
+                    unit = D::all_columns ? 0 : c, block = from * ((Width + 3) / 4) + unit / 4;
           std::uint32_t const bits =
               detail::philox({{std::uint32_t(block), std::uint32_t(40 + s), 9, 77}}, 0x89abcdefu,
                              0x1234567u)
-                  .word[c % 4];
+                  .word[unit % 4];
           bool const dropped = bits < double(Numerator) / Denominator * 4294967296.0;
           T const wanted = dropped ? T(0) : x[at] * (T(Denominator) / T(Denominator - Numerator));
           right = right && y[at] == wanted;
@@ -73,6 +75,8 @@ TEMPLATE_TEST_CASE("Dropout keeps what its bits say", "[nn]", float, double) {
   check<TestType, 64, 3, 4>();
   check<TestType, 150, 1, 3>();
   check<TestType, 5, 0, 1>();
+  check<TestType, 70, 1, 3, Dropout2d<1, 3>>();
+  check<TestType, 70, 1, 2, DropPath<1, 2>>();
 }
 
 TEST_CASE("Dropout drops as often as it says, and keeps the mean", "[nn]") {

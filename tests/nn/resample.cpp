@@ -44,13 +44,12 @@ std::vector<T> forward(resample_attributes const& by, int n, std::vector<T> cons
 template <class T>
 std::vector<T> backward(resample_attributes const& by, int n, std::vector<T> const& x,
                         std::vector<T> const& dy, int at_once = 1 << 20) {
-  std::vector<T> dx(x.size()), space(std::size_t(2 * n));
+  std::vector<T> dx(x.size());
   bool const reads_x = by.reduction == cell_reduction::largest;
   for (int row = 0; row < by.axis[0].in; row += at_once) {
     int const end = row + at_once < by.axis[0].in ? row + at_once : by.axis[0].in;
     host::portable::resample_gradient_rows<T>(by, n, host::share{row, end}, dy.data(),
-                                              reads_x ? x.data() : nullptr, dx.data(),
-                                              space.data());
+                                              reads_x ? x.data() : nullptr, dx.data());
   }
   return dx;
 }

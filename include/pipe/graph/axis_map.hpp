@@ -29,7 +29,7 @@ struct axis_cells {
   /// The weight of cell k of a sum.
   template <class T>
   PIPE_HD constexpr T weight(int k) const {
-    return k == 0 ? T(of - part) / T(of) : of == 1 ? T(1) : T(part) / T(of);
+    return of == 1 ? T(1) : T(k == 0 ? of - part : part) / T(of);
   }
   /// Which of the cells i is, or -1.
   PIPE_HD constexpr int number_of(int i) const {

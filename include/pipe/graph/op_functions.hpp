@@ -98,7 +98,7 @@ class op_functions {
   }
   /// The number of low-rank terms so far.
   constexpr int low_rank_terms() const { return low_rank_terms_; }
-  /// Drops random elements of x, with the probability of the layer being described; see Dropout.
+  /// Drops random units of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
         x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));

@@ -19,7 +19,6 @@ namespace instead {
 struct Attention_of_the_number_of_heads;
 struct AvgPool2d_of_its_window;
 struct Custom_layer_of_your_own;
-struct Dropout;
 struct HostThreads_and_Stages;
 struct Huber_of_its_delta;
 struct Linear_GELU_Linear;
@@ -58,8 +57,6 @@ template <auto...>
 struct ReflectionPad2d : no_such<instead::ReflectionPad_with_rows_first> {};
 template <auto...>
 struct ReplicationPad2d : no_such<instead::ReplicationPad_with_rows_first> {};
-template <auto...>
-struct Dropout2d : no_such<instead::Dropout> {};
 
 struct SinusoidalPositions;
 struct PositionalEncoding : no_such<SinusoidalPositions> {};

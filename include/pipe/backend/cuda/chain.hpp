@@ -213,7 +213,8 @@ struct chain {
   }
 
   /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
-  /// of Philox, and a row begins with one.
+  /// of Philox, and a row begins with one. Rows of a sample whose channels are dropped share their
+  /// blocks, and all elements of one that is dropped as a whole share a word.
   template <int Count, class Layer>
   PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column,
                                        float (&factor)[Count]) {
@@ -227,10 +228,11 @@ struct chain {
     detail::philox_block bits{};
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) {
-      int const c = column + i;
-      if (i == 0 || c % 4 == 0)
+      int const c = Layer::all_columns ? 0 : column + i;
+      extent const position = Layer::all_rows ? 0 : row % rows;
+      if (i == 0 || (!Layer::all_columns && c % 4 == 0))
         bits = detail::philox(
-            detail::philox_block{{static_cast<std::uint32_t>(row % rows * blocks + c / 4),
+            detail::philox_block{{static_cast<std::uint32_t>(position * blocks + c / 4),
                                   static_cast<std::uint32_t>(first_sample + row / rows),
                                   static_cast<std::uint32_t>(stream),
                                   static_cast<std::uint32_t>(a.run->step)}},

@@ -12,6 +12,12 @@
 
 namespace pp::cuda {
 
+/// The attributes of group G of pipeline P, as a constant that device code may copy.
+template <class P, int G>
+struct resample_of {
+  static constexpr detail::resample_attributes value = group_of<P, G>::value.attributes.resample();
+};
+
 /// Some channels of a cell on their way to the largest: NaN is larger than all, and the first of
 /// equal ones stays.
 template <int Each>
@@ -54,7 +60,7 @@ struct resample_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], to = g.out[0], columns = g.columns;
     base::for_access(block, [&](extent cell, int channel) {
-      constexpr detail::resample_attributes by = group_of<P, G>::value.attributes.resample();
+      constexpr detail::resample_attributes by = resample_of<P, G>::value;
       constexpr bool is_largest = by.reduction == detail::cell_reduction::largest;
       int const column = int(cell % by.axis[1].out),
                 row = int(cell / by.axis[1].out) % by.axis[0].out;
@@ -66,9 +72,12 @@ struct resample_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
       for_cells(down, across, [&](int number, int r, int c, float weight) {
         float x[each];
         load<each>(image + (extent(r) * by.axis[1].in + c) * columns + channel, x);
-        if constexpr (is_largest) return largest.take(number, x);
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) sum[i] += weight * x[i];
+        if constexpr (is_largest) {
+          largest.take(number, x);
+        } else {
+          PIPE_UNROLL
+          for (int i = 0; i < each; ++i) sum[i] += weight * x[i];
+        }
       });
       PIPE_UNROLL
       for (int i = 0; i < each; ++i)
@@ -95,7 +104,7 @@ struct resample_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.colum
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int from = g.in[0], read = g.in[1], to = g.out[0], columns = g.columns;
     base::for_access(block, [&](extent cell, int channel) {
-      constexpr detail::resample_attributes by = group_of<P, G>::value.attributes.resample();
+      constexpr detail::resample_attributes by = resample_of<P, G>::value;
       constexpr int width = by.axis[1].in, image_cells = by.axis[0].in * width;
       int const column = int(cell % width), row = int(cell / width) % by.axis[0].in;
       extent const sample = cell / image_cells;

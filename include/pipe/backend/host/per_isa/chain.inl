@@ -71,8 +71,9 @@ struct chain {
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
       return dropout_mask<detail::leaf_at<s.leaf, typename P::leaves>,
-                          (Columns > 0 ? Columns : lanes<T>), T>(random_bits(a, s.slot, row),
-                                                                 column, a.training, room);
+                          (Columns > 0 ? Columns : lanes<T>), T>(
+          random_bits<detail::leaf_at<s.leaf, typename P::leaves>>(a, s.slot, row), column,
+          a.training, room);
     else if constexpr (s.kind == op_kind::bias)
       return a.at(s.slot) + column;
     else if constexpr (s.kind == op_kind::row_bias)
@@ -82,13 +83,15 @@ struct chain {
   }
   /// Counters of the Philox blocks of a row. They name the sample within the mini-batch and the
   /// position, not the micro-batch or the thread, so a mask does not depend on how a mini-batch is
-  /// cut.
+  /// cut. Where more than elements are dropped, all rows of a sample have the counters of the
+  /// first.
+  template <class Layer>
   static random_row random_bits(arguments<T> const& a, int slot, extent row) {
     constexpr extent blocks = (width + 3) / 4;  // of a row
     return {a.seed, static_cast<std::uint32_t>(a.step),
             static_cast<std::uint32_t>(a.first_sample + row / g.rows),
             static_cast<std::uint32_t>(*a.ids(slot)),
-            static_cast<std::uint32_t>(row % g.rows * blocks)};
+            Layer::all_rows ? 0u : static_cast<std::uint32_t>(row % g.rows * blocks)};
   }
   template <int I>
   static T* target(arguments<T> const& a, extent row, extent column) {

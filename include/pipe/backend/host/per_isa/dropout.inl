@@ -49,7 +49,7 @@ inline constexpr int mask_room = (Count + (lanes<T> < 4 ? 4 - lanes<T> : 0) + 3)
 ///
 /// shape: -> mask (Count); room for mask_room<Count, T> elements
 /// law:   element c of a row takes word c % 4 of the row's block c / 4, whatever Count and column
-///        are
+///        are; where whole samples are dropped, every element takes word 0 of the first block
 /// needs: column: a multiple of the lanes
 template <class Layer, int Count, class T>
 PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool training, T* room) {
@@ -59,14 +59,22 @@ PIPE_ONE_COPY T const* dropout_mask(random_row const& from, extent column, bool 
     return room;
   }
   constexpr T kept = Layer::template scale<T>();
-  std::uint32_t words[4][Blocks];
-  random_words<Blocks>(from, from.first_block + static_cast<std::uint32_t>(column / 4), words);
-  PIPE_INDEPENDENT
-  for (int i = 0; i < Blocks; ++i) {  // in this form g++ sees four elements side by side
-    room[4 * i] = words[0][i] < Layer::drops_below ? T(0) : kept;
-    room[4 * i + 1] = words[1][i] < Layer::drops_below ? T(0) : kept;
-    room[4 * i + 2] = words[2][i] < Layer::drops_below ? T(0) : kept;
-    room[4 * i + 3] = words[3][i] < Layer::drops_below ? T(0) : kept;
+  if constexpr (Layer::all_columns) {
+    std::uint32_t words[4][1];
+    random_words<1>(from, from.first_block, words);
+    T const factor = words[0][0] < Layer::drops_below ? T(0) : kept;
+    for (int i = 0; i < 4 * Blocks; ++i) room[i] = factor;
+    return room;
+  } else {
+    std::uint32_t words[4][Blocks];
+    random_words<Blocks>(from, from.first_block + static_cast<std::uint32_t>(column / 4), words);
+    PIPE_INDEPENDENT
+    for (int i = 0; i < Blocks; ++i) {  // in this form g++ sees four elements side by side
+      room[4 * i] = words[0][i] < Layer::drops_below ? T(0) : kept;
+      room[4 * i + 1] = words[1][i] < Layer::drops_below ? T(0) : kept;
+      room[4 * i + 2] = words[2][i] < Layer::drops_below ? T(0) : kept;
+      room[4 * i + 3] = words[3][i] < Layer::drops_below ? T(0) : kept;
+    }
+    return room + column % 4;
   }
-  return room + column % 4;
 }

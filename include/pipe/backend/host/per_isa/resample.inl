@@ -1,52 +1,135 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Resampling of images and its gradient: pools, upsampling and padding. The channels of a cell are
-// neighbours in memory, so the inner loops go over channels.
+// neighbours in memory: the innermost loops go over vectors of them.
 
-/// y = the larger of x and y, and where it is x, chosen = number; NaN is larger than all. chosen
-/// may be null.
-template <class T>
-PIPE_ONE_COPY void take_larger(int n, T const* x, T* y, T number, T* chosen) {
-  if (chosen == nullptr) {
-    PIPE_INDEPENDENT
-    for (int c = 0; c < n; ++c) y[c] = x[c] > y[c] || x[c] != x[c] ? x[c] : y[c];
-    return;
-  }
-  PIPE_INDEPENDENT
-  for (int c = 0; c < n; ++c) {
-    bool const is_larger = x[c] > y[c] || x[c] != x[c];
-    y[c] = is_larger ? x[c] : y[c];
-    chosen[c] = is_larger ? number : chosen[c];
-  }
+/// Channels side by side: a vector of them, or one.
+template <class V, class T>
+[[gnu::always_inline]] inline V channels_at(T const* from) {
+  if constexpr (sizeof(V) == sizeof(T))
+    return *from;
+  else
+    return load(from);
 }
-template <class T>
-PIPE_ONE_COPY void set_elements(int n, T value, T* y) {
-  for (int c = 0; c < n; ++c) y[c] = value;
+template <class V, class T>
+[[gnu::always_inline]] inline void set_channels(T* to, V value) {
+  if constexpr (sizeof(V) == sizeof(T))
+    *to = value;
+  else
+    save(to, value);
 }
-/// y += w x; adds: or y = w x
-template <class T>
-PIPE_ONE_COPY void add_weighted(int n, bool adds, T w, T const* x, T* y) {
-  if (!adds && w == T(1)) {
-    std::memcpy(y, x, sizeof(T) * std::size_t(n));
-  } else if (!adds) {
-    PIPE_INDEPENDENT
-    for (int c = 0; c < n; ++c) y[c] = w * x[c];
-  } else {
-    PIPE_INDEPENDENT
-    for (int c = 0; c < n; ++c) y[c] += w * x[c];
-  }
+/// F::run<V, Count>(arguments..., c) for all channels c of n, Count times V at once.
+template <class F, class T, class... Arguments>
+[[gnu::always_inline]] inline void for_channels(int n, Arguments const&... a) {
+  int c = 0;
+  for (; c + 4 * lanes<T> <= n; c += 4 * lanes<T>) F::template run<vec<T>, 4, T>(a..., c);
+  for (; c + lanes<T> <= n; c += lanes<T>) F::template run<vec<T>, 1, T>(a..., c);
+  for (; c < n; ++c) F::template run<T, 1, T>(a..., c);
 }
 
-/// The cells of a result in an image, row by row: f(number, row, column, weight).
-template <class T, class F>
-PIPE_INLINE void each_cell(detail::axis_cells const& down, detail::axis_cells const& across,
-                           F const& f) {
-  int number = 0;
-  for (int u = 0; u < down.count; ++u)
-    for (int v = 0; v < across.count; ++v, ++number)
-      f(number, down.first + u * down.step, across.first + v * across.step,
-        down.template weight<T>(u) * across.template weight<T>(v));
+/// A cell of a result and the cells of an image that it reads.
+template <class T>
+struct read_cells {
+  detail::axis_cells down, across;
+  extent row, column;  // from one row of the image, or one cell, to the next
+  int divisor;
+
+  /// f(number, row, place in the image, weight) for each cell, row by row.
+  template <class F>
+  [[gnu::always_inline]] void each(F const& f) const {
+    int number = 0;
+    for (int u = 0; u < down.count; ++u) {
+      int const r = down.first + u * down.step;
+      T const weight = down.template weight<T>(u);
+      for (int v = 0; v < across.count; ++v, ++number)
+        f(number, r, r * row + (across.first + v * across.step) * column,
+          weight * across.template weight<T>(v));
+    }
+  }
+};
+
+/// y = the largest of the cells: NaN is larger than all numbers.
+struct largest_of_cells {
+  template <class V, int Count, class T>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, T const* x, T* y, int c) {
+    V v[Count], chosen[Count];
+    find<V, Count>(cells, x + c, v, chosen);
+    for (int k = 0; k < Count; ++k) set_channels(y + c + k * lanes<T>, v[k]);
+  }
+  /// The largest cell and its number: the first of equal ones.
+  template <class V, int Count, class T>
+  [[gnu::always_inline]] static void find(read_cells<T> const& cells, T const* x, V (&v)[Count],
+                                          V (&chosen)[Count]) {
+    for (int k = 0; k < Count; ++k) {
+      v[k] = V{} - std::numeric_limits<T>::infinity();
+      chosen[k] = V{};
+    }
+    cells.each([&](int number, int, extent at, T) {
+      for (int k = 0; k < Count; ++k) {
+        V const next = channels_at<V>(x + at + k * lanes<T>);
+        auto const is_larger = (next > v[k]) | (next != next);
+        v[k] = is_larger ? next : v[k];
+        chosen[k] = is_larger ? V{} + T(number) : chosen[k];
+      }
+    });
+  }
+};
+/// y = the weighted sum of the cells over the divisor.
+struct sum_of_cells {
+  template <class V, int Count, class T>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, T const* x, T* y, int c) {
+    V v[Count];
+    for (int k = 0; k < Count; ++k) v[k] = V{};
+    cells.each([&](int, int, extent at, T weight) {
+      for (int k = 0; k < Count; ++k) v[k] += weight * channels_at<V>(x + at + c + k * lanes<T>);
+    });
+    for (int k = 0; k < Count; ++k)
+      set_channels(y + c + k * lanes<T>, cells.divisor > 1 ? v[k] / T(cells.divisor) : v[k]);
+  }
+};
+/// dx += dy at the largest of the cells, if it is in one of the rows.
+struct add_to_largest {
+  template <class V, int Count, class T>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
+                                         T const* x, T* dx, int c) {
+    V v[Count], chosen[Count];
+    largest_of_cells::find<V, Count>(cells, x + c, v, chosen);
+    cells.each([&](int number, int r, extent at, T) {
+      if (r < rows.begin || r >= rows.end) return;
+      for (int k = 0; k < Count; ++k) {
+        T* const to = dx + at + c + k * lanes<T>;
+        V const slope = channels_at<V>(dy + c + k * lanes<T>);
+        set_channels(to, channels_at<V>(to) + (chosen[k] == V{} + T(number) ? slope : V{}));
+      }
+    });
+  }
+};
+/// dx += dy times the weight of the cell over the divisor, for each cell in one of the rows.
+struct add_to_cells {
+  template <class V, int Count, class T>
+  [[gnu::always_inline]] static void run(read_cells<T> const& cells, share const& rows, T const* dy,
+                                         T const*, T* dx, int c) {
+    V slope[Count];
+    for (int k = 0; k < Count; ++k)
+      slope[k] = channels_at<V>(dy + c + k * lanes<T>) / T(cells.divisor);
+    cells.each([&](int, int r, extent at, T weight) {
+      if (r < rows.begin || r >= rows.end) return;
+      for (int k = 0; k < Count; ++k) {
+        T* const to = dx + at + c + k * lanes<T>;
+        set_channels(to, channels_at<V>(to) + weight * slope[k]);
+      }
+    });
+  }
+};
+
+/// The cells that cell (row, column) of a result reads.
+template <class T>
+[[gnu::always_inline]] inline read_cells<T> cells_read(detail::resample_attributes const& by, int n,
+                                                       detail::axis_cells const& down, int column) {
+  detail::axis_cells const across = by.columns_of(column);
+  return {down, across, extent(by.axis[1].in) * n, n, by.divisor(down, across)};
 }
+
 /// Row `row` of the result of one image.
 ///
 /// shape: x (H, W, n) -> y (W', n)
@@ -54,64 +137,35 @@ template <class T>
 PIPE_ONE_COPY void resample_row(detail::resample_attributes const& by, int n, int row, T const* x,
                                 T* y) {
   detail::axis_cells const down = by.rows_of(row);
-  bool const is_largest = by.reduction == detail::cell_reduction::largest;
   for (int j = 0; j < by.axis[1].out; ++j, y += n) {
-    detail::axis_cells const across = by.columns_of(j);
-    if (down.count * across.count == 0)
-      set_elements(n, is_largest ? -std::numeric_limits<T>::infinity() : T(0), y);
-    each_cell<T>(down, across, [&](int number, int r, int c, T weight) {
-      T const* const cell = x + (extent(r) * by.axis[1].in + c) * n;
-      if (is_largest && number > 0)
-        take_larger<T>(n, cell, y, T(0), nullptr);
-      else
-        add_weighted<T>(n, number > 0, weight, cell, y);
-    });
-    if (int const d = by.divisor(down, across); d > 1) {
-      PIPE_INDEPENDENT
-      for (int c = 0; c < n; ++c) y[c] /= T(d);
-    }
+    read_cells<T> const cells = cells_read<T>(by, n, down, j);
+    if (by.reduction == detail::cell_reduction::largest)
+      for_channels<largest_of_cells, T>(n, cells, x, y);
+    else
+      for_channels<sum_of_cells, T>(n, cells, x, y);
   }
 }
 
 /// Rows [rows.begin, rows.end) of the gradient of one image. Each result that reads one of them
 /// adds its part, in row-major order of the results.
 ///
-/// shape: dy (H', W', n), of a maximum x (H, W, n), space (2, n) -> dx (H, W, n)
+/// shape: dy (H', W', n), of a maximum x (H, W, n), else null -> dx (H, W, n)
 template <class T>
 PIPE_ONE_COPY void resample_gradient_rows(detail::resample_attributes const& by, int n, share rows,
-                                          T const* dy, T const* x, T* dx, T* space) {
+                                          T const* dy, T const* x, T* dx) {
   extent const width = extent(by.axis[1].in) * n;
   std::memset(dx + rows.begin * width, 0, sizeof(T) * std::size_t(rows.size() * width));
-  T *const largest = space, *const chosen = space + n;
   for (int i = 0; i < by.axis[0].out; ++i) {
     detail::axis_cells const down = by.rows_of(i);
     int const last = down.first + (down.count - 1) * down.step;
     if (down.count == 0 || down.first >= rows.end || last < rows.begin) continue;
-    for (int j = 0; j < by.axis[1].out; ++j) {
-      detail::axis_cells const across = by.columns_of(j);
-      T const* const from = dy + (extent(i) * by.axis[1].out + j) * n;
-      auto const cell = [&](auto* image, int r, int c) {
-        return image + r * width + extent(c) * n;
-      };
-      if (x != nullptr) {
-        each_cell<T>(down, across, [&](int number, int r, int c, T) {
-          if (number > 0) return take_larger<T>(n, cell(x, r, c), largest, T(number), chosen);
-          std::memcpy(largest, cell(x, r, c), sizeof(T) * std::size_t(n));
-          set_elements(n, T(0), chosen);
-        });
-        each_cell<T>(down, across, [&](int number, int r, int c, T) {
-          if (r < rows.begin || r >= rows.end) return;
-          T* const to = cell(dx, r, c);
-          PIPE_INDEPENDENT
-          for (int k = 0; k < n; ++k) to[k] += chosen[k] == T(number) ? from[k] : T(0);
-        });
-      } else {
-        int const d = by.divisor(down, across);
-        each_cell<T>(down, across, [&](int, int r, int c, T weight) {
-          if (r >= rows.begin && r < rows.end)
-            add_weighted<T>(n, true, weight / T(d), from, cell(dx, r, c));
-        });
-      }
+    T const* slope = dy + extent(i) * by.axis[1].out * n;
+    for (int j = 0; j < by.axis[1].out; ++j, slope += n) {
+      read_cells<T> const cells = cells_read<T>(by, n, down, j);
+      if (x != nullptr)
+        for_channels<add_to_largest, T>(n, cells, rows, slope, x, dx);
+      else
+        for_channels<add_to_cells, T>(n, cells, rows, slope, x, dx);
     }
   }
 }
@@ -156,7 +210,7 @@ struct kernel_of<op_kind::resample_gradient> : row_facts {
       share const rows{first, first + left < high ? first + left : high};
       resample_gradient_rows<T>(by, g.columns, rows, a.at(g.in[0]) + s * result,
                                 g.in[1] < 0 ? nullptr : a.at(g.in[1] < 0 ? 0 : g.in[1]) + s * image,
-                                a.at(g.out[0]) + s * image, static_cast<T*>(a.workspace));
+                                a.at(g.out[0]) + s * image);
       r += rows.size();
     }
   }
