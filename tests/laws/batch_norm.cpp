@@ -12,6 +12,7 @@
 
 #include "laws/layer_laws.hpp"
 
+#include <pipe/train/checkpoint.hpp>
 #include <pipe/train/weights.hpp>
 
 using namespace pp;
@@ -230,4 +231,19 @@ TEST_CASE("running statistics are in weight files under PyTorch's names", "[laws
   std::filesystem::remove(path);
   CHECK(laws::same_numbers(laws::snapshot(loaded).values, laws::snapshot(t).values));
   CHECK(laws::same_bits(loaded.evaluate(data.view()), t.evaluate(data.view())));
+}
+
+TEST_CASE("a resumed run goes on with the running statistics", "[laws][batch_norm]") {
+  Of<Stages<4>, Interleaved<2>, RecomputeAllButLast, HostThreads<3>> t({.seed = 1});
+  sample_batch<one> const first(4), second(5);
+  t.step(first.view<decltype(t)>());
+  auto const path = std::filesystem::temp_directory_path() / "pipe_batch_norm.checkpoint";
+  t.save(path.string());
+  one resumed({.seed = 1});
+  resumed.load(path.string());
+  std::filesystem::remove(path);
+  CHECK(buffers_of(resumed) == buffers_of(t));
+  t.step(second.view<decltype(t)>(5));
+  resumed.step(second.view(5));
+  CHECK(laws::same_numbers(laws::snapshot(resumed).values, laws::snapshot(t).values));
 }

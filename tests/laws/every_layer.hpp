@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Models that have, together, every layer and every loss of the library, but layers of a user's own
-// with kernels (Custom).
+// with kernels (Custom) and those that run on the host alone.
 #pragma once
 
 #include <pipe/pipe.hpp>

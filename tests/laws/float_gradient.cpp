@@ -15,8 +15,9 @@ struct Numbers
             Linear<1>, Tanh, Linear<9>, Sigmoid, LayerNorm, Linear<67>, ReLU, Linear<7>, MSE> {};
 struct Words : Model<Tokens<19, 21>, Embedding<18>, Positions, Attention<1>,
                      Residual<LayerNorm, Attention<3, NotCausal>>,
-                     Residual<RMSNorm, Linear<35>, GELU, Linear<18>>, Attention<2, NoBias>,
-                     LayerNorm, Linear<19>, CrossEntropy> {};
+                     Residual<RMSNorm, Linear<35, NoBias>, BatchNorm, GELU, Linear<34>,
+                              GroupNorm<2>, LocalResponseNorm<5>, Linear<18>>,
+                     Attention<2, NoBias>, LayerNorm, Linear<19>, CrossEntropy> {};
 
 template <class M, class... More>
 using Trained = Pipeline<M, MicroBatches<2>, MicroBatchSize<3>, More...>;

@@ -206,7 +206,7 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
         "the file; "
         "tensor 'other': not in the model");
   // What PyTorch's batch norms count is not read.
-  CHECK(said({weight, bias, scale, entry("norm.num_batches_tracked", {}, {3})}) == "no error");
+  CHECK(said({weight, bias, scale, entry("norm.num_batches_tracked", {3}, three)}) == "no error");
   CHECK(model.bias == three);
 }
 
