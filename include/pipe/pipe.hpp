@@ -33,6 +33,7 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
 #include <pipe/nn/pool.hpp>
+#include <pipe/nn/reversible.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>

@@ -67,6 +67,8 @@ struct rotary_embedding_needs_an_even_head_size;
 template <class... What>
 struct gate_needs_an_even_width;
 template <class... What>
+struct reversible_needs_an_even_width;
+template <class... What>
 struct pooling_needs_more_than_one_position;
 template <class... What>
 struct size_must_be_positive;
@@ -270,6 +272,8 @@ constexpr auto diagnose() {
       return say<wrong::rotary_embedding_needs_an_even_head_size>(at, type, found);
     else if constexpr (F.what == gate_width_is_odd)
       return say<wrong::gate_needs_an_even_width>(at, type, found);
+    else if constexpr (F.what == reversible_width_is_odd)
+      return say<wrong::reversible_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == pool_of_one_row)
       return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
     else if constexpr (F.what == size_not_positive)

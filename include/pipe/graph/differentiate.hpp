@@ -5,6 +5,7 @@
 #pragma once
 
 #include <pipe/graph/gradients.hpp>
+#include <pipe/graph/reversal.hpp>
 
 namespace pp::detail {
 
@@ -12,14 +13,16 @@ namespace pp::detail {
 struct gradient_scratch {
   bool* needed = nullptr;       // whether the value needs a gradient; initially false
   operand* gradient = nullptr;  // the gradient so far; initially none
+  operand* remade = nullptr;    // the value as a Reversible has made it again; initially none
 };
 
 /// One differentiation: walks a graph backwards and applies the rule of each op.
-class differentiator {
+class differentiator : private reversal<differentiator> {
  public:
   /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
   constexpr differentiator(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
-      : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
+      : reversal(scratch.remade), g_(g), needed_(scratch.needed), gradient_(scratch.gradient),
+        out_(out) {}
 
   /// Differentiates the whole graph.
   ///
@@ -31,11 +34,16 @@ class differentiator {
     for (int i = g_.ops.count - 1; i >= 0; --i) {
       // Skips the ops whose gradients have been added as copies.
       i = add_copies(i);
-      rule(copy_of(g_.ops.items[i]));
+      if (int const unit = g_.ops.items[i].unit; g_.units.items[unit].middle >= 0)
+        i = reverse(unit, i);
+      else
+        rule(copy_of(g_.ops.items[i]));
     }
   }
 
  private:
+  friend class reversal<differentiator>;
+
   /// If op i ends a copy of a repetition and the two copies after it, which are not the last, have
   /// added as much as each other, adds what this copy and those before it add, but for the first,
   /// which may differ. Returns the op to go on with: i, or the last of the first copy.
@@ -66,6 +74,7 @@ class differentiator {
     for (int v = first; v < end; ++v) {
       gradient_[v] = gradient_[v + shift];
       if (gradient_[v].where == space::value) gradient_[v].index += copy * added.values;
+      copy_remade(v, shift, copy * added.values);
     }
     if (out_.keeps()) {
       int const begin = g_.first_parameter(first_unit),
@@ -143,6 +152,17 @@ class differentiator {
         slice_rule(o, x, dy, 0, o.attributes.concat().left);
         slice_rule(o, o.in[1], dy, o.attributes.concat().left, o.columns);
         return;
+      case op_kind::slice:
+        // Of two halves, the second of which is the op before the first: their gradients are one.
+        if (o.attributes.slice().first == 0)
+          half_ = dy;
+        else if (needs(x)) {
+          op d = backward(op_kind::concat, o, {half_, dy});
+          d.attributes = concat_attributes{o.attributes.slice().first};
+          d.columns = o.attributes.slice().columns;
+          input(d, x);
+        }
+        return;
       case op_kind::custom: custom_rule(o, x, dy); return;
       case op_kind::norm:
         weight(op_kind::norm_parameter_gradient, o, {dy, x, o.out[1]}, o.in[1], o.in[2]);
@@ -170,7 +190,6 @@ class differentiator {
       case op_kind::none:  // never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
-      case op_kind::slice:
       case op_kind::norm_gradient:
       case op_kind::softmax_gradient:
       case op_kind::gate_gradient:
@@ -307,6 +326,7 @@ class differentiator {
       d.in[3] = in.d;
       d.in[4] = in.e;
       d.in[5] = in.f;
+      read_remade(d, g_.values.count);
       d.rows = o.rows;
       d.columns = o.columns;
       d.origin = o.origin;
@@ -363,6 +383,7 @@ class differentiator {
   graph_view const g_;
   bool* const needed_;
   operand* const gradient_;
+  operand half_{};  // the gradient of the first of two halves
   gradient_sinks& out_;
   // Of the last op:
   repetition in_{};                   // its repetition
@@ -382,8 +403,8 @@ constexpr void differentiate(graph_view const& g, gradient_scratch scratch, grad
 template <graph_size Forward>
 struct gradient_scratch_of {
   bool needed[Forward.values + 1]{};
-  operand gradient[Forward.values + 1]{};
-  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
+  operand gradient[Forward.values + 1]{}, remade[Forward.values + 1]{};
+  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient, remade}; }
 };
 /// The sizes of a graph's gradients.
 template <graph_size Forward>

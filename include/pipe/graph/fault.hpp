@@ -24,6 +24,7 @@ enum class fault_kind : unsigned char {
   key_value_heads_do_not_divide,
   rotary_head_is_odd,
   gate_width_is_odd,
+  reversible_width_is_odd,
   // found: the shape of the pool's operand
   pool_of_one_row,
   size_not_positive,
