@@ -43,6 +43,7 @@
 #include <pipe/nn/pool.hpp>
 #include <pipe/nn/rectifiers.hpp>
 #include <pipe/nn/response_norm.hpp>
+#include <pipe/nn/reversible.hpp>
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>

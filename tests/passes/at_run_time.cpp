@@ -52,10 +52,12 @@ bool same(detail::parameter const& a, detail::parameter const& b) {
 }
 bool same(detail::unit_record const& a, detail::unit_record const& b) {
   return a.first_op == b.first_op && a.first_value == b.first_value &&
-         a.first_parameter == b.first_parameter && a.result == b.result && a.out == b.out;
+         a.first_parameter == b.first_parameter && a.result == b.result && a.out == b.out &&
+         a.middle == b.middle;
 }
 bool same(detail::crossing const& a, detail::crossing const& b) {
-  return a.value == b.value && a.reader == b.reader && a.gradient == b.gradient;
+  return a.value == b.value && a.reader == b.reader && a.gradient == b.gradient &&
+         a.is_remade == b.is_remade;
 }
 bool same(bool a, bool b) { return a == b; }
 bool same(int a, int b) { return a == b; }
@@ -274,6 +276,11 @@ struct Short : Model<Input<4>, Repeat<2, Linear<4>, ReLU>, Residual<Repeat<5, Li
 template <template <int, class...> class Repeat>
 struct Fixed : Model<Input<4>, Frozen<Repeat<5, Linear<4>, ReLU>>, Repeat<6, Linear<4>, ReLU>, Tanh,
                      Linear<2>, MSE> {};
+/// Blocks whose values backward makes again, each from the block after it.
+template <template <int, class...> class Repeat>
+struct Reversed
+    : Model<Input<4>, Repeat<7, Reversible<Linear<2>, Residual<Tanh, Linear<2>>>>, Linear<2>, MSE> {
+};
 
 }  // namespace
 
@@ -284,6 +291,7 @@ TEST_CASE("passes find the same on the heap as in constants", "[passes]") {
   is_the_same<of<laws::RandomModel<5, 9>, 4, true, RecomputeAll, true>, ByCost>();
   is_the_same<of<laws::RandomModel<7, 7>, 2, true, Recompute<op_kind::matmul, op_kind::map>>,
               ByCost>();
+  is_the_same<of<Reversed<Repeat>, 3, true>, ByCost>();
 }
 
 TEST_CASE("copies are what they are without knowing that they are copies", "[passes]") {
@@ -291,6 +299,7 @@ TEST_CASE("copies are what they are without knowing that they are copies", "[pas
   repetitions_change_nothing<Perceptron>(2);
   repetitions_change_nothing<Short>(0);
   repetitions_change_nothing<Fixed>(2);
+  repetitions_change_nothing<Reversed>(1);
 }
 
 TEST_CASE("a graph that was written by hand is differentiated", "[passes]") {

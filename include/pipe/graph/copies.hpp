@@ -39,6 +39,7 @@ constexpr unit_record next_copy(unit_record const& a, unit_record b) {
   b.first_value += b.first_value - a.first_value;
   b.first_parameter += b.first_parameter - a.first_parameter;
   b.result = next_copy(a.result, b.result);
+  if (b.middle >= 0) b.middle += b.middle - a.middle;
   return b;
 }
 

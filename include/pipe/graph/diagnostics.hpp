@@ -75,6 +75,8 @@ struct gate_needs_an_even_width;
 template <class... What>
 struct patches_do_not_divide_the_image;
 template <class... What>
+struct reversible_needs_an_even_width;
+template <class... What>
 struct pooling_needs_more_than_one_position;
 template <class... What>
 struct window_is_larger_than_its_padded_input;
@@ -302,6 +304,8 @@ constexpr auto diagnose() {
       return say<wrong::gate_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == patches_do_not_divide)
       return say<wrong::patches_do_not_divide_the_image>(at, type, expected, found);
+    else if constexpr (F.what == reversible_width_is_odd)
+      return say<wrong::reversible_needs_an_even_width>(at, type, found);
     else if constexpr (F.what == pool_of_one_row)
       return say<wrong::pooling_needs_more_than_one_position>(at, type, found);
     else if constexpr (F.what == window_too_large)

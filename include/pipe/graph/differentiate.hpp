@@ -5,11 +5,12 @@
 #pragma once
 
 #include <pipe/graph/gradient_ops.hpp>
+#include <pipe/graph/reversal.hpp>
 
 namespace pp::detail {
 
 /// One differentiation: walks a graph backwards and applies the rule of each op.
-class differentiator : gradient_ops {
+class differentiator : gradient_ops, reversal<differentiator> {
  public:
   using gradient_ops::gradient_ops;
 
@@ -23,11 +24,16 @@ class differentiator : gradient_ops {
     for (int i = g_.ops.count - 1; i >= 0; --i) {
       // Skips the ops whose gradients have been added as copies.
       i = add_copies(i);
-      rule(copy_of(g_.ops.items[i]));
+      if (int const unit = g_.ops.items[i].unit; g_.units.items[unit].middle >= 0)
+        i = reverse(unit, i);
+      else
+        rule(copy_of(g_.ops.items[i]));
     }
   }
 
  private:
+  friend class reversal<differentiator>;
+
   /// If op i ends a copy of a repetition and the two copies after it, which are not the last, have
   /// added as much as each other, adds what this copy and those before it add, but for the first,
   /// which may differ. Returns the op to go on with: i, or the last of the first copy.
@@ -58,6 +64,7 @@ class differentiator : gradient_ops {
     for (int v = first; v < end; ++v) {
       gradient_[v] = gradient_[v + shift];
       if (gradient_[v].where == space::value) gradient_[v].index += copy * added.values;
+      copy_remade(v, shift, copy * added.values);
     }
     if (out_.keeps()) {
       int const begin = g_.first_parameter(first_unit),
@@ -124,6 +131,17 @@ class differentiator : gradient_ops {
         slice_rule(o, x, dy, 0, o.attributes.concat().left);
         slice_rule(o, o.in[1], dy, o.attributes.concat().left, o.columns);
         return;
+      case op_kind::slice:
+        // Of two halves, the second of which is the op before the first: their gradients are one.
+        if (o.attributes.slice().first == 0)
+          half_ = dy;
+        else if (needs(x)) {
+          op d = backward(op_kind::concat, o, {half_, dy});
+          d.attributes = concat_attributes{o.attributes.slice().first};
+          d.columns = o.attributes.slice().columns;
+          input(d, x);
+        }
+        return;
       case op_kind::custom: custom_rule(o, x, dy); return;
       case op_kind::norm:
         norm_rule(o, dy, op_kind::norm_parameter_gradient, op_kind::norm_gradient);
@@ -175,7 +193,6 @@ class differentiator : gradient_ops {
       case op_kind::none:              // this one and gradients: never in a forward graph
       case op_kind::matmul_input_gradient:
       case op_kind::map_gradient:
-      case op_kind::slice:
       case op_kind::norm_gradient:
       case op_kind::batch_sums:
       case op_kind::batch_norm_gradient:
@@ -347,6 +364,7 @@ class differentiator : gradient_ops {
     contribute(d, kv, d.out[1]);
   }
 
+  operand half_{};  // the gradient of the first of two halves
   // Of the last op:
   repetition in_{};                   // its repetition
   int copy_ = -1, whole_copies_ = 0;  // its copy, and how many copies after it are done

@@ -28,6 +28,7 @@ enum class fault_kind : unsigned char {
   gate_width_is_odd,
   // expected: a patch; found: the image
   patches_do_not_divide,
+  reversible_width_is_odd,
   // found: the shape of the pool's operand
   pool_of_one_row,
   // expected: the extents of the window, with its dilation; found: those of the padded input

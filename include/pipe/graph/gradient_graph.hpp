@@ -11,8 +11,8 @@ namespace pp::detail {
 template <graph_size Forward>
 struct gradient_scratch_of {
   bool needed[Forward.values + 1]{};
-  operand gradient[Forward.values + 1]{};
-  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient}; }
+  operand gradient[Forward.values + 1]{}, remade[Forward.values + 1]{};
+  constexpr operator gradient_scratch() { return gradient_scratch{needed, gradient, remade}; }
 };
 /// The sizes of a graph's gradients.
 template <graph_size Forward>

@@ -12,6 +12,7 @@ namespace pp::detail {
 struct gradient_scratch {
   bool* needed = nullptr;       // whether the value needs a gradient; initially false
   operand* gradient = nullptr;  // the gradient so far; initially none
+  operand* remade = nullptr;    // the value as a Reversible has made it again; initially none
 };
 
 /// The gradients of a graph in the making.
@@ -19,7 +20,8 @@ class gradient_ops {
  public:
   /// Keeps a reference to `out`; the memory of the graph and of `scratch` must outlive the object.
   constexpr gradient_ops(graph_view const& g, gradient_scratch scratch, gradient_sinks& out)
-      : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), out_(out) {}
+      : g_(g), needed_(scratch.needed), gradient_(scratch.gradient), remade_(scratch.remade),
+        out_(out) {}
 
  protected:
   using inputs = gradient_operands;
@@ -56,12 +58,28 @@ class gradient_ops {
       d.in[3] = in.d;
       d.in[4] = in.e;
       d.in[5] = in.f;
+      read_remade(d);
       d.rows = o.rows;
       d.columns = o.columns;
       d.origin = o.origin;
       if (attributes_of(kind) == o.attributes.kind()) d.attributes = o.attributes;
     }
     return d;
+  }
+  /// Lets the inputs of d be values that were made again, where there are such.
+  constexpr void read_remade(op& d) const {
+    for (int k = 0; remakes_ && k < d.ins; ++k) {
+      operand& x = d.in[k];
+      if (x.where == space::value && x.index < g_.values.count &&
+          remade_[x.index].where == space::value)
+        x = remade_[x.index];
+    }
+  }
+  /// Notes value v of an earlier copy of a Repeat, from value v + shift of a later one.
+  constexpr void copy_remade(int v, int shift, int step) {
+    if (!remakes_) return;
+    remade_[v] = remade_[v + shift];
+    if (remade_[v].where == space::value) remade_[v].index += step;
   }
   /// Checks that d has the attributes of its kind: see complete(). A counting run sets none.
   constexpr op const& checked(op const& d) const { return out_.keeps() ? complete(d) : d; }
@@ -112,6 +130,8 @@ class gradient_ops {
   graph_view const g_;
   bool* const needed_;
   operand* const gradient_;
+  operand* const remade_;
+  bool remakes_ = false;  // whether there has been a reversible block
   gradient_sinks& out_;
 };
 

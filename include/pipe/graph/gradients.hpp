@@ -37,6 +37,8 @@ struct crossing {
   int value = 0;
   short reader = 0;
   operand gradient{};
+  bool is_remade =
+      false;  // `gradient` is not one: it is the value itself, made again from later ones
 };
 /// The crossing of the next copy of a Repeat: see graph/copies.hpp.
 constexpr crossing next_copy(crossing a, crossing b) {
@@ -61,10 +63,14 @@ struct gradient_view {
   /// unit. No operand if it has none.
   ///
   /// cost: linear in the crossings with readers >= `unit`
-  constexpr operand entering(int unit, int value) const {
+  constexpr operand entering(int unit, int value) const { return last_of(unit, value, false); }
+  /// The value itself where units >= `unit` have made it again; no operand if they have not.
+  constexpr operand remade(int unit, int value) const { return last_of(unit, value, true); }
+  constexpr operand last_of(int unit, int value, bool is_remade) const {
     operand last{};
     for (int i = 0; i < crossings.count && crossings.items[i].reader >= unit; ++i)
-      if (crossings.items[i].value == value) last = crossings.items[i].gradient;
+      if (crossings.items[i].value == value && crossings.items[i].is_remade == is_remade)
+        last = crossings.items[i].gradient;
     return last;
   }
 };

@@ -39,6 +39,7 @@ struct unit_record {
   short leaf = 0;    // its layer type
   operand result{};  // the value that the next layer reads
   shape out{};
+  int middle = -1;  // of a Reversible, the op y1 = x1 + F(x2)
 };
 
 /// The copies of a `Repeat`: `units` units for each, from unit `first` on.

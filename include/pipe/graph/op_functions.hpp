@@ -103,6 +103,18 @@ class op_functions {
     return self().as_probable(
         x, self().push(op_kind::dropout, x, x.form, {operand{space::random, self().new_stream()}}));
   }
+  /// x[R, C] -> its columns from `first` on, [R, columns]. The two halves of x are sliced one after
+  /// the other, the second one first.
+  constexpr handle slice(handle x, int first, int columns) {
+    return self().push(op_kind::slice, x, x.form.with_columns(columns), {},
+                       slice_attributes{x.form.columns(), first});
+  }
+  /// The op before is the middle of a Reversible. A layer inside others is no unit of the model:
+  /// forward stores what its backward reads.
+  constexpr void middle_of_reversible() {
+    if constexpr (Builder::keeps)
+      if (self().depth_ == 1) self().graph_.units[self().unit_].middle = self().sizes_.ops - 1;
+  }
   /// x[R, C] and z[R, S] -> [R, C + S]
   constexpr handle concat(handle x, handle z) {
     return self().push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),

@@ -5,6 +5,8 @@
 // its boundaries.
 #pragma once
 
+#include <initializer_list>
+
 #include <pipe/passes/value_table.hpp>
 
 namespace pp::detail {
@@ -99,12 +101,13 @@ constexpr void find_boundaries(graph_view const& g, gradient_view const& backwar
       int const v = items.items[i].what.index;
       items.items[i].offset = e.forward_bytes;
       e.forward_bytes += values.bytes(v);
-      operand const gradient = backward.entering(cuts[s], v);
-      bool const known =  // two values may have one gradient
-          find(items.filled().part({e.gradient.begin, items.count}), gradient) >= 0;
-      if (gradient.where != space::value || known) continue;
-      items.push_back(handed_on{gradient, e.gradient_bytes});
-      e.gradient_bytes += values.bytes(v);
+      for (operand const x : {backward.entering(cuts[s], v), backward.remade(cuts[s], v)}) {
+        bool const known =  // two values may have one gradient
+            find(items.filled().part({e.gradient.begin, items.count}), x) >= 0;
+        if (x.where != space::value || known) continue;
+        items.push_back(handed_on{x, e.gradient_bytes});
+        e.gradient_bytes += values.bytes(v);
+      }
     }
     e.gradient.end = items.count;
   }

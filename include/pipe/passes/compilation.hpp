@@ -97,16 +97,17 @@ struct fused_model {
 
   struct value_memory {
     list<int, value_count> elements;
-    list<bool, sizes.values> is_statistic;
+    list<bool, value_count> is_statistic;
   };
-  /// Elements per sample of every value, and which forward values are statistics.
+  /// Elements per sample of every value, and which of them are statistics.
   static constexpr auto described_values = [](auto...) {
     value_memory m;
     describe_values(forward, backward, m.elements.items, m.is_statistic.items);
     return m;
   }();
   static constexpr value_table values{{described_values.elements.items, value_count},
-                                      {described_values.is_statistic.items, sizes.values},
+                                      {described_values.is_statistic.items, value_count},
+                                      sizes.values,
                                       Widths,
                                       Samples};
   /// By forward value: the last unit that reads it.
@@ -115,7 +116,8 @@ struct fused_model {
     find_last_readers(forward.ops, reader.items);
     return reader;
   }();
-  /// `count` of the items are in use: the room is for two per crossing, a value and its gradient.
+  /// `count` of the items are in use: the room is for three per crossing, a value, its gradient and
+  /// itself again.
   template <int Items>
   struct boundary_memory {
     list<boundary_table::entry, stages + 1> entries;
@@ -123,7 +125,7 @@ struct fused_model {
     int count = 0;
   };
   static constexpr auto crossing_values = [](auto...) {
-    boundary_memory<2 * count_crossings(forward, last_reader.items, cuts.items, stages)> b;
+    boundary_memory<3 * count_crossings(forward, last_reader.items, cuts.items, stages)> b;
     sink<handed_on> items{b.items.items};
     find_boundaries(forward, backward, values, last_reader.items, cuts.items, stages,
                     b.entries.items, items);

@@ -46,8 +46,8 @@ class heap_gradients {
   /// One differentiation, with working memory of its own.
   static void fill(graph_view const& g, gradient_sinks& out) {
     heap_array<bool> needed(g.values.count);
-    heap_array<operand> gradient(g.values.count);
-    differentiate(g, gradient_scratch{needed.begin(), gradient.begin()}, out);
+    heap_array<operand> gradient(g.values.count), remade(g.values.count);
+    differentiate(g, gradient_scratch{needed.begin(), gradient.begin(), remade.begin()}, out);
   }
   heap_array<op> input_ops_, weight_ops_;
   heap_array<value> values_;
@@ -158,17 +158,18 @@ class heap_compilation {
   void find_values(compile_options const& options) {
     graph_view const& g = graph_;
     elements_ = heap_array<int>(g.values.count + backward_.values.count);
-    is_statistic_ = heap_array<bool>(g.values.count);
+    is_statistic_ = heap_array<bool>(g.values.count + backward_.values.count);
     describe_values(g, backward_, elements_.begin(), is_statistic_.begin());
     m_.values = value_table{{elements_.begin(), int(elements_.size())},
-                            {is_statistic_.begin(), g.values.count},
+                            {is_statistic_.begin(), int(is_statistic_.size())},
+                            g.values.count,
                             options.widths,
                             options.samples};
     heap_array<short> last_reader(g.values.count);
     find_last_readers(g.ops, last_reader.begin());
     boundaries_ = heap_array<boundary_table::entry>(m_.stages + 1);
     handed_on_ =
-        heap_array<handed_on>(2L * count_crossings(g, last_reader.begin(), m_.cuts, m_.stages));
+        heap_array<handed_on>(3L * count_crossings(g, last_reader.begin(), m_.cuts, m_.stages));
     sink<handed_on> items{handed_on_.begin()};
     find_boundaries(g, backward_, m_.values, last_reader.begin(), m_.cuts, m_.stages,
                     boundaries_.begin(), items);

@@ -3,6 +3,8 @@
 // The size of every value of a graph and of its gradients in memory.
 #pragma once
 
+#include <initializer_list>
+
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/gradient_graph.hpp>
 
@@ -25,16 +27,17 @@ struct number_widths {
 /// The values of a graph and of its gradients, in one numbering: forward values come first.
 struct value_table {
   view<int> elements;       // by value: numbers of one sample or, negative, of the micro-batch
-  view<bool> is_statistic;  // by forward value, see describe_values
+  view<bool> is_statistic;  // by value, see describe_values
+  int forward = 0;          // the number of forward values
   number_widths widths{};
   int samples = 1;
 
   constexpr int size() const { return elements.count; }
-  constexpr bool is_forward(int v) const { return v < is_statistic.count; }
+  constexpr bool is_forward(int v) const { return v < forward; }
   /// Whether the value is of the type of parameters.
   ///
-  /// law: gradients are never wide, as only forward values can be statistics
-  constexpr bool is_wide(int v) const { return is_forward(v) && is_statistic.items[v]; }
+  /// law: gradients are never wide, but statistics that are made again
+  constexpr bool is_wide(int v) const { return is_statistic.items[v]; }
   /// The numbers of a micro-batch.
   constexpr long batch_elements(int v) const {
     long const n = elements.items[v];
@@ -49,21 +52,20 @@ struct value_table {
 /// Lists the numbers of each value, of one sample or of the micro-batch, and marks statistics and
 /// logarithms of sums, which are of the type of parameters: 16 bits would lose too much.
 ///
-/// shape: -> elements[values and gradients], is_statistic[values], initially false
+/// shape: -> elements[values and gradients], is_statistic[values and gradients], initially false
 constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,
                                bool* is_statistic) {
   int n = 0;
   for (value const& v : g.values) elements[n++] = int(v.elements);
   for (value const& v : backward.values) elements[n++] = int(v.elements);
-  for (op const& o : g.ops) {
-    if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
-      is_statistic[o.out[1].index] = true;
-    if (!has<&op_traits::of_batch>(o.kind)) continue;
-    elements[o.out[0].index] *= -1;
-    is_statistic[o.out[0].index] = true;
-  }
-  for (op const& o : backward.input_ops)
-    if (has<&op_traits::of_batch>(o.kind)) elements[o.out[0].index] *= -1;
+  for (view<op> const& ops : {g.ops, backward.input_ops})
+    for (op const& o : ops) {
+      if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
+        is_statistic[o.out[1].index] = true;
+      if (!has<&op_traits::of_batch>(o.kind)) continue;
+      elements[o.out[0].index] *= -1;
+      is_statistic[o.out[0].index] = true;
+    }
 }
 
 }  // namespace pp::detail

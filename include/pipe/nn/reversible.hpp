@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Reversible blocks: backward makes their inputs again from their outputs, so that the memory of
+// activations does not grow with depth.
+#pragma once
+
+#include <pipe/base/config.hpp>
+#include <pipe/graph/builder.hpp>
+#include <pipe/graph/layers.hpp>
+
+namespace pp {
+
+/// Two residual steps on the halves (x1, x2) of a row: y1 = x1 + F(x2), y2 = x2 + G(y1). Backward
+/// computes x2 = y2 - G(y1) and x1 = y1 - F(x2), and stores nothing in between: of a sequence of
+/// such blocks only the last result is stored. All of a block is in one stage.
+///
+///     Repeat<100, Reversible<Seq<LayerNorm, Attention<4>>, Seq<LayerNorm, Linear<256>, GELU,
+///                                                              Linear<64>>>>
+///
+/// shape:  (..., 2 C) -> the same; F and G (..., C) -> (..., C)
+/// law:    gradients agree with those of stored values within rounding, as what is made again does;
+///         they are the same bits for every cut and schedule
+/// needs:  an even width. Inside another layer, as a Residual, values are stored
+/// cost:   F and G run once more
+/// source: Gomez et al., The reversible residual network, 2017
+template <class F, class G>
+struct Reversible {
+  using parts = detail::layers<F, G>;
+
+  template <class Builder>
+  static constexpr void describe(Builder& b) {
+    if (!b.needs_numbers()) return;
+    detail::handle const x = b.current();
+    int const half = x.form.columns() / 2;
+    if (x.form.columns() % 2 != 0)
+      return b.report(detail::fault_kind::reversible_width_is_odd, shape{},
+                      shape(x.form.columns()));
+    detail::handle const x2 = b.slice(x, half, half), x1 = b.slice(x, 0, half);
+    detail::handle const y1 = step<F>(b, 0, x2, x1);
+    b.middle_of_reversible();
+    detail::handle const y2 = step<G>(b, 1, y1, x2);
+    if (b.ok()) b.set(b.concat(y1, y2));
+  }
+
+  // The formula that makes a sum a difference.
+  static constexpr bool derivative_reads_output = false;
+  template <class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return -x;
+  }
+  template <class T>
+  PIPE_HD static PIPE_INLINE T derivative(T) {
+    return T(-1);
+  }
+
+ private:
+  /// L(x) + z, where L is part number i.
+  template <class L, class Builder>
+  static constexpr detail::handle step(Builder& b, int i, detail::handle x, detail::handle z) {
+    if (!b.ok()) return z;
+    b.set(x);
+    b.template part<L>(i);
+    detail::handle const y = b.current();
+    if (b.ok() && !(y.form == z.form))
+      b.report(detail::fault_kind::residual_changes_the_shape, z.form, y.form);
+    return b.ok() ? b.add(y, z) : z;
+  }
+};
+
+}  // namespace pp
