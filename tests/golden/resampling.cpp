@@ -16,7 +16,7 @@ void check(char const* name) {
 
 struct Images : Model<Input<7, 6, 3>, Linear<4>, MaxPool2d<3, Stride<2>, Padding<1>, CeilMode>,
                       Linear<4>, UpsampleBilinear<2>, ReflectionPad<1, 2, 2, 1>,
-                      AvgPool2d<3, Axes<3, 2>, Stride<2>, Padding<1>, CeilMode>, Linear<5>,
+                      AvgPool2d<Axes<3, 2>, Stride<2>, Padding<1>, CeilMode>, Linear<5>,
                       AdaptiveMaxPool2d<4, 5>, ReplicationPad<1>,
                       AvgPool2d<3, Stride<2>, Padding<1>, CeilMode, ExcludePadding>,
                       UpsampleBilinearTo<6, 9, AlignCorners>, UpsampleNearest<2>, Pad<1, -1, 0, 2>,

@@ -95,7 +95,7 @@ struct EveryResampling
     : pp::Model<pp::Input<7, 6, 4>, pp::Linear<5>,
                 pp::MaxPool2d<3, pp::Stride<2>, pp::Padding<1>, pp::CeilMode>, pp::Tanh,
                 pp::UpsampleBilinear<2>, pp::Linear<4>,
-                pp::AvgPool2d<3, pp::Axes<3, 2>, pp::Stride<2>, pp::Padding<1>, pp::ExcludePadding>,
+                pp::AvgPool2d<pp::Axes<3, 2>, pp::Stride<2>, pp::Padding<1>, pp::ExcludePadding>,
                 pp::ReflectionPad<1, 2, 2, 1>, pp::AdaptiveMaxPool2d<5, 4>, pp::UpsampleNearest<2>,
                 pp::Pad<1, -1, 0, 2>, pp::ReplicationPad<1>, pp::AdaptiveAvgPool2d<6, 7>,
                 pp::Dropout2d<1, 4>, pp::Residual<pp::Linear<4>, pp::DropPath<1, 3>>,

@@ -30,7 +30,6 @@ enum class option_kind : unsigned char {
   target,
   class_weights,
   positive_weight,
-  axes,
   stride,
   padding,
   dilation,

@@ -24,18 +24,12 @@ struct ExcludePadding {
 
 namespace detail {
 
-/// What option O says of a window, if anything.
-template <class O>
-constexpr void join_window([[maybe_unused]] window& w) {
-  if constexpr (requires { O::join(w); }) O::join(w);
-}
-
 /// True, or a fault: the window fits into the padded input, and the padding is at most half of it,
 /// so that each window has a cell of the input.
-template <int Axes, class Builder>
+template <int Rank, class Builder>
 constexpr bool needs_window(Builder& b, window const& w) {
   shape const form = b.current().form;
-  for (int i = 0; i < Axes; ++i) {
+  for (int i = 0; i < Rank; ++i) {
     if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
         !b.needs_positive(w.dilation[i]))
       return false;
@@ -51,24 +45,22 @@ constexpr bool needs_window(Builder& b, window const& w) {
 }
 
 /// A pool whose windows move over one axis or two.
-template <int Axes, cell_reduction Reduction, int Size, class... Options>
+template <int Rank, cell_reduction Reduction, auto Size, class... Options>
 struct window_pool {
   using options = layers<Options...>;
   static constexpr bool is_largest = Reduction == cell_reduction::largest;
   static constexpr unsigned takes =
       option_kinds(option_kind::stride, option_kind::padding, option_kind::ceiling,
-                   Axes == 2 ? option_kind::axes : option_kind::stride,
                    is_largest ? option_kind::dilation : option_kind::real_cells);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
     constexpr bool rounds_up = (std::same_as<Options, CeilMode> || ...);
     constexpr bool excludes = (std::same_as<Options, ExcludePadding> || ...);
-    window w{};
-    w.size[0] = w.size[1] = Size;
+    window w = window_of(Size);
     (join_window<Options>(w), ...);
-    if (!needs_axes<Axes>(b) || !needs_window<Axes>(b, w)) return;
-    resample<Axes>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
+    if (!needs_axes<Rank>(b) || !needs_window<Rank>(b, w)) return;
+    resample<Rank>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
                    [&](int i, int in) {
                      axis_map m{};
                      m.size = w.size[i];
@@ -85,11 +77,11 @@ struct window_pool {
 };
 
 /// A pool of equal parts of one axis or two.
-template <int Axes, cell_reduction Reduction, int Height, int Width>
+template <int Rank, cell_reduction Reduction, int Height, int Width>
 struct adaptive_pool {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    resample_by<Axes>(b, axis_rule::adaptive, Reduction, false, Height, Width);
+    resample_by<Rank>(b, axis_rule::adaptive, Reduction, false, Height, Width);
   }
 };
 
@@ -100,10 +92,10 @@ struct adaptive_pool {
 /// row-major order if several are.
 ///
 /// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - dilation (size - 1) - 1) / stride + 1
-/// options: Axes (a window of other than Size x Size), Stride (default: the size), Padding (at most
-///          half of the size), Dilation, CeilMode
+/// options: Stride (default: the size), Padding (at most half of the size), Dilation, CeilMode
+/// needs:   Size is an int or, for a window that is not square, Axes<height, width>
 /// cost:    a comparison for each cell of a window; backward finds the largest cell again
-template <int Size, class... Options>
+template <detail::window_extents auto Size, class... Options>
 struct MaxPool2d : detail::window_pool<2, detail::cell_reduction::largest, Size, Options...> {};
 /// The same of a sequence.
 ///
@@ -116,9 +108,9 @@ struct MaxPool1d : detail::window_pool<1, detail::cell_reduction::largest, Size,
 /// as zeros, but not what a window of CeilMode reaches beyond it.
 ///
 /// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - size) / stride + 1
-/// options: Axes, Stride, Padding, CeilMode as for MaxPool2d, ExcludePadding
+/// options: Stride, Padding, CeilMode as for MaxPool2d, ExcludePadding
 /// law:     the sum is in row-major order, then divided
-template <int Size, class... Options>
+template <detail::window_extents auto Size, class... Options>
 struct AvgPool2d : detail::window_pool<2, detail::cell_reduction::padded_mean, Size, Options...> {};
 /// The same of a sequence.
 ///

@@ -4,6 +4,8 @@
 // cells around the input, and the distance of its cells.
 #pragma once
 
+#include <concepts>
+
 #include <pipe/graph/layer_option.hpp>
 
 namespace pp {
@@ -20,14 +22,30 @@ struct window {
   }
 };
 
+/// The extents of a window: an int for both, or Axes<...>.
+struct extents_of_window {
+  int high = 1, wide = 1;
+  friend constexpr bool operator==(extents_of_window, extents_of_window) = default;
+};
+template <class E>
+concept window_extents = std::same_as<E, int> || std::same_as<E, extents_of_window>;
+
+/// A window of these extents.
+constexpr window window_of(extents_of_window size) { return window{{size.high, size.wide}}; }
+constexpr window window_of(int size) { return window{{size, size}}; }
+
+/// Sets what option O says of a window, if anything.
+template <class O>
+constexpr void join_window([[maybe_unused]] window& w) {
+  if constexpr (requires { O::join(w); }) O::join(w);
+}
+
 }  // namespace detail
 
-/// An option: a window of Height x Width cells in place of a square one.
+/// The two extents of a window that is not square: `Conv2d<64, Axes<1, 7>>`.
 template <int Height, int Width>
-struct Axes {
-  static constexpr auto option = detail::option_kind::axes;
-  static constexpr void join(detail::window& w) { w.size[0] = Height, w.size[1] = Width; }
-};
+inline constexpr detail::extents_of_window Axes{Height, Width};
+
 /// An option: the steps of the window, down and across.
 template <int Down, int Across = Down>
 struct Stride {
