@@ -26,10 +26,10 @@ namespace detail {
 
 /// True, or a fault: the window fits into the padded input, and the padding is at most half of it,
 /// so that each window has a cell of the input.
-template <int Axes, class Builder>
-constexpr bool needs_pool_window(Builder& b, window const& w) {
+template <int Rank, class Builder>
+constexpr bool needs_window(Builder& b, window const& w) {
   shape const form = b.current().form;
-  for (int i = 0; i < Axes; ++i) {
+  for (int i = 0; i < Rank; ++i) {
     if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
         !b.needs_positive(w.dilation[i]))
       return false;
@@ -45,12 +45,13 @@ constexpr bool needs_pool_window(Builder& b, window const& w) {
 }
 
 /// A pool whose windows move over one axis or two.
-template <int Axes, cell_reduction Reduction, auto Size, class... Options>
+template <int Rank, cell_reduction Reduction, auto Size, class... Options>
 struct window_pool {
   using options = layers<Options...>;
-  static constexpr auto takes = option_kinds(
-      option_kind::stride, option_kind::padding, option_kind::ceiling,
-      Reduction == cell_reduction::largest ? option_kind::dilation : option_kind::real_cells);
+  static constexpr bool is_largest = Reduction == cell_reduction::largest;
+  static constexpr auto takes =
+      option_kinds(option_kind::stride, option_kind::padding, option_kind::ceiling,
+                   is_largest ? option_kind::dilation : option_kind::real_cells);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -58,8 +59,8 @@ struct window_pool {
     constexpr bool excludes = (std::same_as<Options, ExcludePadding> || ...);
     window w = window_of(Size);
     (join_window<Options>(w), ...);
-    if (!needs_axes<Axes>(b) || !needs_pool_window<Axes>(b, w)) return;
-    resample<Axes>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
+    if (!needs_axes<Rank>(b) || !needs_window<Rank>(b, w)) return;
+    resample<Rank>(b, axis_rule::window, excludes ? cell_reduction::mean : Reduction,
                    [&](int i, int in) {
                      axis_map m{};
                      m.size = w.size[i];
@@ -76,22 +77,23 @@ struct window_pool {
 };
 
 /// A pool of equal parts of one axis or two.
-template <int Axes, cell_reduction Reduction, int Height, int Width>
+template <int Rank, cell_reduction Reduction, int Height, int Width>
 struct adaptive_pool {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    resample_by<Axes>(b, axis_rule::adaptive, Reduction, false, Height, Width);
+    resample_by<Rank>(b, axis_rule::adaptive, Reduction, false, Height, Width);
   }
 };
 
 }  // namespace detail
 
-/// The largest cell of each window, of Size x Size cells or of Axes<rows, columns>, channel by
-/// channel, as PyTorch's. NaN is larger than all numbers; padding is smaller. The gradient goes to
-/// the largest cell, the first in row-major order if several are.
+/// The largest cell of each window of Size x Size cells, channel by channel, as PyTorch's. NaN is
+/// larger than all numbers; padding is smaller. The gradient goes to the largest cell, the first in
+/// row-major order if several are.
 ///
 /// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - dilation (size - 1) - 1) / stride + 1
 /// options: Stride (default: the size), Padding (at most half of the size), Dilation, CeilMode
+/// needs:   Size is an int or, for a window that is not square, Axes<height, width>
 /// cost:    a comparison for each cell of a window; backward finds the largest cell again
 template <detail::window_extents auto Size, class... Options>
 struct MaxPool2d : detail::window_pool<2, detail::cell_reduction::largest, Size, Options...> {};
@@ -102,8 +104,8 @@ struct MaxPool2d : detail::window_pool<2, detail::cell_reduction::largest, Size,
 template <int Size, class... Options>
 struct MaxPool1d : detail::window_pool<1, detail::cell_reduction::largest, Size, Options...> {};
 
-/// The mean of each window, of Size x Size cells or of Axes<rows, columns>, channel by channel, as
-/// PyTorch's: padding counts as zeros, but not what a window of CeilMode reaches beyond it.
+/// The mean of each window of Size x Size cells, channel by channel, as PyTorch's: padding counts
+/// as zeros, but not what a window of CeilMode reaches beyond it.
 ///
 /// shape:   (H, W, C) -> (H', W', C), H' = (H + 2 padding - size) / stride + 1
 /// options: Stride, Padding, CeilMode as for MaxPool2d, ExcludePadding

@@ -12,19 +12,19 @@ namespace detail {
 
 /// Padding before and after each axis by one, two or four numbers: all sides; above and below, left
 /// and right; above, below, left, right.
-template <int Axes, axis_rule Rule, int... Cells>
+template <int Rank, axis_rule Rule, int... Cells>
 struct padding {
   static constexpr int count = int(sizeof...(Cells));
-  static_assert(count == 1 || count == 2 || (count == 4 && Axes == 2),
+  static_assert(count == 1 || count == 2 || (count == 4 && Rank == 2),
                 "one number, one for each axis, or one for each side");
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (!needs_axes<Axes>(b)) return;
+    if (!needs_axes<Rank>(b)) return;
     constexpr int n[] = {Cells...};
-    for (int i = 0; i < Axes; ++i)
+    for (int i = 0; i < Rank; ++i)
       if (!needs_side(b, i, before(n, i)) || !needs_side(b, i, after(n, i))) return;
-    resample<Axes>(b, Rule, cell_reduction::sum, [&](int i, int in) {
+    resample<Rank>(b, Rule, cell_reduction::sum, [&](int i, int in) {
       axis_map m{};
       m.before = before(n, i);
       m.out = in + before(n, i) + after(n, i);
@@ -34,10 +34,10 @@ struct padding {
 
  private:
   static constexpr int before(int const* n, int axis) {
-    return n[count == 1 ? 0 : count == 4 ? 2 * axis : Axes == 2 ? axis : 0];
+    return n[count == 1 ? 0 : count == 4 ? 2 * axis : Rank == 2 ? axis : 0];
   }
   static constexpr int after(int const* n, int axis) {
-    return n[count == 1 ? 0 : count == 4 ? 2 * axis + 1 : Axes == 2 ? axis : 1];
+    return n[count == 1 ? 0 : count == 4 ? 2 * axis + 1 : Rank == 2 ? axis : 1];
   }
   /// True, or a fault: only zeros can be cut off, and a mirror image is narrower than its input.
   template <class Builder>

@@ -12,24 +12,24 @@ namespace pp::detail {
 /// second axis of a sequence has one cell, which every rule keeps.
 ///
 /// needs: describe has found no fault
-template <int Axes, class Builder>
+template <int Rank, class Builder>
 constexpr bool needs_axes(Builder& b) {
-  static_assert(Axes == 1 || Axes == 2);
+  static_assert(Rank == 1 || Rank == 2);
   if (!b.needs_numbers()) return false;
   shape const form = b.current().form;
-  if (form.rank != Axes + 1)
-    b.report(Axes == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, form);
+  if (form.rank != Rank + 1)
+    b.report(Rank == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, form);
   return b.ok();
 }
 
 /// Adds the resampling of the current value, each of whose axes `map` describes.
 ///
-/// needs: map(axis, cells) -> axis_map; needs_axes<Axes>(b)
-template <int Axes, class Builder, class Map>
+/// needs: map(axis, cells) -> axis_map; needs_axes<Rank>(b)
+template <int Rank, class Builder, class Map>
 constexpr void resample(Builder& b, axis_rule rule, cell_reduction reduction, Map const& map) {
   handle const x = b.current();
   resample_attributes by{reduction, rule};
-  for (int i = 0; i < Axes; ++i) {
+  for (int i = 0; i < Rank; ++i) {
     by.axis[i] = map(i, x.form.extent[i]);
     by.axis[i].in = x.form.extent[i];
     if (!b.needs_positive(by.axis[i].out)) return;
@@ -38,15 +38,15 @@ constexpr void resample(Builder& b, axis_rule rule, cell_reduction reduction, Ma
 }
 
 /// A resampling by factors, or to given extents.
-template <int Axes, class Builder>
+template <int Rank, class Builder>
 constexpr void resample_by(Builder& b, axis_rule rule, cell_reduction reduction, bool by_factor,
                            int rows, int columns) {
-  if (!needs_axes<Axes>(b) || !b.needs_positive(rows) || !b.needs_positive(columns)) return;
+  if (!needs_axes<Rank>(b) || !b.needs_positive(rows) || !b.needs_positive(columns)) return;
   shape const form = b.current().form;
   if (by_factor && (!b.needs_room(shape(form.extent[0], rows), most_numbers) ||
                     !b.needs_room(shape(form.extent[1], columns), most_numbers)))
     return;
-  resample<Axes>(b, rule, reduction, [&](int i, int in) {
+  resample<Rank>(b, rule, reduction, [&](int i, int in) {
     axis_map m{};
     m.out = (i == 0 ? rows : columns) * (by_factor ? in : 1);
     return m;

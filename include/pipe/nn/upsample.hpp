@@ -19,21 +19,21 @@ struct AlignCorners {
 namespace detail {
 
 /// Upsampling by a factor, or to an extent, along the axes.
-template <int Axes, bool ByFactor, int Rows, int Columns>
+template <int Rank, bool ByFactor, int Rows, int Columns>
 struct nearest_upsampling {
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    resample_by<Axes>(b, axis_rule::nearest, cell_reduction::sum, ByFactor, Rows, Columns);
+    resample_by<Rank>(b, axis_rule::nearest, cell_reduction::sum, ByFactor, Rows, Columns);
   }
 };
-template <int Axes, bool ByFactor, int Rows, int Columns, class... Options>
+template <int Rank, bool ByFactor, int Rows, int Columns, class... Options>
 struct linear_upsampling {
   using options = layers<Options...>;
   static constexpr auto takes = option_kinds(option_kind::corners);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     constexpr bool aligns = (std::same_as<Options, AlignCorners> || ...);
-    resample_by<Axes>(b, aligns ? axis_rule::linear_corners : axis_rule::linear,
+    resample_by<Rank>(b, aligns ? axis_rule::linear_corners : axis_rule::linear,
                       cell_reduction::sum, ByFactor, Rows, Columns);
   }
 };
