@@ -139,8 +139,7 @@ struct Cuda {
   template <class M>
   static constexpr int first_on_the_host_alone() {
     for (int i = 0; i < M::graph.size.ops; ++i)
-      if (detail::is_host_alone(M::graph.ops[i].kind) ||
-          detail::is_further_loss(M::graph.ops[i]))
+      if (detail::is_host_alone(M::graph.ops[i].kind) || detail::is_further_loss(M::graph.ops[i]))
         return M::graph.ops[i].leaf;
     return -1;
   }
