@@ -62,6 +62,26 @@ need() {
   fi
 }
 
+# unpack FOLDER PACKAGE...: the files of Debian packages, below a folder, without installing them: also those that a minimal system leaves out of
+# packages that it has (dpkg's path-exclude).
+unpack() {
+  local folder=$1 as_root=() package
+  [[ -e $folder/complete ]] && return
+  if ! command -v apt-get >/dev/null; then
+    echo "missing: files of the Debian packages ${*:2}" >&2
+    return 1
+  fi
+  ((EUID == 0)) || as_root=(sudo -n)
+  mkdir -p "$folder/packages"
+  echo "unpacking ${*:2} in ${folder#"$root"/}" >&2
+  (cd "$folder/packages" && apt-get download "${@:2}" >/dev/null 2>&1) ||
+    { quietly "$root/build/apt.log" "${as_root[@]}" apt-get update &&
+      (cd "$folder/packages" && quietly "$root/build/apt.log" apt-get download "${@:2}"); }
+  for package in "$folder"/packages/*.deb; do dpkg-deb -x "$package" "$folder"; done
+  rm -r "$folder/packages"
+  touch "$folder/complete"
+}
+
 # build PRESET [TARGET...]: configures, with the settings of the array `configure`, and builds into build/PRESET.
 configure=()
 build() {

@@ -12,7 +12,7 @@ if (($#)) && [[ $1 != -* ]]; then
   shift
 fi
 
-shopt -s nullglob
+shopt -s nullglob extglob
 names=()
 for path in "$root"/examples/*.cpp "$root"/examples/*.cu "$root"/examples/*/*.{cpp,cu}; do
   path=${path#"$root"/examples/}
@@ -27,6 +27,15 @@ fi
 
 if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] && command -v nvcc >/dev/null; then
   name=$name.cuda
+fi
+
+# Messages in other languages, which minimal systems leave out.
+if [[ $name == translate && " $* " != *" --"@(catalogues|help|plan)* ]]; then
+  catalogues=(/usr/share/locale/*/LC_MESSAGES/*.mo)
+  if ((${#catalogues[@]} < 200)); then
+    unpack "$root/build/catalogues" bash binutils-common coreutils diffutils findutils gettext grep iso-codes make sed tar util-linux-locales wget
+    set -- --catalogues "$root/build/catalogues/usr/share/locale/*/LC_MESSAGES/*.mo" "$@"
+  fi
 fi
 
 need g++ cmake ninja-build libcli11-dev

@@ -7,6 +7,7 @@
 #pragma GCC system_header
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <queue>
@@ -105,7 +106,10 @@ class byte_pair_learner {
         for (char const c : text) p.ids.push_back(ids[static_cast<unsigned char>(c)]);
         pieces.push_back(std::move(p));
       }
-      for (std::size_t i = 0; i < pieces.size(); ++i) count_pairs(i, 1, true);
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        count_pairs(i, 1);
+        for_each_pair(pieces[i], [&](pair p) { enter(i, p); });
+      }
       for (auto const& [k, found] : pairs)
         candidates.push({found.count, {std::uint32_t(k >> 32), std::uint32_t(k)}});
     }
@@ -115,14 +119,14 @@ class byte_pair_learner {
       for (std::size_t i = 1; i < p.ids.size(); ++i)
         use(pair{std::uint32_t(p.ids[i - 1]), std::uint32_t(p.ids[i])});
     }
-    /// Adds the pairs of piece i to the counts, or takes them out. enters: with the place.
-    void count_pairs(std::size_t i, long sign, bool enters) {
-      for_each_pair(pieces[i], [&](pair p) {
-        found_pair& found = pairs[key(p)];
-        found.count += sign * pieces[i].count;
-        if (enters && (found.where.empty() || found.where.back() != i))
-          found.where.push_back(std::uint32_t(i));
-      });
+    /// Adds the pairs of piece i to the counts, or takes them out.
+    void count_pairs(std::size_t i, long sign) {
+      for_each_pair(pieces[i], [&](pair p) { pairs[key(p)].count += sign * pieces[i].count; });
+    }
+    /// Notes that piece i has a pair. Noted twice it is only in a row: see merge().
+    void enter(std::size_t i, pair p) {
+      found_pair& found = pairs[key(p)];
+      if (found.where.empty() || found.where.back() != i) found.where.push_back(std::uint32_t(i));
     }
     /// The most frequent pair; false if none is there twice.
     bool find_best(pair& best) {
@@ -142,9 +146,10 @@ class byte_pair_learner {
     /// cost: linear in the pieces that have it
     void merge(pair const& of, int made) {
       std::vector<std::uint32_t> const where = std::move(pairs[key(of)].where);
+      std::vector<pair> made_pairs;
       for (std::uint32_t const i : where) {
-        count_pairs(i, -1, false);
         std::vector<int>& ids = pieces[i].ids;
+        count_pairs(i, -1);
         std::size_t to = 0;
         for (std::size_t from = 0; from < ids.size(); ++from) {
           bool const is_pair = from + 1 < ids.size() && std::uint32_t(ids[from]) == of.first &&
@@ -153,13 +158,18 @@ class byte_pair_learner {
           from += is_pair;
         }
         ids.resize(to);
-        count_pairs(i, 1, true);
-        // Others become rarer only, which is noticed when they are the best.
+        count_pairs(i, 1);
+        // Only pairs with the new token are new; others become rarer, which is noticed when they
+        // are the best.
         for_each_pair(pieces[i], [&](pair p) {
-          if (int(p.first) == made || int(p.second) == made)
-            candidates.push({pairs[key(p)].count, p});
+          if (int(p.first) != made && int(p.second) != made) return;
+          enter(i, p);
+          made_pairs.push_back(p);
         });
       }
+      std::sort(made_pairs.begin(), made_pairs.end());
+      made_pairs.erase(std::unique(made_pairs.begin(), made_pairs.end()), made_pairs.end());
+      for (pair const& p : made_pairs) candidates.push({pairs[key(p)].count, p});
     }
   };
 

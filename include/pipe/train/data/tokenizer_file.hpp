@@ -20,6 +20,7 @@
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/json_reader.hpp>
+#include <pipe/io/json_string.hpp>
 #include <pipe/train/data/byte_alphabet.hpp>
 #include <pipe/train/data/byte_pairs.hpp>
 
@@ -212,20 +213,6 @@ class tokenizer_parts {
   std::vector<std::pair<std::string, std::uint64_t>> added_;
   bool splits_ = false;
 };
-
-/// A text as a string of JSON.
-inline std::string json_string(std::string_view text) {
-  constexpr char digits[] = "0123456789abcdef";
-  std::string all = "\"";
-  for (char const c : text) {
-    unsigned const byte = static_cast<unsigned char>(c);
-    if (byte < 0x20)
-      all += std::string("\\u00") + digits[byte >> 4] + digits[byte & 15];
-    else
-      (all += c == '"' || c == '\\' ? "\\" : "") += c;
-  }
-  return all + '"';
-}
 
 }  // namespace detail
 
