@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 #
 # examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named). With `--device cuda` among the
-# arguments it is the one that nvcc compiles, where there is nvcc.
+# arguments it is the one that nvcc compiles, where there is nvcc. What an example needs beside a compiler is in its setup.sh.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
@@ -27,15 +27,6 @@ fi
 
 if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] && command -v nvcc >/dev/null; then
   name=$name.cuda
-fi
-
-# Messages in other languages, which minimal systems leave out.
-if [[ $name == translate && " $* " != *" --"@(catalogues|help|plan)* ]]; then
-  catalogues=(/usr/share/locale/*/LC_MESSAGES/*.mo)
-  if ((${#catalogues[@]} < 200)); then
-    unpack "$root/build/catalogues" bash binutils-common coreutils diffutils findutils gettext grep iso-codes make sed tar util-linux-locales wget
-    set -- --catalogues "$root/build/catalogues/usr/share/locale/*/LC_MESSAGES/*.mo" "$@"
-  fi
 fi
 
 need g++ cmake ninja-build libcli11-dev
