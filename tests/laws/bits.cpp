@@ -86,7 +86,7 @@ TEST_CASE("stages without parameters or gradients are stages", "[laws]") {
 }
 namespace {
 
-struct Groups
+struct ManyGroups
     : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>,
             LoRA<Seq<Linear<4>, Attention<2>>, 3, Alpha<2>>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
@@ -97,10 +97,10 @@ struct Groups
 }  // namespace
 
 TEST_CASE("groups and frozen layers keep the bits", "[laws]") {
-  check<Groups, 4, Stages<2>>();
-  check<Groups, 4, Stages<Groups::graph.size.units>>();
-  check<Groups, 4, laws::LateWeights, Stages<4>>();
-  check<Groups, 9, laws::MixedWeights, Stages<3>, Cut<3, 6>>();
+  check<ManyGroups, 4, Stages<2>>();
+  check<ManyGroups, 4, Stages<ManyGroups::graph.size.units>>();
+  check<ManyGroups, 4, laws::LateWeights, Stages<4>>();
+  check<ManyGroups, 9, laws::MixedWeights, Stages<3>, Cut<3, 6>>();
 }
 TEST_CASE("looking changes nothing", "[laws]") {
   laws::looking_changes_nothing<Small<Mixed, MicroBatches<4>, Stages<3>>>();

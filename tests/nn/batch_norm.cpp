@@ -38,7 +38,7 @@ void check(std::vector<double> const& x, double first, double last, double sum, 
 }
 
 struct Batch : Model<Input<2, 2, 3>, Linear<3>, BatchNorm, Linear<2>, MSE> {};
-struct Groups : Model<Input<2, 2, 6>, Linear<6>, GroupNorm<3>, Linear<2>, MSE> {};
+struct OfGroups : Model<Input<2, 2, 6>, Linear<6>, GroupNorm<3>, Linear<2>, MSE> {};
 struct Responses
     : Model<Input<2, 2, 7>, Linear<7>,
             LocalResponseNorm<5, ResponseScale<1, 10>, ResponseOffset<2>>, Linear<2>, MSE> {};
@@ -100,7 +100,7 @@ TEST_CASE("a batch norm and its gradients are PyTorch's", "[nn]") {
 }
 
 TEST_CASE("a group norm and its gradients are PyTorch's", "[nn]") {
-  using trained = lone::compiled<Groups, FP64, MicroBatchSize<2>>;
+  using trained = lone::compiled<OfGroups, FP64, MicroBatchSize<2>>;
   auto const x = image(7, 2, 6, 4), dy = image(9, 2, 6, 4), gamma = all_of(2, 6),
              beta = all_of(3, 6);
   on_every_isa([&](auto isa) {

@@ -183,7 +183,7 @@ struct Skips : Model<Input<3>, Linear<5>, Stash<"a">, Tanh, Linear<5>, Stash<"b"
                      Linear<5>, Pop<"b">, Linear<2>, Pop<"a", Concat>, MSE> {};
 /// Each kind of training in turn, and what is not trained at the start, in the middle and at the
 /// end.
-struct Groups
+struct ManyGroups
     : Model<Tokens<11, 5>, Frozen<Embedding<6>, Positions, LayerNorm>, Linear<4>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
@@ -206,10 +206,10 @@ TEST_CASE("every launch of a random model finds its operands", "[passes]") {
 TEST_CASE("every launch of models with special cuts finds its operands", "[passes]") {
   check<compiled<EndsInPositions, Stages<5>>>();
   check<compiled<EndsInPositions, Stages<3>, Cut<2, 4>, laws::LastWeights>>();
-  check<compiled<Groups, Stages<1>>>();
-  check<compiled<Groups, Stages<4>>>();
-  check<compiled<Groups, Stages<4>, laws::LateWeights>>();
-  check<compiled<Groups, Stages<Groups::graph.size.units>>>();
+  check<compiled<ManyGroups, Stages<1>>>();
+  check<compiled<ManyGroups, Stages<4>>>();
+  check<compiled<ManyGroups, Stages<4>, laws::LateWeights>>();
+  check<compiled<ManyGroups, Stages<ManyGroups::graph.size.units>>>();
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
   check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();

@@ -54,10 +54,10 @@ struct GroupNorm {
 };
 
 /// The norm of each channel over the positions of a sample: a GroupNorm of C groups, without gamma
-/// and beta unless Affine, as PyTorch's InstanceNorm2d.
+/// and beta unless WithAffine, as PyTorch's InstanceNorm2d.
 ///
 /// shape:   (..., C) -> (..., C), with two positions or more
-/// options: Epsilon (default 1e-5), Affine
+/// options: Epsilon (default 1e-5), WithAffine
 /// source:  Ulyanov et al., Instance Normalization, 2016
 template <class... Options>
 struct InstanceNormWith {

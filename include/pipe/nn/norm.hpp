@@ -37,7 +37,7 @@ struct NoAffine {
   static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = false; }
 };
 /// An option of InstanceNorm: a scale and a shift for each channel.
-struct Affine {
+struct WithAffine {
   static constexpr auto option = detail::option_kind::affine;
   static constexpr void join(detail::batch_norm_settings& s) { s.is_affine = true; }
 };
