@@ -127,15 +127,15 @@ TEST_CASE("a parameter that the file has transposed is turned on both ways") {
   CHECK(report.unused.empty());
 }
 
-TEST_CASE("a file may have more extents than a parameter has rows and columns") {
-  std::vector<float> kernel{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, read(12);  // [2 * 3, 2]
+TEST_CASE("the weight of a convolution is in PyTorch's order in a file: its window last") {
+  std::vector<float> kernel{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, read(12);  // [3 * 2, 2]
   temporary_folder const folder;
   std::vector<pp::detail::named_parameter<float>> const from{
       {"conv", {2, 2, 3, 1}, true, 6, 2, kernel}},
       to{{"conv", {2, 2, 3, 1}, true, 6, 2, read}};
   pp::save_weights(from, folder.file("a"));
   CHECK(numbers_of<float>(pp::safetensors_file(folder.file("a")), "conv") ==
-        std::vector<float>{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11});
+        std::vector<float>{0, 4, 8, 2, 6, 10, 1, 5, 9, 3, 7, 11});
   pp::load_weights(to, folder.file("a"));
   CHECK(read == kernel);
 }
@@ -195,8 +195,8 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
         "tensor 'fc.weight': expected shape [3, 2], found [2, 3]");
   CHECK(said({entry("fc.weight", {6}, six), bias, scale}) ==
         "tensor 'fc.weight': expected shape [3, 2], found [6]");
-  CHECK(said({weight, entry("fc.bias", {1, 3}, three), scale}) ==
-        "tensor 'fc.bias': expected shape [3], found [1, 3]");
+  CHECK(said({weight, entry("fc.bias", {3, 1}, three), scale}) ==
+        "tensor 'fc.bias': expected shape [3], found [3, 1]");
   CHECK(said({weight,
               bias,
               {"norm.weight", pp::stored_type::i32, {3}, std::as_bytes(std::span(whole))}}) ==
@@ -205,8 +205,9 @@ TEST_CASE("a strict load tells all that does not fit, and changes nothing") {
         "tensor 'fc.weight': expected shape [3, 2], found [2, 3]; parameter 'norm.weight': not in "
         "the file; "
         "tensor 'other': not in the model");
-  // What PyTorch's batch norms count is not read.
-  CHECK(said({weight, bias, scale, entry("norm.num_batches_tracked", {3}, three)}) == "no error");
+  // What PyTorch's batch norms count is not read, nor is an extent of 1 before others.
+  CHECK(said({weight, entry("fc.bias", {1, 3}, three), scale,
+              entry("norm.num_batches_tracked", {3}, three)}) == "no error");
   CHECK(model.bias == three);
 }
 
