@@ -30,7 +30,7 @@ struct commit_rule {
   long terms = 1;      ///< terms that each sample adds to an element of the sum
   statistic of = statistic::mean;
   /// Whether the sum of the mean is read, too.
-  constexpr bool is_variance() const { return of >= statistic::variance; }
+  PIPE_HD constexpr bool is_variance() const { return of >= statistic::variance; }
 };
 
 /// An element of a buffer after a step. T: float or double; samples > 0 of the mini-batch.

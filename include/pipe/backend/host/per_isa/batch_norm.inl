@@ -250,7 +250,6 @@ struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
 /// to[c] (+)= from[c]
 template <class T>
 void add_to_sum(int n, T const* from, T* to, bool accumulate) {
-  if (to == nullptr) return;
   for (int c = 0; c < n; ++c) to[c] = accumulate ? to[c] + from[c] : from[c];
 }
 
@@ -263,8 +262,11 @@ struct kernel_of<op_kind::batch_parameter_gradient> : custom_facts {
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
     constexpr detail::group g = k::g;
+    share const own = k::own_columns(a, g.columns);
     for (int i = 0; i < 2; ++i)
-      add_to_sum(g.columns, a.at(g.in[0]) + i * g.columns, k::maybe(a, g.out[i]), a.accumulate);
+      if (auto* const to = k::maybe(a, g.out[i]))
+        add_to_sum(int(own.size()), a.at(g.in[0]) + i * g.columns + own.begin, to + own.begin,
+                   a.accumulate);
   }
 };
 
@@ -283,7 +285,8 @@ struct kernel_of<op_kind::batch_running_sums> : custom_facts {
     constexpr int n = g.columns;
     T const rows = T(real_rows<P>(a, g.attributes.batch().rows));
     T const *const statistics = a.at(g.in[0]), *const running = a.at(g.in[1]);
-    for (int c = 0; c < n; ++c) {
+    share const own = k::own_columns(a, n);
+    for (extent c = own.begin; c < own.end; ++c) {
       T const d = statistics[c] - running[c], sum = rows * d,
               squares = rows * (statistics[2 * n + c] + d * d);
       add_to_sum(1, &sum, a.at(g.out[0]) + c, a.accumulate);
