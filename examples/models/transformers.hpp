@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Transformers of text and images, as published.
+#pragma once
+
+#include "parts.hpp"
+
+namespace models {
+
+/// GPT-2 of L layers, width C and H heads: Radford et al., 2019. The head shares the table of the
+/// embedding.
+template <int L, int C, int H>
+struct Gpt2 : Model<Tokens<50257, 1024>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
+                    Named<"h", Repeat<L, Residual<LayerNorm, Attention<H>>,
+                                      Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>>,
+                    Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {};
+
+struct Gpt2Small : Gpt2<12, 768, 12> {};
+struct Gpt2Xl : Gpt2<48, 1600, 25> {};
+static_assert(parameters_of<Gpt2Small>() == 124'439'808);
+static_assert(parameters_of<Gpt2<24, 1024, 16>>() == 354'823'168);
+static_assert(parameters_of<Gpt2<36, 1280, 20>>() == 774'030'080);
+static_assert(parameters_of<Gpt2Xl>() == 1'557'611'200);
+
+/// LLaMA of L layers, width C, F hidden units, H heads of which K have keys and values, and a
+/// vocabulary of V: Touvron et al., 2023; Grattafiori et al., 2024. Base: of the rotary positions.
+template <int L, int C, int F, int H, int K, int V, int Base>
+struct Llama
+    : Model<Tokens<V, 2048>, Named<"embed_tokens", Embedding<C>>,
+            Named<"layers", Repeat<L,
+                                   Residual<RMSNormWith<Epsilon<1, 100'000>>,
+                                            Attention<H, KeyValueHeads<K>, RoPE<Base>, NoBias>>,
+                                   Residual<RMSNormWith<Epsilon<1, 100'000>>, Linear<2 * F, NoBias>,
+                                            SwiGLU, Linear<C, NoBias>>>>,
+            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Named<"lm_head", Linear<V, NoBias>>,
+            CrossEntropy> {};
+
+struct Llama2x7B : Llama<32, 4096, 11008, 32, 32, 32000, 10000> {};
+struct Llama2x70B : Llama<80, 8192, 28672, 64, 8, 32000, 10000> {};
+struct Llama3x8B : Llama<32, 4096, 14336, 32, 8, 128256, 500000> {};
+struct Llama3x70B : Llama<80, 8192, 28672, 64, 8, 128256, 500000> {};
+static_assert(parameters_of<Llama2x7B>() == 6'738'415'616);
+static_assert(parameters_of<Llama2x70B>() == 68'976'648'192);
+static_assert(parameters_of<Llama3x8B>() == 8'030'261'248);
+static_assert(parameters_of<Llama3x70B>() == 70'553'706'496);
+
+/// BERT of L layers, width C and H heads, with its pooler and a classifier of two classes: Devlin
+/// et al., 2019. Norms come after the sums.
+template <int L, int C, int H>
+struct Bert
+    : Model<
+          Tokens<30522, 512>, Named<"words", Embedding<C>>, Named<"positions", Positions>,
+          Stash<"words">, Named<"types", Tokens<2, 512>>, Named<"kinds", Embedding<C>>,
+          Pop<"words">, LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
+          Repeat<L, Residual<Attention<H, NotCausal>>, LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
+                 Residual<Linear<4 * C>, GELUErf, Linear<C>>,
+                 LayerNormWith<Epsilon<1, 1'000'000'000'000>>>,
+          FirstPosition, Named<"pooler", Linear<C>>, Tanh, Named<"classifier", Linear<2>>,
+          CrossEntropy> {};
+
+struct BertBase : Bert<12, 768, 12> {};
+struct BertLarge : Bert<24, 1024, 16> {};
+static_assert(parameters_of<BertBase>() == 109'482'240 + 2 * 768 + 2);
+static_assert(parameters_of<BertLarge>() == 335'141'888 + 2 * 1024 + 2);
+
+/// A vision Transformer of L layers, width C and H heads on patches of 16 x 16: Dosovitskiy et al.,
+/// An image is worth 16x16 words, 2021.
+template <int L, int C, int H>
+struct VisionTransformer
+    : Model<
+          Input<224, 224, 3>, Named<"conv_proj", Conv2d<C, 16, Stride<16>>>, Reshape<Rest, C>,
+          Named<"class_token", ClassToken>, Named<"pos_embedding", Positions>,
+          Repeat<L, Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Attention<H, NotCausal>>,
+                 Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Linear<4 * C>, GELUErf, Linear<C>>>,
+          LayerNormWith<Epsilon<1, 1'000'000>>, FirstPosition, Named<"head", Linear<1000>>,
+          CrossEntropy> {};
+
+struct VitBase : VisionTransformer<12, 768, 12> {};
+struct VitLarge : VisionTransformer<24, 1024, 16> {};
+static_assert(parameters_of<VitBase>() == 86'567'656);
+static_assert(parameters_of<VitLarge>() == 304'326'632);
+
+/// T(L, H, A): L layers in the encoder and in the decoder, H hidden units, A heads of 64 elements,
+/// width 1024: Huang et al., GPipe, 2019, section 5. Its matrices have the paper's 400 million
+/// numbers in T(6, 8192, 16); biases are left out, and norms come on top.
+template <int L, int H, int A>
+struct T : Model<Tokens<64000, 128>, Embedding<1024>, SinusoidalPositions,
+                 Repeat<L, Residual<LayerNorm, Attention<A, HeadSize<64>, NotCausal, NoBias>>,
+                        Residual<LayerNorm, Linear<H, NoBias>, ReLU, Linear<1024, NoBias>>>,
+                 Stash<"source">, Named<"target", Tokens<64000, 128>>,
+                 Named<"table", Embedding<1024>>, SinusoidalPositions,
+                 Repeat<L, Residual<LayerNorm, Attention<A, HeadSize<64>, NoBias>>,
+                        Residual<LayerNorm, CrossAttention<A, "source", HeadSize<64>, NoBias>>,
+                        Residual<LayerNorm, Linear<H, NoBias>, ReLU, Linear<1024, NoBias>>>,
+                 Tied<"table">, CrossEntropy> {};
+
+struct T6x8192x16 : T<6, 8192, 16> {};
+struct T64x16384x32 : T<64, 16384, 32> {};
+inline constexpr long norms_of_a_layer = 5 * 2 * 1024;
+static_assert(parameters_of<T6x8192x16>() == 407'896'064 + 6 * norms_of_a_layer);
+static_assert(parameters_of<T<12, 16384, 32>>() == 1'238'368'256 + 12 * norms_of_a_layer);
+static_assert(parameters_of<T64x16384x32>() == 6'036'652'032 + 64 * norms_of_a_layer);
+
+}  // namespace models
