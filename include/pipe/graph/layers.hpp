@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -16,6 +17,13 @@ namespace pp::detail {
 /// A list of layer types.
 template <class... L>
 struct layers {};
+
+/// Whether any value of a list is true. Lists of leaves are no folds: clang++ nests those 256 deep.
+constexpr bool any_of(std::initializer_list<bool> all) {
+  for (bool const one : all)
+    if (one) return true;
+  return false;
+}
 
 /// Concatenation of lists.
 template <class... A, class... B>
@@ -136,7 +144,7 @@ inline constexpr bool names_parameters<L> = L::names_parameters;
 /// Whether any of the layers has a user-given name, or parameters with such names.
 template <class... L>
 constexpr bool some_have_names(layers<L...>) {
-  return ((has_name<L> || names_parameters<L>) || ...);
+  return any_of({false, (has_name<L> || names_parameters<L>)...});
 }
 
 /// Whether L is a base such as `activation<F>`, named in place of the layer F that is derived from
@@ -156,10 +164,15 @@ template <class L>
               requires { typename L::parts; } && !requires { L::labels_are_ids; })
 inline constexpr bool has_no_parts<L> = leaf_count(typename L::parts{}) == 0;
 
-/// The number of leaves that share the parameters of a named layer (`Tied`).
+/// Whether L shares the parameters of a named layer (`Tied`).
+template <class L>
+inline constexpr bool is_tied = requires { L::tied_name; };
+/// The number of leaves that do.
 template <class... L>
 constexpr int count_tied(layers<L...>) {
-  return (0 + ... + int(requires { L::tied_name; }));
+  int count = 0;
+  for (bool const one : {false, is_tied<L>...}) count += one;
+  return count;
 }
 
 /// The index of the leaf that gives a layer that name, or -1.
@@ -174,9 +187,10 @@ constexpr int naming_leaf(layers<L...>) {
     else
       return false;
   };
-  int i = 0, found = -1;
-  ((found = found < 0 && wanted(std::type_identity<L>{}) ? i : found, ++i), ...);
-  return found;
+  bool const all[] = {wanted(std::type_identity<L>{})..., true};
+  int i = 0;
+  while (!all[i]) ++i;
+  return i < int(sizeof...(L)) ? i : -1;
 }
 /// The `layer` of leaf I, which is one that gives a name; void for index -1.
 template <int I, class Leaves>

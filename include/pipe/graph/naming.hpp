@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 #include <type_traits>
 
@@ -43,7 +44,7 @@ struct wanted_names {
         all.push_back(wanted_name{T::tied_name.view()});
       }
     };
-    (take(std::type_identity<L>{}), ...);
+    (void)std::initializer_list<int>{(take(std::type_identity<L>{}), 0)...};
   }
   /// The entry of a name. needs: the name is listed
   constexpr wanted_name const& of(std::string_view name) const {

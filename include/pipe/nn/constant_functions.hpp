@@ -5,6 +5,7 @@
 // whole model from being a constant; here it is reported first, by name.
 #pragma once
 
+#include <initializer_list>
 #include <type_traits>
 
 #include <pipe/base/constant.hpp>
@@ -106,7 +107,7 @@ constexpr member part_not_constexpr() {
 template <class Lowering, class... L>
 constexpr model_fault fault_of_functions(layers<L...>) {
   model_fault fault;
-  if constexpr (((brings_functions<L> || describes_itself<L>) || ...)) {
+  if constexpr (any_of({false, (brings_functions<L> || describes_itself<L>)...})) {
     if constexpr (!is_constant<measuring<Lowering>>) {
       int leaf = 0;
       bool is_found = false;
@@ -122,7 +123,7 @@ constexpr model_fault fault_of_functions(layers<L...>) {
         }
         ++leaf;
       };
-      (look(std::type_identity<L>{}), ...);
+      (void)std::initializer_list<int>{(look(std::type_identity<L>{}), 0)...};
     }
   }
   return fault;
