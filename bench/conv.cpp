@@ -12,8 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
-#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,6 +20,7 @@
 
 #include <pipe/backend/host/kernels.hpp>
 
+#include "matrix.hpp"
 #include "peer/machine.hpp"
 #include "peer/turns.hpp"
 
@@ -56,40 +55,6 @@ constexpr layer layers[] = {{224, 3, 7, 2, 64, "stem"},
                             {14, 256, 1, 1, 1024, "widening"},
                             {7, 512, 3, 1, 512, "3 x 3"},
                             {56, 256, 1, 2, 512, "a shortcut, halving"}};
-
-/// Rounding in another order, relative to the largest element.
-constexpr double largest_difference = 1e-5;
-
-struct matrix {
-  extent elements;
-  std::unique_ptr<float[], void (*)(float*)> items;
-
-  explicit matrix(extent rows, extent columns)
-      : elements(rows * columns), items(allocate(elements * extent(sizeof(float))), release) {}
-  matrix(extent rows, extent columns, unsigned seed) : matrix(rows, columns) {
-    for (extent i = 0; i < elements; ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      items[std::size_t(i)] = float(seed >> 8) / 16777216.0f - 0.5f;
-    }
-  }
-  float* data() const { return items.get(); }
-
- private:
-  static float* allocate(extent bytes) {
-    return static_cast<float*>(::operator new(std::size_t(bytes), std::align_val_t{64}));
-  }
-  static void release(float* p) { ::operator delete(p, std::align_val_t{64}); }
-};
-
-/// The largest |a - b| over the largest |a|.
-double difference(matrix const& a, matrix const& b) {
-  double most = 0, size = 0;
-  for (extent i = 0; i < a.elements; ++i) {
-    most = std::fmax(most, std::fabs(double(a.data()[i]) - double(b.data()[i])));
-    size = std::fmax(size, std::fabs(double(a.data()[i])));
-  }
-  return most / size;
-}
 
 /// The images, weights and gradients of one layer, and the transpose of the weight.
 struct operands {

@@ -13,14 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
-#include <new>
 #include <unordered_map>
 
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <pipe/backend/host/kernels.hpp>
 
+#include "matrix.hpp"
 #include "peer/machine.hpp"
 #include "peer/turns.hpp"
 
@@ -44,40 +43,6 @@ constexpr shape shapes[] = {{256, 256, 256, "square"},
                             {256, 768, 3072, "narrowing"},
                             {1024, 3072, 768, "widening, more rows"},
                             {768, 3072, 256, "a weight's gradient"}};
-
-/// Rounding in another order, relative to the largest element.
-constexpr double largest_difference = 1e-5;
-
-struct matrix {
-  extent elements;
-  std::unique_ptr<float[], void (*)(float*)> items;
-
-  explicit matrix(extent rows, extent columns)
-      : elements(rows * columns), items(allocate(elements * extent(sizeof(float))), release) {}
-  matrix(extent rows, extent columns, unsigned seed) : matrix(rows, columns) {
-    for (extent i = 0; i < elements; ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      items[std::size_t(i)] = float(seed >> 8) / 16777216.0f - 0.5f;
-    }
-  }
-  float* data() const { return items.get(); }
-
- private:
-  static float* allocate(extent bytes) {
-    return static_cast<float*>(::operator new(std::size_t(bytes), std::align_val_t{64}));
-  }
-  static void release(float* p) { ::operator delete(p, std::align_val_t{64}); }
-};
-
-/// The largest |a - b| over the largest |a|.
-double difference(matrix const& a, matrix const& b) {
-  double most = 0, size = 0;
-  for (extent i = 0; i < a.elements; ++i) {
-    most = std::fmax(most, std::fabs(double(a.data()[i]) - double(b.data()[i])));
-    size = std::fmax(size, std::fabs(double(a.data()[i])));
-  }
-  return most / size;
-}
 
 void ours(shape const& s, matrix const& a, matrix const& b, matrix const& c, void* workspace) {
   pp::host::strided<float const> const left{a.data(), s.k, 1};

@@ -2,15 +2,15 @@
 #include "page.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include <pipe/report/amounts.hpp>
+
+#include "../escaped.hpp"
 
 namespace {
 
@@ -91,18 +91,6 @@ std::string percent(double share) {
   char words[32];
   std::snprintf(words, sizeof words, "%.1f %%", 100 * share);
   return words;
-}
-
-std::string escaped(std::string const& words) {
-  std::string safe;
-  for (char const c : words) {
-    std::size_t const which = std::string_view("&<>\"").find(c);
-    if (which == std::string_view::npos)
-      safe += c;
-    else
-      safe += std::array{"&amp;", "&lt;", "&gt;", "&quot;"}[which];
-  }
-  return safe;
 }
 
 /// A bar for each class, as high as the share of its pictures that got a wrong answer.

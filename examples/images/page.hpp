@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a network gets wrong: a page of pictures.
+// The wrong answers of a network: a page of pictures.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What a network learns here: pictures of 32 x 32 cells and their classes.
+// Tasks: pictures of 32 x 32 cells and their classes.
 #pragma once
 
 #include <string>

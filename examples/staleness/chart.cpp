@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 
-#include <pipe/report/escape.hpp>
+#include "../escaped.hpp"
 
 namespace {
 
@@ -99,15 +99,4 @@ std::string svg_of(chart const& c, int id) {
   svg += "<g clip-path=\"url(#" + clip + ")\">\n";
   for (chart_curve const& curve : c.curves) svg += curve_of(p, curve);
   return svg + "</g></svg>\n";
-}
-
-std::string escaped(std::string const& text) {
-  std::string safe;
-  for (char const c : pp::terminal_escaped(text))  // valid UTF-8 without control characters
-    safe += c == '&'   ? std::string("&amp;")
-            : c == '<' ? "&lt;"
-            : c == '>' ? "&gt;"
-            : c == '"' ? "&quot;"
-                       : std::string(1, c);
-  return safe;
 }

@@ -33,6 +33,3 @@ std::vector<double> round_numbers(double from, double to);
 
 /// The chart as one element. number: of the chart in its page
 std::string svg_of(chart const&, int number);
-
-/// A text for XML and HTML.
-std::string escaped(std::string const&);

@@ -8,6 +8,7 @@
 
 #include <pipe/report/amounts.hpp>
 
+#include "../escaped.hpp"
 #include "chart.hpp"
 
 namespace {

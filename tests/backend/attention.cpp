@@ -81,7 +81,7 @@ struct run {
   }
 };
 
-/// A mask with blocks of keys that nobody sees, and queries that see nothing.
+/// A mask with blocks of keys that no query sees, and queries that see nothing.
 struct Checks {
   static constexpr bool visible(int q, int k) {
     return q % 7 != 3 && k / 130 != 1 && (q + k) % 3 != 0;

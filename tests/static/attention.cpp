@@ -51,7 +51,7 @@ using Deep = Group<Init<DepthScaled<Xavier, 64>>,
                           Residual<LayerNorm, Linear<8192>, ReLU, Linear<1024>>>>;
 // [/deep]
 
-// What a window leaves out is no work: the first projections are equal, the scores are not.
+// Scores outside of a window cost nothing: the first projections are equal, the scores are not.
 template <class Mask>
 inline constexpr long work_of_scores =
     Pipeline<Model<Input<4096, 64>, Attention<1, Mask>, MSE>>::plan.stages[0].forward_flops;

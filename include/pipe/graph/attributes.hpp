@@ -78,7 +78,7 @@ struct pool_attributes {
   friend constexpr bool operator==(pool_attributes const&, pool_attributes const&) = default;
 };
 
-/// What a result of a resampling is of the cells that it reads: the largest; their sum over their
+/// The result of a resampling from the cells that it reads: the largest; their sum over their
 /// number; their sum over the number of cells in the window, in the padding too; or their weighted
 /// sum, which is zero of no cells.
 enum class cell_reduction : unsigned char { largest, mean, padded_mean, sum };

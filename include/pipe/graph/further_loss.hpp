@@ -31,7 +31,7 @@ constexpr int further_loss_rows(input_record const& in, Leaves leaves) {
   return in.is_ids ? int(in.form.elements()) : in.form.rows();
 }
 
-/// What a run over a mini-batch knows of a further loss: the leaf of its op, how many rows a sample
+/// A further loss in a run over a mini-batch: the leaf of its op, the number of rows that a sample
 /// has in the losses before it, and the factor of a term, so that all terms together have the
 /// divisor of the first loss.
 struct further_loss {

@@ -157,7 +157,8 @@ struct turned_weight {
   }
 };
 
-/// What a convolution calls in code of an instruction set: the end of a row, and y[c] += x[c] w[c].
+/// Functions of an instruction set that a convolution calls: the end of a row, and y[c] += x[c]
+/// w[c].
 template <class T>
 struct convolution_steps {
   void (*finish)(arguments<T> const& a, extent row, T const* x) = nullptr;  // null: it is stored
