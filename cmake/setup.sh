@@ -6,7 +6,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=${PIPE_JOBS:-$(nproc)}
 # ccache, where it is installed, finds what another clone has compiled.
-export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=yes
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=yes CCACHE_SLOPPINESS=pch_defines,time_macros
 [[ -d /usr/local/cuda/bin ]] && PATH=$PATH:/usr/local/cuda/bin
 
 quietly() {

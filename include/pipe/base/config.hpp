@@ -70,10 +70,12 @@
 #endif
 
 /// Optimises the code between them, kernels and what runs them, in a program compiled with g++ -O0
-/// (where __OPTIMIZE__ is not defined). Empty at other levels, under sanitizers and in other
-/// compilers, which have no such pragma.
+/// (where __OPTIMIZE__ is not defined). Empty at other levels, under sanitizers, in other
+/// compilers, which have no such pragma, and where PIPE_DEBUG_KERNELS is defined: for a debugger,
+/// or for tests that shall compile fast.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__OPTIMIZE__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&                            \
+    !defined(PIPE_DEBUG_KERNELS)
 #define PIPE_OPTIMIZED_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
 #else

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
@@ -67,10 +68,9 @@ struct number_array {
       std::make_unsigned_t<Stored> const bits =
           detail::little_endian<std::make_unsigned_t<Stored>>(bytes.data() + i * sizeof(Stored));
       Stored const number = Stored(bits);
-      all[i] = T(number);
       if constexpr (std::is_same_v<T, int>)
-        if (Stored(all[i]) != number || (all[i] < 0) != (number < Stored(0)))
-          refuse(i, std::to_string(number));
+        if (!std::in_range<int>(number)) refuse(i, std::to_string(number));
+      all[i] = T(number);
     }
     return std::move(all);
   }
