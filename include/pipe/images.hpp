@@ -66,8 +66,8 @@ inline picture decode_png(std::string const& path, std::string_view bytes) {
   source.format = PNG_FORMAT_RGB;
   picture p{int(source.height), int(source.width), {}};
   p.pixels.resize(std::size_t(source.height) * source.width * 3);
-  ::png_color const white{255, 255, 255};  // behind transparent pixels
-  if (::png_image_finish_read(&source, &white, p.pixels.data(), 0, nullptr) == 0) refuse();
+  ::png_color const background{255, 255, 255};  // of transparent pixels
+  if (::png_image_finish_read(&source, &background, p.pixels.data(), 0, nullptr) == 0) refuse();
   return p;
 }
 

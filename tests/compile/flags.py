@@ -64,6 +64,12 @@ class Compiler:
         return subprocess.run([str(self.folder / "program")], stdout=subprocess.PIPE, text=True).stdout
 
 
+def fused_in_kernel(folder):
+    """Fused multiply-adds of vectors in the kernel of `assembly.s`."""
+    kernel = KERNEL.search((folder / "assembly.s").read_text())
+    return len(re.findall(r"\bvfmadd\w+ps\b.*%ymm", kernel[0])) if kernel else -1
+
+
 def problems(compiler, kind, source, folder):
     header = folder / "header.cpp"
     header.write_text(HEADER)
@@ -83,9 +89,11 @@ def problems(compiler, kind, source, folder):
     if len(set(found.values())) != 1 or not re.search(r"^[0-9a-f]{16}$", found[SAME_BITS[kind][0]], re.MULTILINE):
         yield f"the bits differ: {found}"
     if kind == "g++" and platform.machine() == "x86_64":
-        kernel = KERNEL.search((folder / "assembly.s").read_text())
-        if not kernel or len(re.findall(r"\bvfmadd\w+ps\b.*%ymm", kernel[0])) < 12:
+        if fused_in_kernel(folder) < 12:
             yield "at -O0 the innermost loop of a contraction has no 12 fused multiply-adds of vectors"
+        compiler.run(source, "-O0 -DPIPE_DEBUG_KERNELS", "assembly.s", "-S")
+        if fused_in_kernel(folder) != 0:
+            yield "with PIPE_DEBUG_KERNELS the innermost loop of a contraction is optimised"
 
 
 def device_problems(compiler, folder):

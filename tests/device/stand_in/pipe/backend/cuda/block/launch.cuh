@@ -24,19 +24,27 @@ template <class Body>
 inline unsigned is_loaded = 0;
 
 template <class Body, class Arguments>
-void launch(Arguments const& a, [[maybe_unused]] pp::cuda::extent blocks, cudaStream_t stream) {
-  if ((is_loaded<Body> >> stream->device & 1) == 0)
-    throw pp::error("a launch has to load its kernel");
+void run(Arguments const& a, [[maybe_unused]] pp::cuda::extent blocks) {
+#ifdef FAKE_GPU_HAS_THREADS
+  if (uses_threads) return on_host::run_on_threads<Body>(a, blocks);
+#endif
+  pp::cuda::run_on_host<Body>(a);
+}
+
+/// One function for all bodies: tests have hundreds.
+template <class Arguments>
+void launch(Arguments const& a, pp::cuda::extent blocks, cudaStream_t stream, unsigned loaded,
+            void (*run)(Arguments const&, pp::cuda::extent)) {
+  if ((loaded >> stream->device & 1) == 0) throw pp::error("a launch has to load its kernel");
   pp::cuda::check(gpu.answer_current(stream->device), "launch of a kernel");
   pp::cuda::check(gpu.answer_on(stream), "launch of a kernel");
   pp::cuda::check(cudaGetLastError(), "launch of a kernel");
   ++gpu.count.launches;
-  stream->put([=] {
-#ifdef FAKE_GPU_HAS_THREADS
-    if (uses_threads) return on_host::run_on_threads<Body>(a, blocks);
-#endif
-    pp::cuda::run_on_host<Body>(a);
-  });
+  stream->put([=] { run(a, blocks); });
+}
+template <class Body, class Arguments>
+void launch(Arguments const& a, pp::cuda::extent blocks, cudaStream_t stream) {
+  launch<Arguments>(a, blocks, stream, is_loaded<Body>, &run<Body, Arguments>);
 }
 
 }  // namespace fake_gpu
