@@ -10,12 +10,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
@@ -94,6 +96,18 @@ struct training_of<Trainer>::halves {
       use(reinterpret_cast<T*>(memory + chunk.gradients), chunk.summed_bytes() / long(sizeof(T)));
     });
   }
+  /// use(mean, elements, momentum) for each running mean: its sum is of differences from it.
+  template <class Use>
+  void for_each_running_mean(Use const& use) const {
+    using T = typename Trainer::element;
+    trainer.parameter_places().for_each_chunk([&](char* memory, chunk_description const& chunk) {
+      for (int i = 0; i < chunk.parameter_count; ++i)
+        if (parameter_place const& p = chunk.parameters[i];
+            p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences)
+          use(reinterpret_cast<T*>(memory + chunk.buffers + p.offset), p.elements(),
+              T(p.commit.momentum));
+    });
+  }
 
  private:
   void number(job& j, long step) const {
@@ -122,6 +136,8 @@ struct training_of<Trainer>::halves {
 /// law: a call waits for the exchange of the step before, which has had the time of this step's run
 ///      of the schedule, and for nothing else
 /// law: the weights of all replicas have the same bits between calls
+/// law: an update moves running statistics towards those of its step's mini-batch, from where the
+///      update before has left them
 ///
 /// The trainer must live as long, in its place, and only settle() leaves it so that it may be
 /// saved, or trained otherwise.
@@ -149,6 +165,9 @@ class delayed_replica {
     int const n = replicas();
     share_ = {n, Trainer::samples, replica(), n, detail::heap_array<int>(n)};
     for (int& leaves : share_.counts) leaves = 1;
+    long means = 0;
+    of_.for_each_running_mean([&](T*, long elements, T) { means += elements; });
+    for (auto* of_step : {&found_, &found_before_}) *of_step = detail::heap_array<T>(means);
     if (!exchange_.is_same(long((parameter_hash(trainer) + std::uint64_t(trainer.steps())) >> 1)))
       throw error(
           "replicas begin with different weights: give all the same seed, or load one checkpoint");
@@ -173,6 +192,7 @@ class delayed_replica {
     trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.samples);
     exchange_.post();
     ++posted_;
+    note_means();
     bool const ends = std::exchange(is_under_way_, true);
     under_way const before = std::exchange(last_, next);
     if (!ends) return std::nullopt;
@@ -188,6 +208,7 @@ class delayed_replica {
     add_up();
     is_under_way_ = false;
     trade_gradients(false);
+    note_means();
     return end(last_, letter_of(replica()).loss);
   }
 
@@ -200,8 +221,11 @@ class delayed_replica {
   int batch_samples() const { return share_.leaves * share_.samples; }
   /// Which updates a step reads.
   static constexpr wave_clock clock() { return {1}; }
-  /// Bytes beside the trainer's: for n replicas n times the gradients, and 80 bytes each.
-  long allocated_bytes() const { return exchange_.allocated_bytes(); }
+  /// Bytes beside the trainer's: for n replicas n times the gradients, and 80 bytes each; twice the
+  /// running means of batch norms.
+  long allocated_bytes() const {
+    return exchange_.allocated_bytes() + 2 * found_.size() * long(sizeof(T));
+  }
 
  private:
   /// Sent with a replica's gradients.
@@ -252,6 +276,22 @@ class delayed_replica {
       }
     });
   }
+  /// Notes the running means as they are, beside those that the step under way has found.
+  void note_means() {
+    std::swap(found_, found_before_);
+    T* to = found_.begin();
+    of_.for_each_running_mean([&](T const* mean, long n, T) {
+      for (long i = 0; i < n; ++i) *to++ = mean[i];
+    });
+  }
+  /// Corrects running means after an update, whose sums are of differences from them as its step
+  /// found them, for what the update before has moved.
+  void shift_means() {
+    T const *now = found_.begin(), *then = found_before_.begin();
+    of_.for_each_running_mean([&](T* mean, long n, T momentum) {
+      for (long i = 0; i < n; ++i) mean[i] += momentum * (*then++ - *now++);
+    });
+  }
   /// The update of a step by the gradients in the trainer's memory. sum: of the loss's terms
   step_result end(under_way const& s, double sum) {
     double const loss = sum / s.whole.loss_terms;
@@ -262,6 +302,7 @@ class delayed_replica {
       detail::throw_error<not_finite>(
           {"step ", s.whole.step,
            " left out: its loss or a gradient is not finite, in one replica or several"});
+    shift_means();
     double const waited = s.ran.bubble * s.ran.seconds + r.bubble * r.seconds;
     r.loss = loss;
     r.seconds += s.ran.seconds;
@@ -275,6 +316,9 @@ class delayed_replica {
   long posted_ = 0;
   bool is_under_way_ = false;
   under_way last_;
+  /// Running means as the last step that has begun found them, and the one before it; at the end,
+  /// as the last update finds them, and its step.
+  detail::heap_array<T> found_, found_before_;
 };
 
 }  // namespace pp

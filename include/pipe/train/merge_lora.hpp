@@ -151,7 +151,7 @@ void merge_lora(From& from, To& to) {
   auto const factors = detail::factors_of(typename From::model::leaves{});
   std::vector<typename decltype(from.parameters().front().values)::value_type> room[3];
   auto const add = [&](auto const& sources, auto const& merged) {
-    for (std::size_t i = 2; i + 1 < sources.size(); ++i) {
+    for (std::size_t i = 1; i + 1 < sources.size(); ++i) {
       if (!detail::is_lora_a(sources[i].name)) continue;
       auto const& base = sources[i - (sources[i - 1].name.ends_with("bias") ? 2 : 1)];
       auto const w = detail::values_in_all(from, base, room[0]),
