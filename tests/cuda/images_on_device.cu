@@ -9,6 +9,3 @@ using namespace pp;
 TEST_CASE("losses of a model of images equal the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::Images, Stages<2>>(1e-4, 3);
 }
-TEST_CASE("schedules change no bit of a model of images on the device", "[gpu]") {
-  on_device::gives_the_bits_of_one_stage<laws::Images, ZeroBubbleH1, Stages<4>>();
-}

@@ -150,7 +150,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     at.slabs = next.count(at);
     auto const start = [&](int slab, stage& s) {
       bool const present = slab < at.slabs;
-      int const first = next.take(slab) * Plan.depth;
+      int const first = next.take() * Plan.depth;
       block.part([&](int thread, state& mine) {
         copy_left(block, thread, mine, left, at.row, first, present, s);
         copy_right(block, thread, a, group, column, first, present, s);
@@ -179,9 +179,8 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
       }
     }
     PIPE_HD PIPE_INLINE int count(place const& at) const {
-      if constexpr (!skips) return at.slabs;
-      int slabs = 0;
-      for (int tap = 0; tap < image::taps; ++tap) {
+      int slabs = skips ? 0 : at.slabs;
+      for (int tap = 0; skips && tap < image::taps; ++tap) {
         int const begin = tap * slabs_of_tap, end = begin + slabs_of_tap,
                   behind = at.first_slab + at.slabs;
         int const some =
@@ -190,10 +189,9 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
       }
       return slabs;
     }
-    /// The number of the next slab, which is number `slab` of these.
-    PIPE_HD PIPE_INLINE int take(int slab) {
-      if constexpr (!skips) return next_ + slab;
-      while (next_ < slabs_of_tap * image::taps && !has(next_ / slabs_of_tap))
+    /// The number of the next slab.
+    PIPE_HD PIPE_INLINE int take() {
+      while (skips && next_ < slabs_of_tap * image::taps && !has(next_ / slabs_of_tap))
         next_ = (next_ / slabs_of_tap + 1) * slabs_of_tap;
       return next_++;
     }

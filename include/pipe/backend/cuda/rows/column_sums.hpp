@@ -109,6 +109,11 @@ struct column_sums_kernel {
   static constexpr long workspace_bytes =
       kept_bytes + (chunks == 1 ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
+  /// Whether the source says what becomes of a sum.
+  static constexpr bool takes =
+      requires(arguments const& a, extent column, float const (&sum)[sums][each]) {
+        Source::template take<each>(a, column, sum);
+      };
 
   struct state {
     float sum[sums][each];
@@ -135,7 +140,7 @@ struct column_sums_kernel {
       sum_rows<chunk_sums>(block, a, strip, 0, chunks);
     }
     for_columns(block, strip, [&](extent column, state& mine) {
-      if constexpr (requires { Source::template take<each>(a, column, mine.sum); })
+      if constexpr (takes)
         Source::template take<each>(a, column, mine.sum);
       else
         add_to_target(a, column, mine.sum);
