@@ -1,13 +1,14 @@
-// error: wrong::layer_runs_on_the_host_alone<.*Conv2d<\(?(int\))?4.*Cuda
+// error: wrong::layer_runs_on_the_host_alone<.*FurtherLoss<.*Cuda
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //
-// A layer without a kernel for GPUs.
+// Several losses, of which GPUs have one.
 #include <pipe/pipe.hpp>
 
 using namespace pp;
 
-struct Net : Model<Input<8, 8, 3>, Conv2d<4, 3>, ReLU, Flatten, Linear<2>, MSE> {};
+struct Net : Model<Input<4>, Linear<6>, Stash<"a">, Linear<2>,
+                   Losses<MSE, FurtherLoss<"b", "a", Linear<3>, CrossEntropy>>> {};
 
 #ifdef PIPE_EXPECT_OK
 using Trainer = Pipeline<Net, AdamW>;

@@ -15,24 +15,22 @@ namespace pp::detail {
 /// Whether groups have anchors of this kind. Pointwise ops are steps of a group; one that consists
 /// of nothing else has the anchor op_kind::pointwise.
 constexpr bool is_anchor(op_kind k) { return k != op_kind::none && !is_pointwise(k); }
-/// Whether there are such groups on GPUs.
-constexpr bool is_anchor_on_gpus(op_kind k) { return is_anchor(k) && !is_host_alone(k); }
 
 /// Whether a backend has a kernel for this kind, or needs none. Never false: it does not compile.
-template <template <op_kind> class KernelOf, op_kind Kind, auto Needs>
+template <template <op_kind> class KernelOf, op_kind Kind>
 constexpr bool has_kernel() {
-  if constexpr (Needs(Kind))
+  if constexpr (is_anchor(Kind))
     static_assert(sizeof(KernelOf<Kind>) > 0, "a kind of op is without a kernel in this backend");
   return true;
 }
-template <template <op_kind> class KernelOf, auto Needs, int... Kind>
+template <template <op_kind> class KernelOf, int... Kind>
 constexpr bool has_kernels(std::integer_sequence<int, Kind...>) {
-  return (has_kernel<KernelOf, op_kind(Kind), Needs>() && ...);
+  return (has_kernel<KernelOf, op_kind(Kind)>() && ...);
 }
-/// The same for every kind for which Needs(kind).
-template <template <op_kind> class KernelOf, auto Needs = is_anchor>
+/// The same for every kind.
+template <template <op_kind> class KernelOf>
 constexpr bool has_kernels() {
-  return has_kernels<KernelOf, Needs>(std::make_integer_sequence<int, op_kinds>{});
+  return has_kernels<KernelOf>(std::make_integer_sequence<int, op_kinds>{});
 }
 
 template <template <op_kind> class KernelOf, op_kind Kind, class Result, class F>

@@ -54,7 +54,6 @@ struct op_traits {
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
   /// out[0] has the numbers of a micro-batch, in the type of parameters, not those of each sample.
   bool of_batch = false;
-  bool host_alone = false;  // has no kernel on GPUs: Cuda refuses a model with it
   row_rule by_row = row_rule::none;
 };
 
@@ -75,10 +74,7 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .by_row = row_rule::product};
     case op_kind::convolution:
-      return {.name = "convolution",
-              .attributes = attribute_kind::convolution,
-              .epilogue = true,
-              .host_alone = true};
+      return {.name = "convolution", .attributes = attribute_kind::convolution, .epilogue = true};
     case op_kind::bias:
       return {.name = "bias", .pointwise = true, .by_row = row_rule::add_parameter};
     case op_kind::row_bias:
@@ -103,29 +99,23 @@ constexpr op_traits traits_of(op_kind k) {
               .statistics = true,
               .by_row = row_rule::norm};
     case op_kind::batch_statistics:
-      return {.name = "batch_statistics",
-              .attributes = attribute_kind::batch,
-              .of_batch = true,
-              .host_alone = true};
+      return {.name = "batch_statistics", .attributes = attribute_kind::batch, .of_batch = true};
     case op_kind::batch_norm:
       return {.name = "batch_norm",
               .attributes = attribute_kind::batch,
               .epilogue = true,
-              .ends_in_product = true,
-              .host_alone = true};
+              .ends_in_product = true};
     case op_kind::group_norm:
       return {.name = "group_norm",
               .attributes = attribute_kind::group,
               .epilogue = true,
               .ends_in_product = true,
-              .statistics = true,
-              .host_alone = true};
+              .statistics = true};
     case op_kind::response_norm:
       return {.name = "response_norm",
               .attributes = attribute_kind::response,
               .epilogue = true,
-              .ends_in_product = true,
-              .host_alone = true};
+              .ends_in_product = true};
     case op_kind::softmax:
       return {.name = "softmax",
               .prologue = true,
@@ -162,8 +152,7 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::convolution_input_gradient:
       return {.name = "convolution_input_gradient",
               .attributes = attribute_kind::convolution,
-              .epilogue = true,
-              .host_alone = true};
+              .epilogue = true};
     case op_kind::map_gradient: return {.name = "map_gradient", .pointwise = true, .by_leaf = true};
     case op_kind::slice: return {.name = "slice", .attributes = attribute_kind::slice};
     case op_kind::norm_gradient:
@@ -172,28 +161,22 @@ constexpr op_traits traits_of(op_kind k) {
               .epilogue = true,
               .ends_in_product = true};
     case op_kind::batch_sums:
-      return {.name = "batch_sums",
-              .attributes = attribute_kind::batch,
-              .of_batch = true,
-              .host_alone = true};
+      return {.name = "batch_sums", .attributes = attribute_kind::batch, .of_batch = true};
     case op_kind::batch_norm_gradient:
       return {.name = "batch_norm_gradient",
               .attributes = attribute_kind::batch,
               .epilogue = true,
-              .ends_in_product = true,
-              .host_alone = true};
+              .ends_in_product = true};
     case op_kind::group_norm_gradient:
       return {.name = "group_norm_gradient",
               .attributes = attribute_kind::group,
               .epilogue = true,
-              .ends_in_product = true,
-              .host_alone = true};
+              .ends_in_product = true};
     case op_kind::response_norm_gradient:
       return {.name = "response_norm_gradient",
               .attributes = attribute_kind::response,
               .epilogue = true,
-              .ends_in_product = true,
-              .host_alone = true};
+              .ends_in_product = true};
     case op_kind::softmax_gradient:
       return {.name = "softmax_gradient", .epilogue = true, .ends_in_product = true};
     case op_kind::gate_gradient:
@@ -215,21 +198,15 @@ constexpr op_traits traits_of(op_kind k) {
               .attributes = attribute_kind::contraction,
               .contraction = true};
     case op_kind::convolution_weight_gradient:
-      return {.name = "convolution_weight_gradient",
-              .attributes = attribute_kind::convolution,
-              .host_alone = true};
+      return {.name = "convolution_weight_gradient", .attributes = attribute_kind::convolution};
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
-    case op_kind::batch_parameter_gradient:
-      return {.name = "batch_parameter_gradient", .host_alone = true};
+    case op_kind::batch_parameter_gradient: return {.name = "batch_parameter_gradient"};
     case op_kind::batch_running_sums:
-      return {
-          .name = "batch_running_sums", .attributes = attribute_kind::batch, .host_alone = true};
+      return {.name = "batch_running_sums", .attributes = attribute_kind::batch};
     case op_kind::group_parameter_gradient:
-      return {.name = "group_parameter_gradient",
-              .attributes = attribute_kind::group,
-              .host_alone = true};
+      return {.name = "group_parameter_gradient", .attributes = attribute_kind::group};
     case op_kind::lookup_gradient:
       return {.name = "lookup_gradient", .attributes = attribute_kind::lookup};
     case op_kind::custom_weight_gradient:
@@ -294,8 +271,6 @@ constexpr bool is_custom(op_kind k) { return kinds_with<&op_traits::custom> >> i
 constexpr bool is_contraction(op_kind k) {
   return kinds_with<&op_traits::contraction> >> int(k) & 1;
 }
-/// Whether GPUs have no kernel for ops of this kind.
-constexpr bool is_host_alone(op_kind k) { return kinds_with<&op_traits::host_alone> >> int(k) & 1; }
 constexpr bool is_attention(op_kind k) { return kinds_with<&op_traits::attention> >> int(k) & 1; }
 /// As an anchor, whether a kernel may begin, or end, with a chain of pointwise ops.
 constexpr bool takes_prologue(op_kind k) { return kinds_with<&op_traits::prologue> >> int(k) & 1; }

@@ -66,7 +66,7 @@ template <class... What>
 struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
-/// A layer with a kind of op that is host_alone (graph/op_traits.hpp).
+/// A layer that only the host's engine runs: a loss beside the first (graph/further_loss.hpp).
 template <class... What>
 struct layer_runs_on_the_host_alone;
 template <class... What>
@@ -135,12 +135,11 @@ struct Cuda {
       if (found[i]) return i;
     return -1;
   }
-  /// The first of a model's layers with an op that has no kernel here, or -1.
+  /// The first of a model's layers that GPUs do not run, or -1.
   template <class M>
   static constexpr int first_on_the_host_alone() {
     for (int i = 0; i < M::graph.size.ops; ++i)
-      if (detail::is_host_alone(M::graph.ops[i].kind) || detail::is_further_loss(M::graph.ops[i]))
-        return M::graph.ops[i].leaf;
+      if (detail::is_further_loss(M::graph.ops[i])) return M::graph.ops[i].leaf;
     return -1;
   }
   template <class M, class Chosen>

@@ -11,11 +11,14 @@
 #include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/rows/batch_norm.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/backend/cuda/rows/concat.hpp>
+#include <pipe/backend/cuda/convolution/convolution.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
 #include <pipe/backend/cuda/rows/custom.hpp>
 #include <pipe/backend/cuda/rows/gate.hpp>
+#include <pipe/backend/cuda/rows/group_norm.hpp>
 #include <pipe/backend/cuda/rows/lookup.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
 #include <pipe/backend/cuda/narrow_mlp/narrow_mlp.hpp>
@@ -23,6 +26,7 @@
 #include <pipe/backend/cuda/rows/pointwise.hpp>
 #include <pipe/backend/cuda/rows/pool.hpp>
 #include <pipe/backend/cuda/rows/resample.hpp>
+#include <pipe/backend/cuda/rows/response_norm.hpp>
 #include <pipe/backend/cuda/matmul/matmul_choice.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
 #include <pipe/backend/cuda/rows/sort_lowering.hpp>
@@ -31,7 +35,7 @@
 
 namespace pp::cuda {
 
-static_assert(detail::has_kernels<kernel_of, detail::is_anchor_on_gpus>());
+static_assert(detail::has_kernels<kernel_of>());
 
 /// The kernels of group G of pipeline P.
 template <class P, int G>

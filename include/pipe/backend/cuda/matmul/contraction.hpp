@@ -45,11 +45,10 @@ struct left_rows_kernel : row_accesses<P, G, chain<P, G, false>::width> {
 
 /// Elements of an access to c where splits are added: fewer than the widest while that leaves
 /// multiprocessors without a block.
-template <class P, int G, tile_plan Plan>
+template <class Tiles>
 constexpr int access_for_sums() {
-  constexpr extent elements =
-      contraction_tiles<P, G, Plan>::partial_rows * contraction<P, G>::shape.columns;
-  int each = contraction<P, G>::each;
+  constexpr extent elements = Tiles::partial_rows * Tiles::columns;
+  int each = Tiles::product::each;
   while (each > 1 && elements < extent(132) * 256 * each) each /= 2;
   return each;
 }
@@ -61,13 +60,11 @@ constexpr int access_for_sums() {
 /// law:   as contraction_tiles adds them
 /// work:  a thread has one access of a row of c
 /// cost:  reads splits * M * N floats, bound by bytes; by latency if c is small
-template <class P, int G, tile_plan Plan>
+template <class Tiles>
 struct split_sums_kernel
-    : accesses<contraction_tiles<P, G, Plan>::partial_rows, int(contraction<P, G>::shape.columns),
-               access_for_sums<P, G, Plan>()> {
-  using tiles = contraction_tiles<P, G, Plan>;
-  using base =
-      accesses<tiles::partial_rows, int(tiles::shape.columns), access_for_sums<P, G, Plan>()>;
+    : accesses<Tiles::partial_rows, int(Tiles::columns), access_for_sums<Tiles>()> {
+  using tiles = Tiles;
+  using base = accesses<tiles::partial_rows, int(tiles::columns), access_for_sums<tiles>()>;
   using base::each;
   static constexpr long workspace_bytes = tiles::workspace_bytes;
 
@@ -84,7 +81,7 @@ template <class P, int G,
           tile_plan Plan = plan_for(contraction<P, G>::shape, contraction<P, G>::format)>
 constexpr auto lower_contraction() {
   using tiles = contraction_tiles<P, G, Plan>;
-  using sums = split_sums_kernel<P, G, Plan>;
+  using sums = split_sums_kernel<tiles>;
   constexpr bool makes_left = contraction<P, G>::makes_left,
                  needs_sums = tiles::split && !tiles::adds_splits;
   if constexpr (makes_left && needs_sums)

@@ -12,55 +12,24 @@
 
 namespace pp::cuda {
 
-/// The product of group G: c = a b as tiles see it.
+/// The end of a product c[Rows, columns of the group]: where its elements go.
 ///
-/// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns), where b
-///        may be in memory as (columns, inner); weight
-///        gradient: a = x^T (inner, rows), b = dy (rows, columns) -> c (inner, columns), and db as
-///        one more row
-template <class P, int G>
-struct contraction {
+/// MakesWeight: c is the gradient of a weight, with row number `Rows` the gradient of a bias if the
+/// group has a prologue, which is that gradient
+template <class P, int G, bool MakesWeight, extent Rows>
+struct product_end {
   using T = typename P::element;
-  static constexpr op_kind anchor = group_of<P, G>::value.anchor;
-  static constexpr bool makes_weight = anchor == op_kind::matmul_weight_gradient;
+  static constexpr bool makes_weight = MakesWeight;
+  static constexpr int columns = group_of<P, G>::value.columns;
   static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
   /// The bias's gradient is one more row of the weight's: that of an x which is always 1.
-  static constexpr bool sums_bias = makes_weight && has_prologue,
-                        makes_left = !makes_weight && has_prologue;
-  /// Whether b is in memory as (columns, inner).
-  static constexpr bool turns_right = group_of<P, G>::value.attributes.contraction().is_turned;
-  static constexpr product_format format = product_of<P>();
-
-  static constexpr product_shape shape_of(detail::group const& g) {
-    extent const rows = extent(g.rows) * P::samples, inner = g.attributes.contraction().inner;
-    return makes_weight ? product_shape{inner, g.columns, rows}
-                        : product_shape{rows, g.columns, inner};
-  }
-  static constexpr product_shape shape = shape_of(group_of<P, G>::value);
+  static constexpr bool sums_bias = makes_weight && has_prologue;
   /// What a prologue writes last.
   static constexpr int stored =
       has_prologue ? group_of<P, G>::value.prologue
                          .items[has_prologue ? group_of<P, G>::value.prologue.size() - 1 : 0]
                          .store
                    : -1;
-  static constexpr long left_bytes =
-      makes_left && stored < 0 ? detail::align_up(long(shape.rows * shape.inner) * long(sizeof(T)))
-                               : 0;
-  /// Elements of a row of c that are finished together.
-  static constexpr int each =
-      makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
-
-  PIPE_HD PIPE_INLINE static T* made_left(arguments const& a) {
-    return stored >= 0 ? a.at<T>(stored < 0 ? 0 : stored) : static_cast<T*>(a.workspace);
-  }
-  PIPE_HD PIPE_INLINE static T const* left(arguments const& a) {
-    constexpr detail::group g = group_of<P, G>::value;
-    return makes_left ? made_left(a) : a.at<T const>(g.in[0]);
-  }
-  PIPE_HD PIPE_INLINE static T const* right(arguments const& a) {
-    constexpr detail::group g = group_of<P, G>::value;
-    return a.at<T const>(g.in[1]);
-  }
 
   /// What `take` reads for Count elements of a row: the gradient of earlier micro-batches, or the
   /// second operands of the epilogue.
@@ -80,7 +49,7 @@ struct contraction {
   /// Takes finished elements [column, column + Count) of a row: a weight's gradient is stored or
   /// added to that of earlier micro-batches, anything else goes through the epilogue.
   ///
-  /// needs: column is a multiple of Count; row == shape.rows is the bias's gradient; z is fetched
+  /// needs: column is a multiple of Count; row Rows is the bias's gradient; z is fetched
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent row, int column,
                                        float (&v)[Count], before<Count> const& z) {
@@ -122,8 +91,8 @@ struct contraction {
   PIPE_HD PIPE_INLINE static float* gradient_at(arguments const& a, extent row, int column) {
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int bias = stored < 0 ? 0 : stored;
-    return sums_bias && row == shape.rows ? a.at<float>(bias) + column
-                                          : a.at<float>(g.out[0]) + row * shape.columns + column;
+    return sums_bias && row == Rows ? a.at<float>(bias) + column
+                                    : a.at<float>(g.out[0]) + row * columns + column;
   }
 
   template <int I, class Read>
@@ -132,6 +101,56 @@ struct contraction {
     constexpr detail::step s = chain<P, G, true>::template step_at<I>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
       read(a.at<T const>(s.slot));
+  }
+};
+
+/// The shape of the product of a matmul's group, or of its gradients'.
+constexpr product_shape shape_of_product(detail::group const& g, int samples) {
+  extent const rows = extent(g.rows) * samples, inner = g.attributes.contraction().inner;
+  return g.anchor == op_kind::matmul_weight_gradient ? product_shape{inner, g.columns, rows}
+                                                     : product_shape{rows, g.columns, inner};
+}
+
+/// The product of group G: c = a b as tiles see it.
+///
+/// shape: matmul, input gradient: a (rows, inner), b (inner, columns) -> c (rows, columns), where b
+///        may be in memory as (columns, inner); weight
+///        gradient: a = x^T (inner, rows), b = dy (rows, columns) -> c (inner, columns), and db as
+///        one more row
+template <class P, int G>
+struct contraction
+    : product_end<P, G, group_of<P, G>::value.anchor == op_kind::matmul_weight_gradient,
+                  shape_of_product(group_of<P, G>::value, P::samples).rows> {
+  using T = typename P::element;
+  static constexpr op_kind anchor = group_of<P, G>::value.anchor;
+  static constexpr bool makes_weight = anchor == op_kind::matmul_weight_gradient;
+  static constexpr bool has_prologue = group_of<P, G>::value.prologue.size() > 0;
+  static constexpr bool makes_left = !makes_weight && has_prologue;
+  /// Whether b is in memory as (columns, inner).
+  static constexpr bool turns_right = group_of<P, G>::value.attributes.contraction().is_turned;
+  static constexpr product_format format = product_of<P>();
+  static constexpr product_shape shape = shape_of_product(group_of<P, G>::value, P::samples);
+  /// Products side by side in c, each of shape.columns of its columns: those of a convolution's
+  /// groups.
+  static constexpr int products = 1;
+  using product_end<P, G, makes_weight, shape.rows>::stored;
+  static constexpr long left_bytes =
+      makes_left && stored < 0 ? detail::align_up(long(shape.rows * shape.inner) * long(sizeof(T)))
+                               : 0;
+  /// Elements of a row of c that are finished together.
+  static constexpr int each =
+      makes_weight ? access_width<float>(int(shape.columns)) : access_width<T>(int(shape.columns));
+
+  PIPE_HD PIPE_INLINE static T* made_left(arguments const& a) {
+    return stored >= 0 ? a.at<T>(stored < 0 ? 0 : stored) : static_cast<T*>(a.workspace);
+  }
+  PIPE_HD PIPE_INLINE static T const* left(arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    return makes_left ? made_left(a) : a.at<T const>(g.in[0]);
+  }
+  PIPE_HD PIPE_INLINE static T const* right(arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    return a.at<T const>(g.in[1]);
   }
 };
 

@@ -36,6 +36,12 @@ struct alignas(16) operand_slab {
       return row * stride + (column / sixteenth ^ (row >> 1 & 3)) * sixteenth + column % sixteenth;
   }
 
+  /// Neighbours in a row, or zeros if they are not present.
+  struct piece {
+    T const* at;
+    bool is_present;
+  };
+
   /// How threads share the copy of a slab from rows of this width: `beside` of them copy `each`
   /// elements of a row side by side, at least 32 bytes together, and go on to their right; `down`
   /// rows are copied at once. So the addresses of a thread's pieces lie close together.
@@ -78,27 +84,38 @@ struct alignas(16) operand_slab {
   PIPE_HD PIPE_INLINE void copy(Block& block, int thread, T const* from, extent row, extent column,
                                 bool present) {
     using plan = copy_plan<Columns, Threads>;
-    constexpr int each = plan::each;
     constexpr bool whole = Rows % rows == 0 && Columns % columns == 0;
-    int const first = place(plan::row(thread), plan::column(thread));
     row += plan::row(thread), column += plan::column(thread);
+    copy_pieces<plan, Threads>(block, thread, [&](int r, int c) {
+      bool const inside = present && (whole || (row + r < Rows && column + c < Columns));
+      return piece{from + extent(r) * Columns + c, inside};
+    });
+  }
+
+  /// The same of a matrix that is in memory piece by piece: find(r, c) is the one r rows below the
+  /// thread's first and c columns to the right of it.
+  ///
+  /// needs: Plan is a copy_plan; pieces are aligned
+  template <class Plan, int Threads, class Block, class Find>
+  PIPE_HD PIPE_INLINE void copy_pieces(Block& block, int thread, Find find) {
+    int const first = place(Plan::row(thread), Plan::column(thread));
     auto const copy_piece = [&](int r, int c) {
       T* const to = element + (Turned ? first + c : first ^ c) + r * stride;
-      bool const inside = present && (whole || (row + r < Rows && column + c < Columns));
-      if constexpr (each * sizeof(T) >= 4)
-        copy_async<each* int(sizeof(T))>(block, to, from + extent(r) * Columns + c, inside);
+      piece const from = find(r, c);
+      if constexpr (Plan::each * sizeof(T) >= 4)
+        copy_async<Plan::each* int(sizeof(T))>(block, to, from.at, from.is_present);
       else
-        *to = inside ? from[extent(r) * Columns + c] : T(0.0f);
+        *to = from.is_present ? *from.at : T(0.0f);
     };
-    if constexpr (rows * plan::pieces <= 16 * Threads) {
+    if constexpr (rows * Plan::pieces <= 16 * Threads) {
       PIPE_UNROLL
-      for (int r = 0; r < rows; r += plan::down) {
+      for (int r = 0; r < rows; r += Plan::down) {
         PIPE_UNROLL
-        for (int c = 0; c < columns; c += plan::right) copy_piece(r, c);
+        for (int c = 0; c < columns; c += Plan::right) copy_piece(r, c);
       }
     } else {  // no wide access fits such rows: they are not worth many registers
-      for (int r = 0; r < rows; r += plan::down)
-        for (int c = 0; c < columns; c += plan::right) copy_piece(r, c);
+      for (int r = 0; r < rows; r += Plan::down)
+        for (int c = 0; c < columns; c += Plan::right) copy_piece(r, c);
     }
   }
 

@@ -27,17 +27,20 @@ namespace pp::cuda {
 ///        operands of a step while it multiplies those of the step before
 /// cost:  2 * M * N * K FLOPs; each element of a is read N / Plan.columns times, of b M / Plan.rows
 ///        times
-template <class P, int G, tile_plan Plan>
+template <class P, int G, tile_plan Plan, class Product = contraction<P, G>>
 struct contraction_tiles {
   using T = typename P::element;
-  using product = contraction<P, G>;
+  using product = Product;
   static constexpr product_shape shape = product::shape;
   static constexpr product_format format = product::format;
   static constexpr operand_format operands = operands_of(format);
   static constexpr bool split = Plan.splits > 1, sums_bias = product::sums_bias;
 
   static constexpr extent tile_rows = (shape.rows + Plan.rows - 1) / Plan.rows;
-  static constexpr extent tile_columns = (shape.columns + Plan.columns - 1) / Plan.columns;
+  /// Of a product; where there are several, each has tiles of its own.
+  static constexpr extent product_columns = (shape.columns + Plan.columns - 1) / Plan.columns;
+  static constexpr extent tile_columns = product_columns * product::products;
+  static constexpr extent columns = shape.columns * product::products;  // of c
   static constexpr extent slabs = Plan.slabs(shape), slabs_each = Plan.slabs_each(shape);
   static constexpr int threads = Plan.threads(), resident = Plan.resident();
   static constexpr extent blocks = tile_rows * tile_columns * Plan.splits;
@@ -48,7 +51,7 @@ struct contraction_tiles {
   static constexpr extent partial_rows = shape.rows + (sums_bias ? 1 : 0);
   static constexpr long workspace_bytes =
       product::left_bytes +
-      (split ? long(partial_rows * shape.columns) * Plan.splits * long(sizeof(float)) : 0);
+      (split ? long(partial_rows * columns) * Plan.splits * long(sizeof(float)) : 0);
 
   /// Small tiles that a warp multiplies, of 16 rows and 8 columns, and how deep.
   static constexpr int down = Plan.warp_rows / 16, across = Plan.warp_columns / 8,
@@ -95,6 +98,11 @@ struct contraction_tiles {
   /// The tile of a block, and the slabs that it adds up.
   struct place {
     int row, column, part, first_slab, slabs;
+    /// Of c, behind the last one of the tile's product.
+    PIPE_HD PIPE_INLINE extent end() const {
+      return product::products == 1 ? extent(shape.columns)
+                                    : (column / shape.columns + 1) * shape.columns;
+    }
   };
   /// The tile of a block. Consecutive blocks, which run together, go down bands of eight rows of
   /// tiles, so that they share rows of a and columns of b in L2.
@@ -106,9 +114,19 @@ struct contraction_tiles {
     unsigned const first = index / band_tiles * band, rest = unsigned(tile_rows) - first,
                    high = rest < band ? rest : band;
     int const slab = int(part) * int(slabs_each), left = int(slabs) - slab;
-    return {int(first + index % band_tiles % high) * Plan.rows,
-            int(index % band_tiles / high) * Plan.columns, int(part), slab,
+    int const right = int(index % band_tiles / high);
+    int const column = product::products == 1 ? right * Plan.columns
+                                              : right / int(product_columns) * int(shape.columns) +
+                                                    right % int(product_columns) * Plan.columns;
+    return {int(first + index % band_tiles % high) * Plan.rows, column, int(part), slab,
             left < int(slabs_each) ? left : int(slabs_each)};
+  }
+  /// The number of the tile in its row of tiles.
+  PIPE_HD PIPE_INLINE static int tile_column(place const& at) {
+    constexpr int width = int(shape.columns);
+    return product::products == 1
+               ? at.column / Plan.columns
+               : at.column / width * int(product_columns) + at.column % width / Plan.columns;
   }
   /// Where a warp's piece of the tile begins.
   PIPE_HD PIPE_INLINE static int warp_row(int thread) {
@@ -137,16 +155,7 @@ struct contraction_tiles {
         mine.right = stage::right_slab::template first_of<int(shape.columns), threads>(
             thread, product::right(a), first_k, at.column);
       hold(mine.left), hold(mine.right);
-      PIPE_UNROLL
-      for (float& sum : mine.columns) sum = 0;
-      PIPE_UNROLL
-      for (int j = 0; j < across; ++j) {
-        PIPE_UNROLL
-        for (int i = 0; i < down; ++i) {
-          PIPE_UNROLL
-          for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
-        }
-      }
+      clear(mine);
     });
     // Behind the last slab there are zeros.
     auto const start = [&](int slab, stage& s) {
@@ -172,6 +181,25 @@ struct contraction_tiles {
       });
       commit_copies(block);
     };
+    make_tile(block, a, at, start);
+  }
+
+  PIPE_HD PIPE_INLINE static void clear(state& mine) {
+    PIPE_UNROLL
+    for (float& sum : mine.columns) sum = 0;
+    PIPE_UNROLL
+    for (int j = 0; j < across; ++j) {
+      PIPE_UNROLL
+      for (int i = 0; i < down; ++i) {
+        PIPE_UNROLL
+        for (int c = 0; c < 4; ++c) mine.sums[i][j][c] = 0;
+      }
+    }
+  }
+  /// The tile at a place, of slabs whose copies start(number, stage) begins, in their order.
+  template <class Block, class Start>
+  PIPE_HD PIPE_INLINE static void make_tile(Block& block, arguments const& a, place const& at,
+                                            Start start) {
     PIPE_UNROLL
     for (int slab = 0; slab + 1 < Plan.stages; ++slab) start(slab, block.shared().stages[slab]);
     if constexpr (!split)
@@ -197,8 +225,7 @@ struct contraction_tiles {
       if (at.row == 0) take_columns(block, a, at);
     take_tile(block, a, at);
     if constexpr (adds_splits) {
-      unsigned* const ticket =
-          a.tickets + at.row / Plan.rows * int(tile_columns) + at.column / Plan.columns;
+      unsigned* const ticket = a.tickets + at.row / Plan.rows * int(tile_columns) + tile_column(at);
       if (is_last_block(block, ticket, unsigned(Plan.splits), block.shared().is_last))
         add_tile(block, a, at);
     }
@@ -212,8 +239,7 @@ struct contraction_tiles {
       PIPE_UNROLL
       for (int i = thread; i < Plan.rows * lines; i += threads) {
         int const row = at.row + i / lines, column = at.column + i % lines * line;
-        if (row < shape.rows && column < shape.columns)
-          prefetch(matrix + row * shape.columns + column);
+        if (row < shape.rows && column < at.end()) prefetch(matrix + row * columns + column);
       }
     });
   }
@@ -278,8 +304,7 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void take(arguments const& a, place const& at, extent row, int column,
                                        float (&v)[Count], before<Count> const& z) {
     if constexpr (split)
-      save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * shape.columns + column,
-                  v);
+      save<Count>(partial_sums(a) + (extent(at.part) * partial_rows + row) * columns + column, v);
     else
       product::template take<Count>(a, row, column, v, z);
   }
@@ -300,14 +325,14 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void add_splits(arguments const& a, extent row, int column) {
     constexpr int most = Count < 4 ? 32 / Count : 8,
                   together = Plan.splits < most ? Plan.splits : most;
-    float const* const first = partial_sums(a) + row * shape.columns + column;
+    float const* const first = partial_sums(a) + row * columns + column;
     float v[Count] = {};
     for (int begin = 0; begin < Plan.splits; begin += together) {
       PIPE_UNROLL
       for (int i = 0; i < together; ++i) {
         if (begin + i >= Plan.splits) break;
         float x[Count];
-        load<Count>(first + (begin + i) * partial_rows * shape.columns, x);
+        load<Count>(first + (begin + i) * partial_rows * columns, x);
         PIPE_UNROLL
         for (int k = 0; k < Count; ++k) v[k] += x[k];
       }
@@ -323,7 +348,7 @@ struct contraction_tiles {
       for (int piece = thread; piece < rows * pieces; piece += threads) {
         int const r = piece / pieces, column = at.column + piece % pieces * each;
         extent const row = r < Plan.rows ? at.row + r : extent(shape.rows);
-        if ((row < shape.rows || r == Plan.rows) && column < shape.columns)
+        if ((row < shape.rows || r == Plan.rows) && column < at.end())
           add_splits<each>(a, row, column);
       }
     });
@@ -334,7 +359,7 @@ struct contraction_tiles {
   PIPE_HD PIPE_INLINE static void take_columns(Block& block, arguments const& a, place const& at) {
     block.part([&](int thread, state& mine) {
       int const column = at.column + thread;
-      if (thread >= Plan.columns || column >= shape.columns) return;
+      if (thread >= Plan.columns || column >= at.end()) return;
       float const* const sum = mine.columns;
       float v[1] = {(sum[0] + sum[2]) + (sum[1] + sum[3])};
       take<1>(a, at, shape.rows, column, v);
@@ -372,7 +397,7 @@ struct contraction_tiles {
           for (int i = 0; i < together; ++i) {
             int const piece = first + i * threads, r = piece / pieces, c = piece % pieces * each;
             if ((all % (together * threads) == 0 || piece < all) && at.row + r < shape.rows &&
-                at.column + c < shape.columns)
+                at.column + c < at.end())
               f(i, r, c);
           }
         };

@@ -171,7 +171,7 @@ struct narrow_sums_kernel {
   static constexpr extent blocks_of() {
     if constexpr (group_of<P, H>::value.anchor == op_kind::matmul_weight_gradient)
       if constexpr (narrow_weight_sums<P, H>::plan.splits > 1)
-        return split_sums_kernel<P, H, narrow_weight_sums<P, H>::plan>::blocks;
+        return split_sums_kernel<typename narrow_weight_sums<P, H>::tiles>::blocks;
     return 0;
   }
   static constexpr extent blocks_in_all = (extent(0) + ... + blocks_of<G>());
@@ -207,7 +207,7 @@ struct narrow_sums_kernel {
     if constexpr (count > 0)
       if (block.index() >= first && block.index() < first + count) {
         part_of_grid<Block> mine{block, first};
-        split_sums_kernel<P, g, narrow_weight_sums<P, g>::plan>::run(mine, a.of[First + I]);
+        split_sums_kernel<typename narrow_weight_sums<P, g>::tiles>::run(mine, a.of[First + I]);
       }
   }
 };

@@ -15,6 +15,17 @@
 //       static void read(arguments const&, extent row, extent column, float (&terms)[sums][Count]);
 //       static float* target(arguments const&, int sum);  // float[columns]
 //     };
+//
+// A source may say more:
+//
+//       static constexpr extent together;      // neighbours in memory: a divisor of `columns`
+//       static constexpr long kept_bytes;      // of the workspace, from its first on, that it uses
+//       static extent count(arguments const&); // rows that there are at run time, at most `rows`
+//       template <int Count> struct known;     // of a column, what all of its rows are read with:
+//       template <int Count> static void learn(arguments const&, extent column, known<Count>&);
+//       ... read(arguments const&, extent row, extent column, known<Count> const&, ... terms);
+//       template <int Count>                   // in place of target
+//       static void take(arguments const&, extent column, float const (&sum)[sums][Count]);
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
@@ -33,13 +44,13 @@ struct column_plan {
   int each, lanes, rows_at_once;
   extent strips, chunk_rows, chunks;
 
-  /// The plan for a shape.
+  /// The plan for a shape, of which an access divides `together` columns.
   ///
   /// law: depends on the shape alone, never on the GPU
-  static constexpr column_plan of(extent rows, extent columns) {
+  static constexpr column_plan of(extent rows, extent columns, extent together) {
     column_plan p{};
     p.each = 16 / int(sizeof(T));
-    while (columns % p.each != 0) p.each /= 2;
+    while (together % p.each != 0) p.each /= 2;
     extent const pieces = columns / p.each;
     int apart = 1;  // rows at once that are worth it
     while (apart < 8 && apart < rows) apart *= 2;
@@ -58,6 +69,24 @@ struct column_plan {
   }
 };
 
+/// The columns of a source that lie side by side: all, or what its member `together` says.
+template <class Source>
+constexpr extent together_in() {
+  if constexpr (requires { Source::together; })
+    return Source::together;
+  else
+    return Source::columns;
+}
+
+/// The bytes of the workspace that a source uses itself, before those of the sums.
+template <class Source>
+constexpr long kept_bytes_of() {
+  if constexpr (requires { Source::kept_bytes; })
+    return Source::kept_bytes;
+  else
+    return 0;
+}
+
 /// Sums of columns over all rows.
 ///
 /// shape: the source's terms (R, C) -> sums (C), by way of (chunks, C) in the workspace
@@ -69,15 +98,22 @@ struct column_plan {
 template <class Source>
 struct column_sums_kernel {
   using T = typename Source::T;
-  static constexpr column_plan<T> plan = column_plan<T>::of(Source::rows, Source::columns);
+  static constexpr column_plan<T> plan =
+      column_plan<T>::of(Source::rows, Source::columns, together_in<Source>());
   static constexpr int threads = plan.threads, each = plan.each, lanes = plan.lanes,
                        rows_at_once = plan.rows_at_once;
   static constexpr int sums = Source::sums, resident = sums == 1 ? 4 : 0;
   static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
   static constexpr extent blocks = strips * chunks;
+  static constexpr long kept_bytes = kept_bytes_of<Source>();
   static constexpr long workspace_bytes =
-      chunks == 1 ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float));
+      kept_bytes + (chunks == 1 ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
+  /// Whether the source says what becomes of a sum.
+  static constexpr bool takes =
+      requires(arguments const& a, extent column, float const (&sum)[sums][each]) {
+        Source::template take<each>(a, column, sum);
+      };
 
   struct state {
     float sum[sums][each];
@@ -90,9 +126,8 @@ struct column_sums_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     extent const chunk = block.index() / strips, strip = block.index() % strips;
-    extent const begin = chunk * chunk_rows, end = begin + chunk_rows < Source::rows
-                                                       ? begin + chunk_rows
-                                                       : extent(Source::rows);
+    extent const all = count(a), begin = chunk * chunk_rows,
+                 end = begin + chunk_rows < all ? begin + chunk_rows : all;
     sum_rows<Source>(block, a, strip, begin, end);
     if constexpr (chunks > 1) {
       for_columns(block, strip, [&](extent column, state& mine) {
@@ -105,16 +140,10 @@ struct column_sums_kernel {
       sum_rows<chunk_sums>(block, a, strip, 0, chunks);
     }
     for_columns(block, strip, [&](extent column, state& mine) {
-      PIPE_UNROLL
-      for (int s = 0; s < sums; ++s) {
-        float* const to = Source::target(a, s) + column;
-        float before[each];
-        if (a.accumulate) load<each>(to, before);
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i)
-          mine.sum[s][i] = a.accumulate ? before[i] + mine.sum[s][i] : mine.sum[s][i];
-        save<each>(to, mine.sum[s]);
-      }
+      if constexpr (takes)
+        Source::template take<each>(a, column, mine.sum);
+      else
+        add_to_target(a, column, mine.sum);
     });
   }
 
@@ -122,13 +151,55 @@ struct column_sums_kernel {
   /// What the blocks of a strip have left in the workspace, as a source of `chunks` rows.
   struct chunk_sums {
     PIPE_HD PIPE_INLINE static float* at(arguments const& a, extent chunk, int sum) {
-      return static_cast<float*>(a.workspace) + (chunk * sums + sum) * Source::columns;
+      return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + kept_bytes) +
+             (chunk * sums + sum) * Source::columns;
     }
     template <int Count>
     PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
                                          float (&terms)[sums][Count]) {
       PIPE_UNROLL
       for (int s = 0; s < sums; ++s) load<Count>(at(a, row, s) + column, terms[s]);
+    }
+  };
+
+  /// Sums to where they belong, or to those of earlier micro-batches.
+  PIPE_HD PIPE_INLINE static void add_to_target(arguments const& a, extent column,
+                                                float (&sum)[sums][each]) {
+    PIPE_UNROLL
+    for (int s = 0; s < sums; ++s) {
+      float* const to = Source::target(a, s) + column;
+      float before[each];
+      if (a.accumulate) load<each>(to, before);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) sum[s][i] = a.accumulate ? before[i] + sum[s][i] : sum[s][i];
+      save<each>(to, sum[s]);
+    }
+  }
+  PIPE_HD PIPE_INLINE static extent count([[maybe_unused]] arguments const& a) {
+    if constexpr (requires { Source::count(a); })
+      return Source::count(a);
+    else
+      return Source::rows;
+  }
+  /// Terms of a row of From, read with what is known of its column.
+  template <class From>
+  struct reader {
+    PIPE_HD PIPE_INLINE void learn(arguments const&, extent) {}
+    PIPE_HD PIPE_INLINE void read(arguments const& a, extent row, extent column,
+                                  float (&terms)[sums][each]) const {
+      From::template read<each>(a, row, column, terms);
+    }
+  };
+  template <class From>
+    requires requires { typename From::template known<1>; }
+  struct reader<From> {
+    typename From::template known<each> known;
+    PIPE_HD PIPE_INLINE void learn(arguments const& a, extent column) {
+      From::template learn<each>(a, column, known);
+    }
+    PIPE_HD PIPE_INLINE void read(arguments const& a, extent row, extent column,
+                                  float (&terms)[sums][each]) const {
+      From::template read<each>(a, row, column, known, terms);
     }
   };
 
@@ -188,15 +259,16 @@ struct column_sums_kernel {
                                            extent column, float (&sum)[sums][each]) {
     constexpr int fit = 32 / (sums * each), together = fit < 2 ? 2 : fit;
     float terms[together][sums][each];
+    reader<From> from;
+    from.learn(a, column);
     for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
       PIPE_UNROLL
-      for (int k = 0; k < together; ++k)
-        From::template read<each>(a, row + k * rows_at_once, column, terms[k]);
+      for (int k = 0; k < together; ++k) from.read(a, row + k * rows_at_once, column, terms[k]);
       PIPE_UNROLL
       for (int k = 0; k < together; ++k) add(terms[k], sum);
     }
     for (; row < end; row += rows_at_once) {
-      From::template read<each>(a, row, column, terms[0]);
+      from.read(a, row, column, terms[0]);
       add(terms[0], sum);
     }
   }

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Batch norm: each column normalised over all rows of a micro-batch. Sums over rows are kernels of
+// their own, whose blocks share the rows; then accesses are normalised one by one, with whatever
+// pointwise ops follow. Samples that only fill up the last micro-batch are in no sum.
+#pragma once
+
+#include <pipe/backend/cuda/block/accesses.hpp>
+#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/rows/column_moments.hpp>
+#include <pipe/backend/cuda/rows/column_sums.hpp>
+
+namespace pp::cuda {
+
+/// Base of the kernels of this file: the attributes of group G, as constants for device code.
+template <class P, int G>
+struct batch_columns {
+  using T = typename P::element;
+  static constexpr int columns = group_of<P, G>::value.columns;
+  static constexpr int sample_rows = group_of<P, G>::value.attributes.batch().rows;
+  static constexpr extent rows = extent(sample_rows) * P::samples;
+  static constexpr float epsilon = group_of<P, G>::value.attributes.batch().epsilon;
+  static constexpr bool is_constant = group_of<P, G>::value.attributes.batch().is_constant;
+  template <int I>
+  static constexpr int in = group_of<P, G>::value.in[I];
+  template <int I>
+  static constexpr int out = group_of<P, G>::value.out[I];
+
+  /// Rows of real samples, which come first.
+  PIPE_HD PIPE_INLINE static extent real_rows(arguments const& a) {
+    return extent(sample_rows) * (a.valid_samples < P::samples ? a.valid_samples : P::samples);
+  }
+};
+
+/// The statistics of a micro-batch or, outside of training, the running ones: mean, 1 /
+/// sqrt(variance + epsilon) and variance. A source of column_sums_kernel.
+///
+/// shape: x (rows, C), running mean (C), running variance (C) -> statistics (3, C)
+/// law:   the order of sums depends on P::samples, not on how many samples are real
+/// cost:  one pass over x, bound by bytes; outside of training x is not read
+template <class P, int G>
+struct batch_statistics_source {
+  using base = batch_columns<P, G>;
+  using T = typename base::T;
+  static constexpr int sums = 2;
+  static constexpr extent rows = base::rows, columns = base::columns;
+  template <int Count>
+  using known = near_mean<Count>;
+
+  PIPE_HD PIPE_INLINE static bool is_running(arguments const& a) {
+    return base::is_constant || !a.training;
+  }
+  PIPE_HD PIPE_INLINE static extent count(arguments const& a) {
+    return is_running(a) ? 0 : base::real_rows(a);
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& near) {
+    near.learn(a.at<T const>(base::template in<0>) + column, columns, base::real_rows(a));
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                       known<Count> const& near, float (&terms)[2][Count]) {
+    near.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+                                       float const (&sum)[2][Count]) {
+    float mean[Count], rstd[Count], variance[Count];
+    if (is_running(a)) {
+      load<Count>(a.at<float const>(base::template in<1>) + column, mean);
+      load<Count>(a.at<float const>(base::template in<2>) + column, variance);
+    } else {
+      float const all = float(base::real_rows(a));
+      known<Count> near;
+      learn<Count>(a, column, near);
+      near.take(all, sum, mean, variance);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) variance[i] /= all;
+    }
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) rstd[i] = 1.0f / libm::sqrt(variance[i] + base::epsilon);
+    float* const to = a.at<float>(base::template out<0>) + column;
+    save<Count>(to, mean);
+    save<Count>(to + columns, rstd);
+    save<Count>(to + 2 * columns, variance);
+  }
+};
+
+/// Every row normalised, and scaled and shifted where there are gamma and beta.
+///
+/// shape: x (rows, C), statistics (3, C), gamma (C), beta (C) -> y (rows, C)
+/// work:  a thread has one access of a row
+/// cost:  one pass over x and y, bound by bytes
+template <class P, int G>
+struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
+  using base = row_accesses<P, G, group_of<P, G>::value.columns>;
+  using of = batch_columns<P, G>;
+  using base::each;
+  using T = typename of::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    base::for_access(block, [&](extent row, int column) {
+      float x[each], mean[each], rstd[each], gamma[each], beta[each];
+      float const* const statistics = a.at<float const>(of::template in<1>) + column;
+      load<each>(a.at<T const>(of::template in<0>) + row * of::columns + column, x);
+      load<each>(statistics, mean);
+      load<each>(statistics + of::columns, rstd);
+      if constexpr (of::template in<2> >= 0)
+        load<each>(a.at<T const>(of::template in<2>) + column, gamma);
+      if constexpr (of::template in<3> >= 0)
+        load<each>(a.at<T const>(of::template in<3>) + column, beta);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) {
+        x[i] = (x[i] - mean[i]) * rstd[i];
+        if constexpr (of::template in<2> >= 0) x[i] *= gamma[i];
+        if constexpr (of::template in<3> >= 0) x[i] += beta[i];
+      }
+      finish<P, G, each>(a, row, column, x);
+    });
+  }
+};
+
+/// What the gradients need of all rows: the sums of dy * xhat and of dy. A source of
+/// column_sums_kernel.
+///
+/// shape: dy, x (rows, C), statistics (3, C) -> sums (2, C)
+template <class P, int G>
+struct batch_sums_source {
+  using base = batch_columns<P, G>;
+  using T = typename base::T;
+  static constexpr int sums = 2;
+  static constexpr extent rows = base::rows, columns = base::columns;
+  template <int Count>
+  struct known {
+    float mean[Count], rstd[Count];
+  };
+
+  PIPE_HD PIPE_INLINE static extent count(arguments const& a) { return base::real_rows(a); }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& by) {
+    float const* const statistics = a.at<float const>(base::template in<2>) + column;
+    load<Count>(statistics, by.mean);
+    load<Count>(statistics + columns, by.rstd);
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
+                                       known<Count> const& by, float (&terms)[2][Count]) {
+    float x[Count];
+    load<Count>(a.at<T const>(base::template in<0>) + row * columns + column, terms[1]);
+    load<Count>(a.at<T const>(base::template in<1>) + row * columns + column, x);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) terms[0][i] = terms[1][i] * ((x[i] - by.mean[i]) * by.rstd[i]);
+  }
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+                                       float const (&sum)[2][Count]) {
+    float* const to = a.at<float>(base::template out<0>) + column;
+    save<Count>(to, sum[0]);
+    save<Count>(to + columns, sum[1]);
+  }
+};
+
+/// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
+/// statistics rstd * g; 0 in rows that only fill up the micro-batch.
+///
+/// shape: dy, x (rows, C), statistics (3, C), sums (2, C) or none, gamma (C) or none -> dx (rows,
+/// C)
+template <class P, int G>
+struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
+  using base = row_accesses<P, G, group_of<P, G>::value.columns>;
+  using of = batch_columns<P, G>;
+  using base::each;
+  using T = typename of::T;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    base::for_access(block, [&](extent row, int column) {
+      constexpr bool has_sums = of::template in<3> >= 0, has_gamma = of::template in<4> >= 0;
+      extent const rows = of::real_rows(a), at = row * of::columns + column;
+      float const* const statistics = a.at<float const>(of::template in<2>) + column;
+      float dx[each], rstd[each];
+      load<each>(a.at<T const>(of::template in<0>) + at, dx);
+      load<each>(statistics + of::columns, rstd);
+      if constexpr (has_sums) {
+        float x[each], mean[each], sum_gx[each], sum_g[each];
+        float const* const sums = a.at<float const>(of::template in<3>) + column;
+        load<each>(a.at<T const>(of::template in<1>) + at, x);
+        load<each>(statistics, mean);
+        load<each>(sums, sum_gx);
+        load<each>(sums + of::columns, sum_g);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i)
+          dx[i] -= (sum_g[i] + (x[i] - mean[i]) * rstd[i] * sum_gx[i]) / float(rows);
+      }
+      if constexpr (has_gamma) {
+        float gamma[each];
+        load<each>(a.at<T const>(of::template in<4>) + column, gamma);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) dx[i] *= gamma[i];
+      }
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) dx[i] = row < rows ? dx[i] * rstd[i] : 0.0f;
+      finish<P, G, each>(a, row, column, dx);
+    });
+  }
+};
+
+/// *to (+)= of, for Count neighbours.
+template <int Count>
+PIPE_HD PIPE_INLINE void add_to_sum(arguments const& a, float* to, float (&of)[Count]) {
+  if (a.accumulate) {
+    float before[Count];
+    load<Count>(to, before);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) of[i] = before[i] + of[i];
+  }
+  save<Count>(to, of);
+}
+
+/// The gradients of gamma and beta: a micro-batch's sums, added once.
+///
+/// shape: sums (2, C) -> dgamma (C), dbeta (C); either may be absent
+template <class P, int G>
+struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
+                                         access_width<float>(group_of<P, G>::value.columns)> {
+  static constexpr int columns = group_of<P, G>::value.columns;
+  using base = accesses<1, columns, access_width<float>(columns)>;
+  using base::each;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    constexpr detail::group g = group_of<P, G>::value;
+    constexpr int from = g.in[0], gamma = g.out[0], beta = g.out[1];
+    base::for_access(block, [&](extent, int column) {
+      float sum[each];
+      if constexpr (gamma >= 0) {
+        load<each>(a.at<float const>(from) + column, sum);
+        add_to_sum(a, a.at<float>(gamma) + column, sum);
+      }
+      if constexpr (beta >= 0) {
+        load<each>(a.at<float const>(from) + columns + column, sum);
+        add_to_sum(a, a.at<float>(beta) + column, sum);
+      }
+    });
+  }
+};
+
+/// The sums of the running statistics, over real rows: of x - m and of (x - m)^2, where m is the
+/// running mean, see commit_rule.
+///
+/// shape: statistics (3, C), running mean (C) -> two sums (C)
+/// law:   made of the statistics of the micro-batch, not of x
+template <class P, int G>
+struct batch_running_kernel : accesses<1, group_of<P, G>::value.columns,
+                                       access_width<float>(group_of<P, G>::value.columns)> {
+  using of = batch_columns<P, G>;
+  using base = accesses<1, of::columns, access_width<float>(of::columns)>;
+  using base::each;
+
+  template <class Block>
+  PIPE_HD static void run(Block& block, arguments const& a) {
+    base::for_access(block, [&](extent, int column) {
+      float const rows = float(of::real_rows(a));
+      float const* const statistics = a.at<float const>(of::template in<0>) + column;
+      float sum[each], squares[each], running[each];
+      load<each>(statistics, sum);
+      load<each>(statistics + 2 * of::columns, squares);
+      load<each>(a.at<float const>(of::template in<1>) + column, running);
+      PIPE_UNROLL
+      for (int i = 0; i < each; ++i) {
+        float const off = sum[i] - running[i];
+        sum[i] = rows * off;
+        squares[i] = rows * (squares[i] + off * off);
+      }
+      add_to_sum(a, a.at<float>(of::template out<0>) + column, sum);
+      add_to_sum(a, a.at<float>(of::template out<1>) + column, squares);
+    });
+  }
+};
+
+template <>
+struct kernel_of<op_kind::batch_statistics> {
+  template <class P, int G>
+  using list = kernel_list<column_sums_kernel<batch_statistics_source<P, G>>>;
+};
+template <>
+struct kernel_of<op_kind::batch_norm> : one_kernel<batch_norm_kernel> {};
+
+template <>
+struct kernel_of<op_kind::batch_sums> {
+  template <class P, int G>
+  using list = kernel_list<column_sums_kernel<batch_sums_source<P, G>>>;
+};
+template <>
+struct kernel_of<op_kind::batch_norm_gradient> : one_kernel<batch_norm_gradient_kernel> {};
+
+template <>
+struct kernel_of<op_kind::batch_parameter_gradient> : one_kernel<batch_parameter_kernel> {};
+
+template <>
+struct kernel_of<op_kind::batch_running_sums> : one_kernel<batch_running_kernel> {};
+
+}  // namespace pp::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Means and variances of columns in one pass. Terms are differences from a number near the mean,
+// the mean of a few rows that lie apart, so that the variance cancels few digits.
+#pragma once
+
+#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/arguments.hpp>
+
+namespace pp::cuda {
+
+/// A number near the mean of each of Count columns.
+///
+/// law:    the variance loses digits only by the square of (value - mean) / deviation; whatever is
+///         not finite in a column makes its mean NaN
+/// source: Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983, section 3
+template <int Count>
+struct near_mean {
+  float value[Count];
+
+  /// shape: x (rows, stride), from the first of the columns on
+  template <class T>
+  PIPE_HD PIPE_INLINE void learn(T const* x, extent stride, extent rows) {
+    constexpr int most = 4;
+    int const some = rows < most ? int(rows) : most;
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) value[i] = 0;
+    PIPE_UNROLL
+    for (int k = 0; k < most; ++k) {
+      if (k >= some) break;
+      float of[Count];
+      load<Count>(x + k * rows / some * stride, of);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) value[i] += of[i] / float(some);
+    }
+  }
+  /// The terms of a row: the difference and its square.
+  template <class T>
+  PIPE_HD PIPE_INLINE void read(T const* x, float (&terms)[2][Count]) const {
+    load<Count>(x, terms[0]);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      terms[0][i] -= value[i];
+      terms[1][i] = terms[0][i] * terms[0][i];
+    }
+  }
+  /// The mean and the sum of squared differences from it, of the sums of the terms of `rows` rows.
+  PIPE_HD PIPE_INLINE void take(float rows, float const (&sum)[2][Count], float (&mean)[Count],
+                                float (&squares)[Count]) const {
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      float const off = sum[0][i] / rows, least = sum[1][i] - sum[0][i] * off;
+      mean[i] = value[i] + off;
+      squares[i] = least < 0 ? 0.0f : least;
+    }
+  }
+};
+
+}  // namespace pp::cuda

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Convolutions and norms over pixels on a GPU.
+#include "cuda/device_laws.hpp"
+#include "laws/images.hpp"
+
+using namespace pp;
+
+TEST_CASE("losses of a model of images equal the host's", "[gpu]") {
+  on_device::losses_equal_the_hosts<laws::Images, Stages<2>>(1e-4, 3);
+}

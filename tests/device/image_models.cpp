@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A model of images over the engine for a GPU: convolutions, norms of a micro-batch and of samples,
+// and pools. The numbers are the host's, and cuts and schedules change no bit.
+#include "cuda/agreement.hpp"
+#include "device/device.hpp"
+#include "laws/bit_law.hpp"
+#include "laws/images.hpp"
+
+using namespace pp;
+
+namespace {
+
+using laws::Images;
+template <class Backend, class... More>
+using Of = Pipeline<Images, Backend, MicroBatches<3>, MicroBatchSize<2>, SGD, More...>;
+using device = Of<on_host::Device>;
+
+std::vector<float> buffers_of(auto&& trainer) {
+  std::vector<float> all;
+  for (auto const& p : trainer.parameters())
+    if (p.gradients.empty()) all.insert(all.end(), p.values.begin(), p.values.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a model of images on a device has the numbers of the host", "[cuda]") {
+  on_host::agrees_with_the_host_on<on_host::Device, Images, MicroBatches<3>, MicroBatchSize<2>,
+                                   SGD>(5e-5);
+}
+TEST_CASE("a model of images on a device has the bits of one stage", "[cuda]") {
+  laws::train_alike_from_the_start<device,
+                                   Of<on_host::Device, Stages<4>, ZeroBubbleH1, RecomputeAll>>(7, 2,
+                                                                                               3);
+}
+TEST_CASE("running statistics on a device are those of the host", "[cuda]") {
+  using host = Of<PortableHost>;
+  host expected({.seed = 3});
+  device found({.seed = 3});
+  laws::copy_parameters(expected, found);
+  laws::sample_batch<device> const data(5);
+  expected.step(data.view<host>(5));  // the last micro-batch has one sample
+  found.step(data.view(5));
+  auto const a = buffers_of(expected), b = buffers_of(found);
+  REQUIRE(a.size() == 2 * (8 + 6));
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).epsilon(1e-4).margin(1e-5));
+}
