@@ -4,10 +4,13 @@
 zoo/NAME.safetensors, the state_dict of each with random weights and running statistics, what it computes in eval mode into zoo.safetensors, and the
 names and shapes of the published sizes, whose weights nobody has to load for this, into zoo/SIZE.names.
 
-    python3 tests/golden/zoo.py      # needs torch, torchvision, transformers and numpy
+    python3 tests/golden/zoo.py      # needs torch, torchvision, transformers, safetensors and numpy
 """
+import tempfile
+
 import torch
 import torchvision.models as vision
+from safetensors.torch import load_file
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, ViTConfig, ViTForImageClassification
 
@@ -133,11 +136,20 @@ def fill(model, draw):
                 t.copy_((draw.numbers(*t.shape) / fan_in ** 0.5 + (t.dim() == 1 and name.endswith("weight"))).float())
 
 
+def file_of(model):
+    """What a file of the model has: transformers keeps the names there when it renames its modules."""
+    if not hasattr(model, "save_pretrained"):
+        return model.state_dict()
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        return load_file(folder + "/model.safetensors")
+
+
 def run(name, make, form, samples=2):
     draw = Draw("hub " + name)
     model = make().double().eval()
     fill(model, draw)
-    write_safetensors(HERE / "zoo" / f"{name}.safetensors", {k: stored("", t.clone()) for k, t in model.state_dict().items()})
+    write_safetensors(HERE / "zoo" / f"{name}.safetensors", {k: stored("", t.clone()) for k, t in file_of(model).items()})
     if name == "bert":
         ids, types = draw.ids(40, samples, form), draw.ids(2, samples, form)
         yield "input", ids

@@ -29,8 +29,8 @@ pp::name_map torchvision_vit() {
   return names;
 }
 
-/// The same to Hugging Face's, which has queries, keys and values in three tensors. Its norms add
-/// 1e-12, where ../vision_transformer.hpp adds the paper's 1e-6.
+/// The same to those of Hugging Face's files, which have queries, keys and values in three tensors.
+/// Its norms add 1e-12, where ../vision_transformer.hpp adds 1e-6, as torchvision's.
 template <class ViT>
 pp::name_map huggingface_vit() {
   pp::name_map names{{"class_token.weight", "vit.embeddings.cls_token"},
