@@ -25,16 +25,22 @@ struct AlexNet
 static_assert(parameters_of<AlexNet>() == 60'965'224);
 
 /// torchvision's, of Krizhevsky, One weird trick for parallelizing convolutional neural networks,
-/// 2014: one tower, no response norms.
-struct AlexNetOneTower
-    : Model<Input<224, 224, 3>,                                                    //
-            Conv2d<64, 11, Stride<4>, Padding<2>>, ReLU, MaxPool2d<3, Stride<2>>,  // (27, 27, 64)
-            Conv2d<192, 5, Padding<2>>, ReLU, MaxPool2d<3, Stride<2>>,             // (13, 13, 192)
-            Conv2d<384, 3, Padding<1>>, ReLU, Conv2d<256, 3, Padding<1>>, ReLU,    //
-            Conv2d<256, 3, Padding<1>>, ReLU, MaxPool2d<3, Stride<2>>,             // (6, 6, 256)
-            AdaptiveAvgPool2d<6>, FlattenChannelsFirst,                            // (9216)
-            Dropout<1, 2>, Linear<4096>, ReLU, Dropout<1, 2>, Linear<4096>, ReLU,  //
-            Linear<1000>, CrossEntropy> {};
+/// 2014: one tower of 64 filters first and 256 last, no response norms. Its parameters have
+/// torchvision's names.
+template <int F, int Hidden, int Classes = 1000, class Image = Input<224, 224, 3>>
+struct AlexNetTower
+    : Model<Image,
+            Named<"features",
+                  Seq<Conv2d<F, 11, Stride<4>, Padding<2>>, ReLU, MaxPool2d<3, Stride<2>>,  //
+                      Conv2d<3 * F, 5, Padding<2>>, ReLU, MaxPool2d<3, Stride<2>>,          //
+                      Conv2d<6 * F, 3, Padding<1>>, ReLU, Conv2d<4 * F, 3, Padding<1>>, ReLU,
+                      Conv2d<4 * F, 3, Padding<1>>, ReLU, MaxPool2d<3, Stride<2>>>>,
+            AdaptiveAvgPool2d<6>, FlattenChannelsFirst,  // (36 * 4 F)
+            Named<"classifier", Seq<Dropout<1, 2>, Linear<Hidden>, ReLU, Dropout<1, 2>,
+                                    Linear<Hidden>, ReLU, Linear<Classes>>>,
+            CrossEntropy> {};
+
+struct AlexNetOneTower : AlexNetTower<64, 4096> {};
 static_assert(parameters_of<AlexNetOneTower>() == 61'100'840);
 
 }  // namespace models

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include <pipe/report/text_table.hpp>
+#include <pipe/train/weights.hpp>
 
 /// A model as a program sees it.
 struct model {
   std::string name;
   std::function<std::vector<std::string>()> row;  ///< of the table of all
   std::function<std::string()> explain;
+  std::function<pp::load_report(std::string const& path)> compare;  ///< with a file of weights
 };
 
 /// All models, by family.

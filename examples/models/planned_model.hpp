@@ -11,12 +11,13 @@
 #include <pipe/report/amounts.hpp>
 #include <pipe/train/planned.hpp>
 
+#include "hub/compare.hpp"
 #include "list.hpp"
 
-/// Adds M to the list under a name.
+/// Adds M to the list under a name. names: those in files of a hub.
 template <class M>
 struct listed {
-  explicit listed(std::string name) {
+  explicit listed(std::string name, pp::name_map const& names = {}) {
     using plan = pp::Planned<M, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<1>,
                              pp::OneFOneB, pp::AdamW>;
     auto const row = [name] {
@@ -30,6 +31,8 @@ struct listed {
       return std::vector<std::string>{name, pp::readable_count(p.parameters), words[0], words[1],
                                       pp::readable_bytes(most)};
     };
-    all_models().push_back({std::move(name), row, [] { return pp::explain<plan>(); }});
+    all_models().push_back(
+        {std::move(name), row, [] { return pp::explain<plan>(); },
+         [names](std::string const& path) { return models::hub::compare<M>(path, names); }});
   }
 };

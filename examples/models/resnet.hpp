@@ -22,25 +22,48 @@ using Projected = Seq<SumOf<Main, ConvNorm<C, 1, Steps>>, ReLU>;
 template <class Main>
 using Plain = Seq<Residual<Main>, ReLU>;
 
-using ImageNetStem = Seq<ConvNorm<64, 7, 2>, ReLU, MaxPool2d<3, Stride<2>, Padding<1>>>;
+template <int C>
+using Stem = Seq<ConvNorm<C, 7, 2>, ReLU, MaxPool2d<3, Stride<2>, Padding<1>>>;
+/// Blocks of equal channels, the first of which may change them.
+template <int Blocks, class First, class Further>
+using Stack = Seq<First, Repeat<Blocks - 1, Further>>;
 
-struct ResNet18
-    : Model<Input<224, 224, 3>, ImageNetStem, Repeat<2, Plain<Basic<64>>>,
-            Projected<Basic<128, 2>, 128, 2>, Plain<Basic<128>>, Projected<Basic<256, 2>, 256, 2>,
-            Plain<Basic<256>>, Projected<Basic<512, 2>, 512, 2>, Plain<Basic<512>>, MeanPool,
-            Linear<1000>, CrossEntropy> {};
+template <int Blocks, int C>
+using Widened = Stack<Blocks, Projected<Basic<C, 2>, C, 2>, Plain<Basic<C>>>;
+/// A, B, C and D blocks of two convolutions on `Width` channels, on twice as many, ...
+/// needs: at least 2 of each
+template <int A, int B, int C, int D, int Width = 64, int Classes = 1000,
+          class Image = Input<224, 224, 3>>
+struct ShallowResNet
+    : Model<Image, Named<"stem", Stem<Width>>,
+            Named<"layer1", Stack<A, Plain<Basic<Width>>, Plain<Basic<Width>>>>,
+            Named<"layer2", Widened<B, 2 * Width>>, Named<"layer3", Widened<C, 4 * Width>>,
+            Named<"layer4", Widened<D, 8 * Width>>, MeanPool, Named<"fc", Linear<Classes>>,
+            CrossEntropy> {
+  static constexpr int blocks[] = {A, B, C, D}, convolutions = 2;
+};
+
+struct ResNet18 : ShallowResNet<2, 2, 2, 2> {};
+struct ResNet34 : ShallowResNet<3, 4, 6, 3> {};
 static_assert(parameters_of<ResNet18>() == 11'689'512);
+static_assert(parameters_of<ResNet34>() == 21'797'672);
 
 /// Blocks of C channels, `Inner` of them inside, in `Number` groups.
 template <int Blocks, int C, int Inner, int Number, int Steps>
-using Stack = Seq<Projected<Bottleneck<C, Inner, Number, Steps>, C, Steps>,
-                  Repeat<Blocks - 1, Plain<Bottleneck<C, Inner, Number>>>>;
-/// 3, B, C and 3 blocks with a bottleneck; `Inner`: the channels inside the first ones.
-template <int B, int C, int Inner, int Number = 1>
-struct DeepResNet
-    : Model<Input<224, 224, 3>, ImageNetStem, Stack<3, 256, Inner, Number, 1>,
-            Stack<B, 512, 2 * Inner, Number, 2>, Stack<C, 1024, 4 * Inner, Number, 2>,
-            Stack<3, 2048, 8 * Inner, Number, 2>, MeanPool, Linear<1000>, CrossEntropy> {};
+using DeepStack = Stack<Blocks, Projected<Bottleneck<C, Inner, Number, Steps>, C, Steps>,
+                        Plain<Bottleneck<C, Inner, Number>>>;
+/// 3, B, C and 3 blocks with a bottleneck; `Inner`: the channels inside the first ones, which have
+/// 4 * Width outside.
+template <int B, int C, int Inner, int Number = 1, int Width = 64, int Classes = 1000,
+          class Image = Input<224, 224, 3>>
+struct DeepResNet : Model<Image, Named<"stem", Stem<Width>>,
+                          Named<"layer1", DeepStack<3, 4 * Width, Inner, Number, 1>>,
+                          Named<"layer2", DeepStack<B, 8 * Width, 2 * Inner, Number, 2>>,
+                          Named<"layer3", DeepStack<C, 16 * Width, 4 * Inner, Number, 2>>,
+                          Named<"layer4", DeepStack<3, 32 * Width, 8 * Inner, Number, 2>>, MeanPool,
+                          Named<"fc", Linear<Classes>>, CrossEntropy> {
+  static constexpr int blocks[] = {3, B, C, 3}, convolutions = 3;
+};
 
 struct ResNet50 : DeepResNet<4, 6, 64> {};
 struct ResNet101 : DeepResNet<4, 23, 64> {};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "bert.hpp"
+#include "hub/bert.hpp"
 #include "planned_model.hpp"
 #include "transformers.hpp"
 
-static listed<models::VitBase> const vit_base("vit-b-16");
-static listed<models::VitLarge> const vit_large("vit-l-16");
 static listed<models::Gpt2Small> const gpt2_small("gpt2");
 static listed<models::Gpt2Xl> const gpt2_xl("gpt2-xl");
-static listed<models::BertBase> const bert_base("bert-base");
-static listed<models::BertLarge> const bert_large("bert-large");
+static listed<models::BertBase> const bert_base("bert-base",
+                                                models::hub::huggingface_bert<models::BertBase>());
+static listed<models::BertLarge> const bert_large(
+    "bert-large", models::hub::huggingface_bert<models::BertLarge>());
 static listed<models::Llama2x7B> const llama2_7b("llama2-7b");
 static listed<models::Llama2x70B> const llama2_70b("llama2-70b");
 static listed<models::Llama3x8B> const llama3_8b("llama3-8b");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Transformers of text and images, as published.
+// Transformers of text, as published.
 #pragma once
 
 #include "parts.hpp"
@@ -43,42 +43,6 @@ static_assert(parameters_of<Llama2x7B>() == 6'738'415'616);
 static_assert(parameters_of<Llama2x70B>() == 68'976'648'192);
 static_assert(parameters_of<Llama3x8B>() == 8'030'261'248);
 static_assert(parameters_of<Llama3x70B>() == 70'553'706'496);
-
-/// BERT of L layers, width C and H heads, with its pooler and a classifier of two classes: Devlin
-/// et al., 2019. Norms come after the sums.
-template <int L, int C, int H>
-struct Bert
-    : Model<
-          Tokens<30522, 512>, Named<"words", Embedding<C>>, Named<"positions", Positions>,
-          Stash<"words">, Named<"types", Tokens<2, 512>>, Named<"kinds", Embedding<C>>,
-          Pop<"words">, LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
-          Repeat<L, Residual<Attention<H, NotCausal>>, LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
-                 Residual<Linear<4 * C>, GELUErf, Linear<C>>,
-                 LayerNormWith<Epsilon<1, 1'000'000'000'000>>>,
-          FirstPosition, Named<"pooler", Linear<C>>, Tanh, Named<"classifier", Linear<2>>,
-          CrossEntropy> {};
-
-struct BertBase : Bert<12, 768, 12> {};
-struct BertLarge : Bert<24, 1024, 16> {};
-static_assert(parameters_of<BertBase>() == 109'482'240 + 2 * 768 + 2);
-static_assert(parameters_of<BertLarge>() == 335'141'888 + 2 * 1024 + 2);
-
-/// A vision Transformer of L layers, width C and H heads on patches of 16 x 16: Dosovitskiy et al.,
-/// An image is worth 16x16 words, 2021.
-template <int L, int C, int H>
-struct VisionTransformer
-    : Model<
-          Input<224, 224, 3>, Named<"conv_proj", Conv2d<C, 16, Stride<16>>>, Reshape<Rest, C>,
-          Named<"class_token", ClassToken>, Named<"pos_embedding", Positions>,
-          Repeat<L, Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Attention<H, NotCausal>>,
-                 Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Linear<4 * C>, GELUErf, Linear<C>>>,
-          LayerNormWith<Epsilon<1, 1'000'000>>, FirstPosition, Named<"head", Linear<1000>>,
-          CrossEntropy> {};
-
-struct VitBase : VisionTransformer<12, 768, 12> {};
-struct VitLarge : VisionTransformer<24, 1024, 16> {};
-static_assert(parameters_of<VitBase>() == 86'567'656);
-static_assert(parameters_of<VitLarge>() == 304'326'632);
 
 /// T(L, H, A): L layers in the encoder and in the decoder, H hidden units, A heads of 64 elements,
 /// width 1024: Huang et al., GPipe, 2019, section 5. Its matrices have the paper's 400 million

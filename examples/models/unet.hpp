@@ -55,4 +55,35 @@ struct UNet5x64 : UNet<5, 64> {};
 static_assert(parameters_of<UNet5x64>() == 232'687'328);
 static_assert(parameters_of<UNet<2, 8, 2>>() == 17'068);
 
+/// Two convolutions with batch norms.
+template <int C>
+using Double = Seq<Conv2d<C, 3, Padding<1>, NoBias>, BatchNorm, ReLU,
+                   Conv2d<C, 3, Padding<1>, NoBias>, BatchNorm, ReLU>;
+
+template <class Levels, int C, int Classes, class Image>
+struct batch_norm_unet;
+template <std::size_t... I, int C, int Classes, class Image>
+struct batch_norm_unet<std::index_sequence<I...>, C, Classes, Image> {
+  static constexpr int depth = sizeof...(I);
+  template <int L>
+  using Down = Seq<Double<channels_at(C, L)>, Stash<level<L>>, MaxPool2d<2>>;
+  /// The channels of the finer level come first.
+  template <int L>
+  using Up = Seq<ConvTranspose2d<channels_at(C, L), 2, Stride<2>>, Stash<"raised">,
+                 Recall<level<L>>, Pop<"raised", Concat>, Double<channels_at(C, L)>>;
+  using type = Model<Image, Down<int(I)>..., Double<channels_at(C, depth)>,
+                     Up<depth - 1 - int(I)>..., Conv2d<Classes, 1>, CrossEntropy>;
+};
+
+/// The U-Net of milesial's Pytorch-UNet: batch norms, transposed convolutions, a class for each
+/// pixel. Images of any size that Depth halvings divide.
+template <int C, int Classes, class Image, int Depth = 4>
+struct BatchNormUNet : batch_norm_unet<std::make_index_sequence<Depth>, C, Classes, Image>::type {
+  static constexpr int depth = Depth;
+};
+
+/// Trained on the cars of Carvana, at half of their size.
+struct CarvanaUNet : BatchNormUNet<64, 2, Input<640, 960, 3>> {};
+static_assert(parameters_of<CarvanaUNet>() == 31'037'698);
+
 }  // namespace models

@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """What the example `models` prints: parameters as published, the work of one multiplication and one addition for each weight that an input meets, and plans."""
+import json
+import math
 import re
+import struct
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 PROGRAM = str(Path(sys.argv.pop(1)).resolve())
+SIZES = Path(__file__).parent.parent / "golden" / "zoo"  # names and shapes of the hubs' models, which zoo.py there wrote
 # Parameters, and billions of multiply-adds of a sample, as the papers or torchvision have them.
 PUBLISHED = {
     "alexnet-one-tower": (61_100_840, 0.714), "resnet-18": (11_689_512, 1.814), "resnet-50": (25_557_032, 4.089),
@@ -19,6 +24,19 @@ PUBLISHED = {
 
 def run(*arguments):
     return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def file_of(tensors, path):
+    """A safetensors file of names and shapes, all zeros, without a block on the disk for them."""
+    header, size = {}, 0
+    for name, shape in tensors:
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [size, size + 4 * math.prod(shape)]}
+        size += 4 * math.prod(shape)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text)
+    with path.open("r+b") as file:
+        file.truncate(8 + len(text) + size)
+    return str(path)
 
 
 class Models(unittest.TestCase):
@@ -40,6 +58,29 @@ class Models(unittest.TestCase):
         done = run("resnet-18")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?s)Conv2d<64, 7.*MaxPool2d.*Linear<1000>")
+
+    def test_the_files_of_hubs_fit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for size in sorted(SIZES.glob("*.names")):
+                with self.subTest(size.stem):
+                    tensors = [(line.split()[0], [int(n) for n in line.split()[1:]]) for line in size.read_text().splitlines()]
+                    path = Path(folder) / "weights"
+                    done = run(size.stem, "--weights", file_of(tensors, path))
+                    self.assertRegex(done.stdout, r"^(\d+) of \1 parameters are in the file, in their shapes\n$")
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+                    lacks = run(size.stem, "--weights", file_of(tensors[1:] + [("other", [3])], path))
+                    self.assertEqual((lacks.returncode, lacks.stderr), (1, ""))
+                    self.assertRegex(lacks.stdout, r"^not in the file: .+\nnot in the model: other\n\d+ of \d+ parameters")
+
+                    tensors[0][1][0] += 1
+                    wrong = run(size.stem, "--weights", file_of(tensors, path))
+                    self.assertEqual((wrong.returncode, wrong.stdout), (1, ""))
+                    self.assertIn(f"tensor '{tensors[0][0]}': expected shape", wrong.stderr)
+
+    def test_weights_are_those_of_a_model(self):
+        done = run("--weights", "x")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
 
     def test_an_unknown_name_is_refused(self):
         done = run("resnet-17")

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Weights under other names, out of a file or out of another trainer in memory.
+#include <cstddef>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -105,6 +108,66 @@ TEST_CASE("a file is loaded under other names") {
         })
             .ends_with("parameter 'body.weight' ('w' there): not in the file; tensor "
                        "'0.body.weight': not in the model"));
+}
+
+TEST_CASE("a parameter is joined from tensors of a file") {
+  temporary_folder const folder;
+  two_layers<float> net{"fc."};
+  std::vector<float> const query{1, 4}, others{2, 5, 3, 6}, bias{7, 8, 9};
+  auto const entry = [](std::string name, std::vector<long> shape, auto const& numbers) {
+    return pp::safetensors_entry{std::move(name), pp::stored_type::f32, std::move(shape),
+                                 std::as_bytes(std::span(numbers))};
+  };
+  std::string const path = folder.file("a");
+  two_layers<float>& trainer = net;
+  pp::write_safetensors(path, {entry("key_value.weight", {2, 2}, others),
+                               entry("query.weight", {1, 2}, query), entry("bias", {3}, bias)});
+  // [joined]
+  pp::name_map const names{{"fc.weight", "query.weight", {"key_value.weight"}},
+                           {"fc.bias", "bias"}};
+  pp::load_weights(trainer, path, pp::load_policy::strict, names);
+  // [/joined]
+  CHECK(net.weight == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(net.bias == bias);
+  two_layers<float> again{"fc."};
+  auto const parameters = pp::detail::named_parameters(again);
+  pp::load_weights(parameters, pp::safetensors_file(path), pp::load_policy::strict, names);
+  CHECK(again.weight == net.weight);
+
+  auto const said = [&](pp::name_map const& map) {
+    std::string const text = sentence<pp::data_error>(
+        [&] { pp::load_weights(again, path, pp::load_policy::strict, map); });
+    CHECK(again.weight == net.weight);
+    return text;
+  };
+  CHECK(said({{"fc.weight", "query.weight", {"x"}}, {"fc.bias", "bias"}})
+            .ends_with(
+                "parameter 'fc.weight' ('x' there): not in the file; tensor "
+                "'key_value.weight': not in the model; tensor 'query.weight': not in the model"));
+  CHECK(said({{"fc.weight", "query.weight", {"bias"}}, {"fc.bias", "key_value.weight"}})
+            .ends_with("tensors 'query.weight', 'bias': expected shape [3, 2], found [1, 2], [3]; "
+                       "tensor 'key_value.weight': expected shape [3], found [2, 2]"));
+  CHECK(said({{"fc.", "", {"x"}}}) ==
+        "map of names: 'fc.' -> '' is a prefix, and only whole names are joined");
+  CHECK(said({{"fc.weight", "bias", {"bias"}}, {"fc.bias", "x"}}) ==
+        "map of names: parameters 'fc.weight' and 'fc.weight' would both be 'bias'");
+  std::vector<double> const doubles{1, 4};
+  pp::write_safetensors(
+      path, {{"query.weight", pp::stored_type::f64, {1, 2}, std::as_bytes(std::span(doubles))},
+             entry("key_value.weight", {2, 2}, others),
+             entry("bias", {3}, bias)});
+  CHECK(said(names).ends_with(
+      "tensors 'query.weight', 'key_value.weight': expected one type, found F64 and F32"));
+  CHECK(sentence<pp::data_error>([&] {
+          pp::copy_weights(net, again, pp::load_policy::strict,
+                           {{"fc.weight", "fc.weight", {"fc.bias"}}, {"fc.bias", "x"}});
+        }).ends_with("parameter 'fc.bias' ('x' there): not in the source"));
+  CHECK(sentence<pp::data_error>([&] {
+          pp::copy_weights(net, again, pp::load_policy::partial,
+                           {{"fc.weight", "fc.weight", {"fc.bias"}}, {"fc.bias", "x"}});
+        }).ends_with("tensors 'fc.weight', 'fc.bias': only tensors of a file are joined"));
+  CHECK(sentence<pp::data_error>([&] { pp::detail::names_there({"a"}, {{"a", "b", {"c"}}}); }) ==
+        "map of names: 'b' and 'c': only weights that are loaded from a file are joined");
 }
 
 TEMPLATE_TEST_CASE("weights are copied whatever lies transposed in memory", "", float, double) {

@@ -12,11 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,27 +25,9 @@
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/safetensors.hpp>
 #include <pipe/train/safetensors_reader.hpp>
+#include <pipe/train/weight_pairs.hpp>
 
-namespace pp {
-
-/// Treatment of names that only one side has.
-enum class load_policy : unsigned char {
-  strict,  ///< the file has every parameter, and nothing else but counts of steps of batch norms
-  partial  ///< the common names are loaded, at least one
-};
-
-/// Result of loading, by name: `loaded` and `missing` parameters in model order, and tensors that
-/// were `unused`, in file order. When copying from a model, its parameters are the tensors.
-struct load_report {
-  std::vector<std::string> loaded, missing, unused;
-};
-
-namespace detail {
-
-/// Whether a tensor is PyTorch's count of the steps of a batch norm, which nothing here reads.
-inline bool is_batch_count(std::string const& name) {
-  return name.ends_with("num_batches_tracked");
-}
+namespace pp::detail {
 
 /// Saves parameters whose values are there when they are written: values_of(index) is called for
 /// each in turn.
@@ -75,7 +55,9 @@ void write_weights(std::vector<named_parameter<T>> const& parameters, std::strin
   file.commit();
 }
 
-}  // namespace detail
+}  // namespace pp::detail
+
+namespace pp {
 
 /// Saves parameters as `type`, in the given order. `metadata`: by default that of PyTorch's files.
 ///
@@ -92,113 +74,6 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
 
 namespace detail {
 
-/// The source of weights, for messages: "in 'a.safetensors'" and "the file"; and the words for what
-/// is loaded into what.
-struct weights_source {
-  std::string where;
-  char const* what;
-  char const *content = "weights", *item = "parameter", *target = "model";
-};
-
-/// The first eight problems, and the number of the others.
-inline std::string text_of_problems(std::vector<std::string> const& problems) {
-  constexpr std::size_t shown = 8;
-  std::string text;
-  for (std::size_t i = 0; i < problems.size() && i < shown; ++i)
-    text += (i > 0 ? "; " : "") + problems[i];
-  if (problems.size() > shown) text += "; and " + std::to_string(problems.size() - shown) + " more";
-  return text;
-}
-/// Throws data_error if there are problems.
-inline void require_fit(weights_source const& from, std::vector<std::string> const& problems) {
-  if (problems.empty()) return;
-  throw data_error(std::string("the ") + from.content + " " + from.where + " do not fit the " +
-                   from.target + ": " + text_of_problems(problems));
-}
-
-/// Names as text: "'a', 'b', 'c' and 9 more", or "none".
-inline std::string text_of_names(std::vector<std::string> const& names) {
-  constexpr std::size_t shown = 3;
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < shown; ++i)
-    text += (i > 0 ? ", " : "") + in_quotes(names[i]);
-  if (names.size() > shown) text += " and " + std::to_string(names.size() - shown) + " more";
-  return text.empty() ? "none" : text;
-}
-
-/// Matching of parameters and tensors by index, and the report of it.
-struct weight_pairs {
-  std::vector<std::pair<std::size_t, std::size_t>> pairs;  // (parameter, tensor)
-  load_report report;
-};
-
-/// Matches parameters and tensors by name. misfit(tensor, parameter) describes why a pair does not
-/// match, or is empty.
-///
-/// throws: data_error with all mismatches, see load_weights
-template <class T, class Tensor, class Misfit>
-weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
-                          std::vector<Tensor> const& tensors, load_policy policy,
-                          name_map const& map, weights_source const& from, Misfit misfit) {
-  std::map<std::string_view, std::size_t> by_name;
-  for (std::size_t i = 0; i < tensors.size(); ++i) by_name.emplace(tensors[i].name, i);
-  std::vector<std::string> names;
-  for (named_parameter<T> const& p : parameters) {
-    require_law(p);
-    names.push_back(p.name);
-  }
-  std::vector<std::string> const there = names_there(names, map);
-  weight_pairs found;
-  std::vector<std::string> problems;
-  std::vector<bool> is_used(tensors.size());
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    std::string const alias = there[i] == names[i] ? "" : " (" + in_quotes(there[i]) + " there)";
-    auto const at = by_name.find(there[i]);
-    if (at == by_name.end()) {
-      found.report.missing.push_back(names[i]);
-      if (policy == load_policy::strict)
-        problems.push_back(std::string(from.item) + " " + in_quotes(names[i]) + alias +
-                           ": not in " + from.what);
-      continue;
-    }
-    is_used[at->second] = true;
-    if (std::string const why = misfit(tensors[at->second], parameters[i]); !why.empty())
-      problems.push_back("tensor " + in_quotes(there[i]) + ": " + why);
-    found.pairs.emplace_back(i, at->second);
-    found.report.loaded.push_back(names[i]);
-  }
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (!is_used[i]) {
-      found.report.unused.push_back(tensors[i].name);
-      if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
-        problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the " + from.target);
-    }
-  if (policy == load_policy::partial && found.pairs.empty() && !parameters.empty())
-    problems.push_back("no name in common: " + std::string(from.what) + " has " +
-                       text_of_names(found.report.unused) + "; the " + from.target + " wants " +
-                       text_of_names(there));
-  require_fit(from, problems);
-  return found;
-}
-
-/// Type of a tensor, or of its entry in a header, as text.
-template <class Tensor>
-std::string text_of_type(Tensor const& tensor) {
-  return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
-}
-/// A shape without extents of 1 before others: (1, 197, 768) is (197, 768).
-inline std::span<long const> without_leading_ones(std::span<long const> shape) {
-  while (shape.size() > 1 && shape[0] == 1) shape = shape.subspan(1);
-  return shape;
-}
-/// Description of a mismatch of shapes; empty if they are equal but for extents of 1 before others.
-inline std::string misfit_of_shape(std::vector<long> const& expected,
-                                   std::vector<long> const& found) {
-  return std::ranges::equal(without_leading_ones(expected), without_leading_ones(found))
-             ? ""
-             : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
-}
-
 /// The agreement of one process with itself.
 struct agreed {
   void operator()() const {}
@@ -211,15 +86,24 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                        std::vector<Tensor> const& tensors, weights_source const& from,
                        load_policy policy, name_map const& map, Fetch fetch, Agree const& agree) {
   weight_pairs found = pair_weights(
-      parameters, tensors, policy, map, from, [](Tensor const& t, named_parameter<T> const& p) {
-        if (std::string why = misfit_of_shape(p.shape, t.shape); !why.empty()) return why;
+      parameters, tensors, policy, map, from,
+      [&](std::vector<std::size_t> const& which, named_parameter<T> const& p) {
+        if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
+          return "expected shape " + text_of_shape(p.shape) + ", found " +
+                 text_of_shapes(tensors, which);
+        Tensor const& t = tensors[which[0]];
+        for (std::size_t const other : which)
+          if (tensors[other].type != t.type)
+            return "expected one type, found " + text_of_type(t) + " and " +
+                   text_of_type(tensors[other]);
         return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
       });
-  std::erase_if(found.pairs, [&](auto const& pair) { return parameters[pair.first].elsewhere; });
+  std::erase_if(found.pairs,
+                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
   auto const bytes_of = fetch(found.pairs);  // all data is in memory from here on
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
-    Tensor const& t = tensors[found.pairs[i].second];
+    Tensor const& t = tensors[found.pairs[i].tensors[0]];
     if (long const at = first_too_large<T>(t.type, bytes_of(i)); at >= 0)
       problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) +
                          " is too large for " + name_of(stored_type_of<T>()));
@@ -227,8 +111,8 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   require_fit(from, problems);
   agree();
   for (std::size_t i = 0; i < found.pairs.size(); ++i)  // nothing from here on can fail
-    copy_in(tensors[found.pairs[i].second].type, bytes_of(i).data(),
-            parameters[found.pairs[i].first]);
+    copy_in(tensors[found.pairs[i].tensors[0]].type, bytes_of(i).data(),
+            parameters[found.pairs[i].parameter]);
   return std::move(found.report);
 }
 
@@ -243,14 +127,23 @@ load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
       parameters, tensors, from, policy, map,
       [&](auto const& pairs) {
         std::vector<std::uint64_t> begins{0};
-        for (auto const& [parameter, tensor] : pairs)
-          begins.push_back(begins.back() + (tensors[tensor].end - tensors[tensor].begin));
+        for (weight_sources const& pair : pairs) {
+          begins.push_back(begins.back());
+          for (std::size_t const t : pair.tensors)
+            begins.back() += tensors[t].end - tensors[t].begin;
+        }
         data = memory_for(begins.back(), "the tensors that are loaded", file.name());
         auto bytes_of = [at = data.get(), begins](std::size_t i) {
           return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
         };
-        for (std::size_t i = 0; i < pairs.size(); ++i)
-          file.read(tensors[pairs[i].second].begin, bytes_of(i));
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+          std::span<std::byte> room = bytes_of(i);
+          for (std::size_t const t : pairs[i].tensors) {
+            std::size_t const bytes = std::size_t(tensors[t].end - tensors[t].begin);
+            file.read(tensors[t].begin, room.first(bytes));
+            room = room.subspan(bytes);
+          }
+        }
         return bytes_of;
       },
       agree);
@@ -263,7 +156,7 @@ inline weights_source source_of(std::string const& file) {
 }  // namespace detail
 
 /// Loads parameters from a file, converting to their type. `names` maps parameter names to names in
-/// the file.
+/// the file, or to those of several tensors, which are joined along their first extent there.
 ///
 /// law: all or nothing: if it throws, nothing was written
 /// throws: data_error with the first eight mismatches and the number of the others: with either
@@ -284,7 +177,16 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
   return detail::load_pairs(
       parameters, file.tensors(), detail::source_of(file.name()), policy, names,
       [&](auto const& pairs) {
-        return [&](std::size_t i) { return file.tensors()[pairs[i].second].bytes; };
+        std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for those of one tensor
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+          if (pairs[i].tensors.size() > 1)
+            for (std::size_t const t : pairs[i].tensors)
+              joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
+                               file.tensors()[t].bytes.end());
+        return [&, joined = std::move(joined)](std::size_t i) {
+          return joined[i].empty() ? file.tensors()[pairs[i].tensors[0]].bytes
+                                   : std::span<std::byte const>(joined[i]);
+        };
       },
       detail::agreed{});
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Comparison of a weight file with a model, of which only the file's header is read.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <pipe/pipe.hpp>
+#include <pipe/train/weights.hpp>
+
+namespace models::hub {
+
+/// What loading the file into a trainer of M would load, without memory for a parameter.
+///
+/// throws: data_error for tensors of other shapes, file_error
+template <class M>
+pp::load_report compare(std::string const& path, pp::name_map const& names) {
+  std::vector<pp::detail::named_parameter<float>> parameters;
+  for (int i = 0; i < M::graph.size.parameters; ++i) {
+    auto const& p = M::graph.parameters[i];
+    auto const& [name, transposed] = pp::detail::parameter_names<M>()[std::size_t(i)];
+    if (p.tied_to >= 0 || pp::detail::is_table(p.initial.kind)) continue;
+    parameters.push_back(
+        {name, pp::detail::file_shape(p, transposed), transposed, p.rows(), p.columns(), {}, true});
+  }
+  return pp::load_weights(parameters, pp::safetensors_reader(path), pp::load_policy::partial,
+                          names);
+}
+
+}  // namespace models::hub
