@@ -8,9 +8,9 @@
 namespace models {
 
 /// GPT-2 of L layers, width C and H heads: Radford et al., 2019. The head shares the table of the
-/// embedding.
-template <int L, int C, int H>
-struct Gpt2 : Model<Tokens<50257, 1024>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
+/// embedding. V tokens in the vocabulary, N in a context.
+template <int L, int C, int H, int V = 50257, int N = 1024>
+struct Gpt2 : Model<Tokens<V, N>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
                     Named<"h", Repeat<L, Residual<LayerNorm, Attention<H>>,
                                       Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>>,
                     Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {};
@@ -24,21 +24,26 @@ static_assert(parameters_of<Gpt2Xl>() == 1'557'611'200);
 
 /// LLaMA of L layers, width C, F hidden units, H heads of which K have keys and values, and a
 /// vocabulary of V: Touvron et al., 2023; Grattafiori et al., 2024. Base: of the rotary positions.
-template <int L, int C, int F, int H, int K, int V, int Base>
+/// Head: small models share the table of the embedding. N tokens in a context.
+template <int L, int C, int F, int H, int K, int V, int Base,
+          class Head = Named<"lm_head", Linear<V, NoBias>>, int N = 2048>
 struct Llama
-    : Model<Tokens<V, 2048>, Named<"embed_tokens", Embedding<C>>,
+    : Model<Tokens<V, N>, Named<"embed_tokens", Embedding<C>>,
             Named<"layers", Repeat<L,
                                    Residual<RMSNormWith<Epsilon<1, 100'000>>,
                                             Attention<H, KeyValueHeads<K>, RoPE<Base>, NoBias>>,
                                    Residual<RMSNormWith<Epsilon<1, 100'000>>, Linear<2 * F, NoBias>,
                                             SwiGLU, Linear<C, NoBias>>>>,
-            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Named<"lm_head", Linear<V, NoBias>>,
-            CrossEntropy> {};
+            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Head, CrossEntropy> {};
 
 struct Llama2x7B : Llama<32, 4096, 11008, 32, 32, 32000, 10000> {};
 struct Llama2x70B : Llama<80, 8192, 28672, 64, 8, 32000, 10000> {};
 struct Llama3x8B : Llama<32, 4096, 14336, 32, 8, 128256, 500000> {};
 struct Llama3x70B : Llama<80, 8192, 28672, 64, 8, 128256, 500000> {};
+struct TinyLlama : Llama<22, 2048, 5632, 32, 4, 32000, 10000> {};
+struct SmolLm135M : Llama<30, 576, 1536, 9, 3, 49152, 10000, Tied<"embed_tokens">> {};
+static_assert(parameters_of<TinyLlama>() == 1'100'048'384);
+static_assert(parameters_of<SmolLm135M>() == 134'515'008);
 static_assert(parameters_of<Llama2x7B>() == 6'738'415'616);
 static_assert(parameters_of<Llama2x70B>() == 68'976'648'192);
 static_assert(parameters_of<Llama3x8B>() == 8'030'261'248);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <pipe/infer/generate.hpp>
+#include <pipe/infer/model_weights.hpp>
+#include <pipe/train/copy_weights.hpp>
 
 #include "laws/data.hpp"
 #include "message_of.hpp"
@@ -181,6 +183,28 @@ TEST_CASE(
     CHECK(generate(read, prompt, {.tokens = 30, .sampling = greedy}) ==
           said_without_cache(trainer, prompt, 30, greedy, 20));
   }
+}
+
+TEST_CASE("weights without a trainer have its names and give its text") {
+  GptTrainer trainer({.seed = 3});
+  laws::disturb(trainer, 4, 0.5);
+  model_weights<Gpt, float, PortableHost> weights;
+  copy_weights(trainer, weights);
+  auto const ours = weights.parameters(), theirs = trainer.parameters();
+  REQUIRE(ours.size() == theirs.size());
+  long numbers = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    CHECK(ours[i].index == theirs[i].index);
+    CHECK(ours[i].layer == theirs[i].layer);
+    CHECK(ours[i].name == theirs[i].name);
+    CHECK(ours[i].file_shape == theirs[i].file_shape);
+    CHECK(laws::same_numbers(ours[i].values, theirs[i].values));
+    numbers += long(ours[i].values.size());
+  }
+  CHECK(weights.bytes() == numbers * long(sizeof(float)));
+  std::vector<int> const prompt{1, 2, 3};
+  detail::generation_settings const settings{.tokens = 60, .sampling = {.seed = 8}};
+  CHECK(generate(weights, prompt, settings) == generate(trainer, prompt, settings));
 }
 
 TEST_CASE("the page about generation does what it says") {

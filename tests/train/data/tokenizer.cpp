@@ -71,6 +71,31 @@ TEST_CASE("ids are those of the package tokenizers, and give back the text") {
   CHECK_THROWS_AS(t.decode(std::vector{t.vocabulary()}), data_error);
 }
 
+TEST_CASE("texts are split as SmolLM and LLaMA-3 split them") {
+  temporary_folder const folder;
+  for (std::string const name : {"digits", "llama3"}) {
+    byte_pair_tokenizer const t = read_tokenizer(here + "tokenizer_" + name + ".json");
+    CHECK(t.of().split == (name == "digits" ? text_split::digits : text_split::llama3));
+    CHECK(t.of().whole_pieces == (name == "llama3"));
+    write_tokenizer(t, folder.file("t"));
+    byte_pair_tokenizer const again = read_tokenizer(folder.file("t"));
+    auto const texts = golden(name);
+    REQUIRE(texts.size() == 30);
+    for (golden_text const& g : texts) {
+      INFO(name << ": " << g.text);
+      CHECK(t.encode(g.text) == g.ids);
+      CHECK(again.encode(g.text) == g.ids);
+      CHECK(t.decode(g.ids) == g.text);
+    }
+    std::string const good = content(here + "tokenizer_" + name + ".json");
+    CHECK_THAT(sentence<data_error>([&] {
+                 read_tokenizer(folder.write(
+                     "t", replaced(good, "\"pretokenizers\":[", "\"pretokenizers\":[{},")));
+               }),
+               Catch::Contains("t': expected a pre_tokenizer of type"));
+  }
+}
+
 TEST_CASE("a vocabulary is learned as the package tokenizers learns it") {
   byte_pair_tokenizer const known = read_tokenizer(here + "tokenizer.json");
   byte_pair_tokenizer const t = learner_of_golden().learned(400, {"<end>", "<2de>", "<2 déjà>"});

@@ -33,6 +33,9 @@ struct byte_pair_vocabulary {
   std::vector<std::pair<int, int>> merges;  ///< ids of pairs that become one token, best first
   /// Ids of tokens that stand for themselves: a text is cut at them before all else.
   std::vector<int> special;
+  text_split split = text_split::gpt2;
+  /// A piece that is a token becomes it, also where merges would make others of it.
+  bool whole_pieces = false;
 };
 
 /// Texts as ids of tokens, and back.
@@ -102,11 +105,8 @@ class byte_pair_tokenizer {
   }
   /// Appends the ids of a text in which special tokens are not looked for: one that is not trusted.
   void encode_ordinary(std::string_view text, std::vector<int>& ids) const {
-    while (!text.empty()) {
-      std::size_t const size = detail::first_piece(text);
-      encode_piece(text.substr(0, size), ids);
-      text.remove_prefix(size);
-    }
+    detail::for_each_piece(of_.split, text,
+                           [&](std::string_view piece) { encode_piece(piece, ids); });
   }
 
   /// The bytes of tokens. Those of some of a text's tokens may end within a character of UTF-8.
@@ -148,6 +148,8 @@ class byte_pair_tokenizer {
 
   /// Merges the pair of lowest rank, the leftmost of equal ones, until there is none.
   void encode_piece(std::string_view piece, std::vector<int>& ids) const {
+    if (of_.whole_pieces)
+      if (int const id = id_of(std::string(piece)); id >= 0) return ids.push_back(id);
     struct part {
       int id;  // -1: merged into the one before
       long before, after;

@@ -51,7 +51,8 @@ class tokenizer_parts {
     });
     r.end();
     if (!has_model) refuse("there is no model");
-    if (!splits_) refuse("expected a pre_tokenizer of type 'ByteLevel'");
+    if (!splits_)
+      refuse("expected a pre_tokenizer of type 'ByteLevel', or that of SmolLM or LLaMA-3");
   }
   /// A vocab.json.
   void read_vocabulary(std::string_view text) {
@@ -80,7 +81,7 @@ class tokenizer_parts {
       all.erase(detail::bytes_of_characters(token));
       add(all, token, id);
     }
-    byte_pair_vocabulary v;
+    byte_pair_vocabulary v = vocabulary_;
     v.tokens.resize(all.size());
     std::vector<bool> has(all.size());
     for (auto const& [token, id] : all) {
@@ -122,22 +123,60 @@ class tokenizer_parts {
     if (!r.word("false") && !r.word("null")) refuse("expected " + name + " to be false");
   }
 
-  /// Reads the pre_tokenizer, of which only that of GPT-2 is known.
+  /// A step of a pre_tokenizer.
+  struct splitter {
+    std::string type, pattern, behavior;
+    bool has_pattern = true, takes_digits_apart = false;  // use_regex, individual_digits
+  };
+  /// Reads the pre_tokenizer, of which those of GPT-2, SmolLM and LLaMA-3 are known.
   void read_splitter(json_reader& r) {
     splits_ = false;
     if (r.next() != '{') return r.skip();
-    bool is_bytes = false, has_pattern = true;
+    std::vector<splitter> steps;
+    read_splitters(r, steps);
+    auto const is = [&](std::size_t i, char const* type) {
+      return i < steps.size() && steps[i].type == type;
+    };
+    bool const first_is_last = steps.size() == 1, ends = first_is_last || is(1, "ByteLevel");
+    if (!ends || steps.size() > 2) return;
+    splitter const &first = steps.front(), &last = steps.back();
+    if (first_is_last && is(0, "ByteLevel") && first.has_pattern) {
+      vocabulary_.split = text_split::gpt2;
+      splits_ = true;
+    } else if (is(0, "Digits") && first.takes_digits_apart && !first_is_last && last.has_pattern) {
+      vocabulary_.split = text_split::digits;
+      splits_ = true;
+    } else if (is(0, "Split") && first.pattern == llama3_pattern && first.behavior == "Isolated" &&
+               !first_is_last && !last.has_pattern) {
+      vocabulary_.split = text_split::llama3;
+      splits_ = true;
+    }
+  }
+  /// Appends a step, or those of a Sequence.
+  void read_splitters(json_reader& r, std::vector<splitter>& steps, bool is_inner = false) const {
+    splitter step;
+    auto const is_true = [&] { return r.word("true") || (r.skip(), false); };
     r.object("an object", [&](std::string const& name) {
       if (name == "type")
-        is_bytes = r.string("a type") == "ByteLevel";
-      else if (name == "add_prefix_space")
+        step.type = r.string("a type");
+      else if (name == "pretokenizers" && !is_inner)
+        r.array("a list", [&] { read_splitters(r, steps, true); });
+      else if (name == "add_prefix_space" || name == "invert")
         must_be_false(r, name);
       else if (name == "use_regex")
-        has_pattern = r.word("true") || (r.skip(), false);
+        step.has_pattern = is_true();
+      else if (name == "individual_digits")
+        step.takes_digits_apart = is_true();
+      else if (name == "behavior")
+        step.behavior = r.string("a behavior");
+      else if (name == "pattern")
+        r.object("an object", [&](std::string const& kind) {
+          kind == "Regex" ? void(step.pattern = r.string("a pattern")) : r.skip();
+        });
       else
         r.skip();
     });
-    splits_ = is_bytes && has_pattern;
+    if (is_inner || step.type != "Sequence") steps.push_back(std::move(step));
   }
 
   /// Reads the model. Merges are pairs of texts, or, in older files, texts with a space between.
@@ -156,8 +195,11 @@ class tokenizer_parts {
           if (pair.size() != 2) refuse("a merge is not of two tokens");
           merges_.emplace_back(pair[0], pair[1]);
         });
-      } else if (name == "byte_fallback" || name == "ignore_merges") {
+      } else if (name == "byte_fallback") {
         must_be_false(r, name);
+      } else if (name == "ignore_merges") {
+        vocabulary_.whole_pieces = r.word("true");
+        if (!vocabulary_.whole_pieces) must_be_false(r, name);
       } else if (name == "continuing_subword_prefix" || name == "end_of_word_suffix") {
         if (r.next() == '"' ? !r.string("a text").empty() : !r.word("null"))
           refuse("expected " + name + " to be empty");
@@ -212,11 +254,13 @@ class tokenizer_parts {
   std::vector<std::pair<std::string, std::string>> merges_;
   std::vector<std::pair<std::string, std::uint64_t>> added_;
   bool splits_ = false;
+  byte_pair_vocabulary vocabulary_;  // its rules
 };
 
 }  // namespace detail
 
-/// The tokenizer of a tokenizer.json: a model of type BPE on bytes that splits texts as GPT-2 does.
+/// The tokenizer of a tokenizer.json: a model of type BPE on bytes that splits texts as GPT-2,
+/// SmolLM or LLaMA-3 does.
 /// Tokens that its post_processor would put around a text are the caller's to add.
 ///
 /// throws: file_error if it cannot be read; data_error if it is none, or does something else
@@ -267,19 +311,34 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
   for (std::size_t i = 0; i < v.merges.size(); ++i)
     merges += (i > 0 ? "," : "") + std::string(i % 8 == 0 ? "\n" : "") + "[" +
               name(v.merges[i].first) + "," + name(v.merges[i].second) + "]";
-  constexpr std::string_view bytes =
-      "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
-      "\"use_regex\":true}";
+  auto const bytes = [](bool has_pattern) {
+    return std::string(
+               "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,"
+               "\"use_regex\":") +
+           (has_pattern ? "true}" : "false}");
+  };
+  auto const after = [&](std::string const& first, bool has_pattern) {
+    return "{\"type\":\"Sequence\",\"pretokenizers\":[" + first + "," + bytes(has_pattern) + "]}";
+  };
+  std::string const splitter = v.split == text_split::gpt2 ? bytes(true)
+                               : v.split == text_split::digits
+                                   ? after("{\"type\":\"Digits\",\"individual_digits\":true}", true)
+                                   : after("{\"type\":\"Split\",\"pattern\":{\"Regex\":" +
+                                               detail::json_string(detail::llama3_pattern) +
+                                               "},\"behavior\":\"Isolated\",\"invert\":false}",
+                                           false);
+  std::string const decoder = bytes(true);
   atomic_file file(path);
   for (std::string_view const part :
        {std::string_view("{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,"
                          "\"added_tokens\":["),
         std::string_view(added), std::string_view("],\n\"normalizer\":null,\"pre_tokenizer\":"),
-        bytes, std::string_view(",\n\"post_processor\":null,\"decoder\":"), bytes,
+        std::string_view(splitter), std::string_view(",\n\"post_processor\":null,\"decoder\":"),
+        std::string_view(decoder),
         std::string_view(",\n\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,"
                          "\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
-                         "\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":false,"
-                         "\"vocab\":{"),
+                         "\"fuse_unk\":false,\"byte_fallback\":false,\"ignore_merges\":"),
+        std::string_view(v.whole_pieces ? "true" : "false"), std::string_view(",\"vocab\":{"),
         std::string_view(vocabulary), std::string_view("},\n\"merges\":["),
         std::string_view(merges), std::string_view("]}}")})
     file.write(part);

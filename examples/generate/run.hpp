@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The program: load, read the prompt, write. A template over the model.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipe/infer/generate.hpp>
+#include <pipe/infer/model_weights.hpp>
+
+#include "../gpt/printer.hpp"
+#include "../models/hub/weights.hpp"
+#include "../models/parts.hpp"
+#include "generate.hpp"
+#include "text.hpp"
+
+/// Prints tokens as text, or as numbers if there is no tokenizer.
+class token_printer {
+ public:
+  explicit token_printer(pp::byte_pair_tokenizer const* tokenizer) : tokenizer_(tokenizer) {}
+  ~token_printer() {
+    text_.end();
+    std::printf("\n");
+  }
+  token_printer(token_printer const&) = delete;
+  token_printer& operator=(token_printer const&) = delete;
+
+  void put(int token) {
+    if (tokenizer_ == nullptr) {
+      std::printf("%s%d", is_first_ ? "" : " ", token);
+      std::fflush(stdout);
+    } else if (token <
+               tokenizer_->vocabulary()) {  // tables may have more rows than there are tokens
+      for (char const c : tokenizer_->decode({&token, 1})) text_.put(static_cast<unsigned char>(c));
+    }
+    is_first_ = false;
+  }
+
+ private:
+  pp::byte_pair_tokenizer const* tokenizer_;
+  printer text_;
+  bool is_first_ = true;
+};
+
+/// A prompt in tokens, after the one that begins a text where a model has one.
+inline std::vector<int> prompt_of(options const& o, pp::byte_pair_tokenizer const& tokenizer) {
+  std::vector<int> prompt = tokenizer.encode(o.prompt);
+  if (int const begin = token_of(tokenizer, {"<|begin_of_text|>"}); begin >= 0)
+    prompt.insert(prompt.begin(), begin);
+  if (prompt.empty())
+    if (int const end = token_of(tokenizer, {"<|endoftext|>"}); end >= 0) prompt.push_back(end);
+  return prompt;
+}
+
+template <class Model>
+void run(options const& o, models::hub_map const& map) {
+  using clock = std::chrono::steady_clock;
+  auto const seconds = [](clock::duration d) { return std::chrono::duration<double>(d).count(); };
+  std::optional<pp::byte_pair_tokenizer> tokenizer;
+  std::vector<int> prompt = o.ids;
+  if (prompt.empty()) {
+    tokenizer = tokenizer_at(o.tokenizer.empty() ? o.weights : o.tokenizer);
+    prompt = prompt_of(o, *tokenizer);
+  }
+  constexpr int vocabulary = Model::graph.inputs[0].vocabulary;
+  for (int const token : prompt)
+    if (token < 0 || token >= vocabulary)
+      throw pp::data_error("token " + std::to_string(token) + " of the prompt is not in [0, " +
+                           std::to_string(vocabulary) + "), the vocabulary of the model");
+
+  auto const begin = clock::now();
+  // [load]
+  pp::model_weights<Model> weights;
+  load_hub_weights(weights, models::hub_files(o.weights, map.prefix), map);
+  // [/load]
+  std::fprintf(stderr, "loaded '%s': %.1f million parameters in %.1f s\n", o.weights.c_str(),
+               double(models::parameters_of<Model>()) / 1e6, seconds(clock::now() - begin));
+
+  pp::decoder read(weights);
+  int const end = tokenizer ? token_of(*tokenizer, {"<|endoftext|>", "<|end_of_text|>"}) : -1;
+  long written = 0;
+  clock::time_point first{};
+  {
+    token_printer out(tokenizer ? &*tokenizer : nullptr);
+    for (int const token : prompt) out.put(token);
+    // [generate]
+    pp::generate(read, prompt,
+                 {.tokens = o.tokens,
+                  .sampling = {.temperature = o.temperature,
+                               .top_k = o.top_k,
+                               .top_p = o.top_p,
+                               .seed = o.seed},
+                  .end = end},
+                 [&](int token) {
+                   if (written++ == 0) first = clock::now();
+                   if (token != end) out.put(token);
+                 });
+    // [/generate]
+  }
+  if (written > 1)
+    std::fprintf(stderr, "%ld tokens, %.1f tokens per second\n", written,
+                 double(written - 1) / seconds(clock::now() - first));
+}
+
+/// Whether the first table, and the number of all parameters, are those of files. What their map
+/// passes over does not count.
+template <class Model>
+bool fits(models::hub_files const& files, models::hub_map const& map) {
+  auto const& table = Model::graph.parameters[0];
+  std::string const name = pp::detail::parameter_names<Model>()[0].name;
+  long sum = 0;
+  bool has_table = false;
+  for (auto const& [key, tensor] : files.tensors()) {
+    bool const is_other =
+        std::any_of(map.others.begin(), map.others.end(),
+                    [&key = key](std::string const& end) { return key.ends_with(end); });
+    if (is_other) continue;
+    long elements = 1;
+    for (long const extent : tensor.place->shape) elements *= extent;
+    sum += elements;
+    if (key == name || key == map.prefix + name)
+      has_table = tensor.place->shape == std::vector<long>{table.rows(), table.columns()};
+  }
+  return has_table && sum == models::parameters_of<Model>();
+}
+
+/// A model with the names of a map.
+template <class Model, models::hub_map const& Map>
+program program_of(std::string const& name) {
+  return {name, [](models::hub_files const& files) { return fits<Model>(files, Map); },
+          [](options const& o) { run<Model>(o, Map); }};
+}
