@@ -149,7 +149,7 @@ class cuda_parameters {
     double* sums = nullptr;
     cuda::flat_range const* buffers = nullptr;  // elements count from the start of the region
     /// By number of the buffer in the chunk, which is the group of its ranges.
-    commit_rule const* rules = nullptr;
+    cuda::buffer_rule const* rules = nullptr;
     long range_count = 0, buffer_count = 0;
     long first_update = 0;  // number of its first range among those of all chunks
   };
@@ -181,7 +181,7 @@ class cuda_parameters {
   /// Builds the work lists of a chunk and uploads them, once, at construction.
   [[gnu::cold]] lists lists_of(chunk_description const& c) {
     std::vector<cuda::flat_range> ranges, buffers;
-    std::vector<commit_rule> rules;
+    std::vector<cuda::buffer_rule> rules;
     std::vector<cuda::extent> first;
     for (int i = 0; i < c.parameter_count; ++i) {
       parameter_place const& p = c.parameters[i];
@@ -194,7 +194,8 @@ class cuda_parameters {
                               [&](cuda::flat_range const& x) { ranges.push_back(x); });
         cuda::cut_into_ranges(element(p.offset), p.elements(), int(rules.size()),
                               [&](cuda::flat_range const& x) { buffers.push_back(x); });
-        rules.push_back(p.commit);
+        // The sums of a variance follow those of its mean.
+        rules.push_back({p.commit, p.commit.is_variance() ? padded<float>(p.elements()) : 0});
       }
     }
     first.push_back(cuda::extent(ranges.size()));

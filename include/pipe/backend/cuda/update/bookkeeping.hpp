@@ -45,7 +45,7 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
   }
   return bytes_for<flat_range>(ranges) + bytes_for<extent>(c.parameter_count + 1) +
          bytes_for<double>(ranges) + bytes_for<flat_range>(buffer_ranges) +
-         bytes_for<detail::commit_rule>(buffers);
+         bytes_for<buffer_rule>(buffers);
 }
 /// Of the lists of the tensors that are updated whole: themselves, their ranges, their sums,
 /// factors and tickets; of matrices whose averages are kept, tiles and their sums.

@@ -141,11 +141,18 @@ struct approach_elements {
   }
 };
 
+/// The rule of a buffer; of a variance also how many elements its sums are behind those of its
+/// mean.
+struct buffer_rule {
+  detail::commit_rule rule;
+  extent behind_mean = 0;
+};
+
 /// Buffers follow their sums, after a sound step. A range's group says which rule.
 struct commit_elements {
   float* buffers = nullptr;
   float const* sums = nullptr;
-  detail::commit_rule const* rules = nullptr;
+  buffer_rule const* rules = nullptr;
   run_state const* state = nullptr;
   step_outcome const* judged = nullptr;
 
@@ -153,11 +160,14 @@ struct commit_elements {
   template <int Count>
   PIPE_HD PIPE_INLINE void run(extent at, int group) const {
     double const samples = state->samples;
-    float v[Count], sum[Count];
+    buffer_rule const by = rules[group];
+    float v[Count], sum[Count], differences[Count];
     load<Count>(buffers + at, v);
     load<Count>(sums + at, sum);
+    load<Count>(sums + at - by.behind_mean, differences);
     PIPE_UNROLL
-    for (int k = 0; k < Count; ++k) v[k] = detail::committed(rules[group], v[k], sum[k], samples);
+    for (int k = 0; k < Count; ++k)
+      v[k] = detail::committed(by.rule, v[k], sum[k], samples, differences[k]);
     save<Count>(buffers + at, v);
   }
 };
