@@ -15,6 +15,10 @@ void check(std::string const& name) {
   golden::check_model<trainer>("attention", name + ".padded");
 }
 
+/// Hides every third distance.
+struct Gaps {
+  PIPE_HD static constexpr bool visible(int query, int key) { return (query - key) % 3 != 0; }
+};
 template <int Heads, class... Options>
 struct Attends : Model<Tokens<13, 7>, Embedding<12>, Linear<12>, Attention<Heads, Options...>,
                        Linear<5>, MSE> {};
@@ -48,4 +52,5 @@ TEST_CASE("CrossAttention is PyTorch's", "[golden]") {
   check<Reads<12>>("cross");
   check<Reads<12, KeyValueHeads<1>>>("cross_grouped");
   check<Reads<8, NoBias>>("cross_no_bias");
+  check<Reads<12, KeyValueHeads<1>, HeadSize<5>, SoftCap<1, 2>, Mask<Gaps>>>("cross_scored");
 }

@@ -196,6 +196,18 @@ class Pop(Layer):
         return torch.cat([x, y], -1) if self.concat else x + y
 
 
+class Beside(Seq):
+    """The layers of a FurtherLoss over a stashed value: the value in the chain goes on, theirs is `result`."""
+
+    def __init__(self, key, *items):
+        super().__init__(*items)
+        self.key = key
+
+    def forward(self, x, around):
+        self.result = super().forward(around.stashed[self.key][0], around)
+        return x
+
+
 class FurtherInput(Layer):
     """Named<"name", Tokens<...>> or Named<"name", Input<...>>."""
 
@@ -285,9 +297,24 @@ def alibi_slopes(heads):
     return torch.tensor(slopes + [2 ** (-4 * (2 * h + 1) / power) for h in range(heads - power)])
 
 
+def attend_by_rules(q, k, v, seen, padding, cap=None, lowered=0.0):
+    """Attention step by step over (B, H, T, d), (B, K, S, d), (B, K, S, d): a soft cap as in Gemma 2, what scores are lowered
+    by, and a mask. Rows that see nothing give zeros."""
+    shared = q.shape[1] // k.shape[1]
+    k, v = (z.repeat_interleave(shared, 1) for z in (k, v))
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+    if cap is not None:
+        scores = cap * torch.tanh(scores / cap)
+    scores = scores - lowered
+    seen = seen.expand(scores.shape)
+    if padding is not None:
+        seen = seen & ~padding[:, None, None, :]
+    p = scores.masked_fill(~seen, -1e30).softmax(-1) * seen
+    return (p @ v).transpose(1, 2).flatten(2)
+
+
 class ScoredAttention(Layer):
-    """Attention step by step, with the rules of its scores: a window, a prefix, ALiBi, a soft cap as in Gemma 2, and
-    heads normalised as in Qwen 3. Rows that see nothing give zeros."""
+    """Attention with the rules of its scores: a window, a prefix, ALiBi, a soft cap, and heads normalised as in Qwen 3."""
 
     def __init__(self, width, heads, kv_heads=None, size=None, base=None, window=None, prefix=0, alibi=False, cap=None,
                  normed=False):
@@ -313,36 +340,34 @@ class ScoredAttention(Layer):
             q, k = self.q_norm(q), self.k_norm(k)
         if self.base is not None:
             q, k = rotated(q, self.base), rotated(k, self.base)
-        k, v = (z.repeat_interleave(self.heads // self.kv_heads, 1) for z in (k, v))
-        scores = q @ k.transpose(-1, -2) / self.size**0.5
-        if self.cap is not None:
-            scores = self.cap * torch.tanh(scores / self.cap)
         i, j = torch.meshgrid(torch.arange(x.shape[1]), torch.arange(x.shape[1]), indexing="ij")
-        if self.alibi:
-            scores = scores - alibi_slopes(self.heads).to(scores)[:, None, None] * (i - j)
+        lowered = alibi_slopes(self.heads).to(x)[:, None, None] * (i - j) if self.alibi else 0.0
         seen = (j <= i) | (j < self.prefix)
         if self.window is not None:
             seen = seen & (j > i - self.window)
-        seen = seen.expand(scores.shape)
-        if around.padding is not None:
-            seen = seen & ~around.padding[:, None, None, :]
-        p = scores.masked_fill(~seen, -1e30).softmax(-1) * seen
-        return self.out_proj((p @ v).transpose(1, 2).flatten(2))
+        return self.out_proj(attend_by_rules(q, k, v, seen, around.padding, self.cap, lowered))
 
 
 class CrossAttention(Layer):
-    def __init__(self, width, heads, key, memory_width=None, kv_heads=None, bias=True):
+    """size: of a head. cap, mask(i, j): rules of its scores."""
+
+    def __init__(self, width, heads, key, memory_width=None, kv_heads=None, bias=True, size=None, cap=None, mask=None):
         super().__init__()
-        self.heads, self.kv_heads, self.key = heads, kv_heads or heads, key
-        shared = 2 * self.kv_heads * (width // heads)
-        self.q_proj_weight = nn.Parameter(torch.empty(width, width))
+        self.heads, self.kv_heads, self.key, self.cap, self.mask = heads, kv_heads or heads, key, cap, mask
+        size = size or width // heads
+        own, shared = heads * size, 2 * self.kv_heads * size
+        self.q_proj_weight = nn.Parameter(torch.empty(own, width))
         self.kv_proj_weight = nn.Parameter(torch.empty(shared, memory_width or width))
-        self.q_proj_bias = nn.Parameter(torch.empty(width)) if bias else None
+        self.q_proj_bias = nn.Parameter(torch.empty(own)) if bias else None
         self.kv_proj_bias = nn.Parameter(torch.empty(shared)) if bias else None
-        self.out_proj = nn.Linear(width, width, bias=bias)
+        self.out_proj = nn.Linear(own, width, bias=bias)
 
     def forward(self, x, around):
         memory, padding = around.stashed[self.key]
         q = functional.linear(x, self.q_proj_weight, self.q_proj_bias)
         k, v = functional.linear(memory, self.kv_proj_weight, self.kv_proj_bias).chunk(2, -1)
-        return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, False, padding))
+        if self.mask is None:
+            return self.out_proj(attend(q, k, v, self.heads, self.kv_heads, False, padding))
+        q, k, v = (z.unflatten(-1, (n, -1)).transpose(1, 2) for z, n in ((q, self.heads), (k, self.kv_heads), (v, self.kv_heads)))
+        i, j = torch.meshgrid(torch.arange(x.shape[1]), torch.arange(memory.shape[1]), indexing="ij")
+        return self.out_proj(attend_by_rules(q, k, v, self.mask(i, j), padding, self.cap))

@@ -53,4 +53,21 @@ TEST_CASE("weights and sums are PyTorch's", "[golden]") {
   check<MSEWith<Weights<"weight">>>("weights.mse");
   check<BCEWith<PosWeight<7, 2>, Reduction<Sum>>>("positive_weight");
 }
+
+namespace {
+
+/// Each loss has rows of its own to leave out, so each is a mean over another number of terms.
+struct Several
+    : Model<Input<3, 5>, Linear<8>, Tanh, Stash<"early">, Linear<11>, Stash<"late">,
+            Losses<CrossEntropy,
+                   FurtherLoss<"kind", "early", LossWeight<1, 2>, Linear<4>, ReLU, Linear<4>,
+                               CrossEntropyWith<LabelSmoothing<1, 10>>>,
+                   FurtherLoss<"size", "late", LossWeight<2>, Flatten, Linear<2>, MSE>>> {};
+
+}  // namespace
+
+TEST_CASE("several losses are the sum of PyTorch's", "[golden]") {
+  golden::check_model<Pipeline<Several, PortableHost, MicroBatches<2>, MicroBatchSize<2>>>(
+      "losses", "several");
+}
 TEST_CASE("a clipped policy gradient is PyTorch's", "[golden]") { check<Clipped>("clipped"); }

@@ -39,9 +39,9 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, BatchNorm, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst,
-                    FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model, Pool, Pop, Positions,
-                    Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding,
+                    FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model,
+                    Pool, Pop, Positions, Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -208,6 +208,18 @@ def Clipped(draw, output):
     return label, loss, {"old": old, "advantage": advantage}
 
 
+def Losses(first, *further):
+    """further: the name of its labels, its weight, its layers, and its loss."""
+
+    def make(draw, output):
+        label, loss = first(draw, output)
+        terms = [(name, weight, layers, *make_one(draw, layers.result)) for name, weight, layers, make_one in further]
+        return (label, lambda y: loss(y) + sum(weight * one(layers.result) for _, weight, layers, _, one in terms),
+                {name: own for name, _, _, own, _ in terms})
+
+    return make
+
+
 # ---- cases: name, input, model, loss; further inputs by name ----
 
 Linear, LayerNorm = nn.Linear, nn.LayerNorm
@@ -342,6 +354,7 @@ def attention_cases():
         "cross": {},
         "cross_grouped": {"kv_heads": 1},
         "cross_no_bias": {"memory_width": 8, "bias": False},
+        "cross_scored": {"kv_heads": 1, "size": 5, "cap": 0.5, "mask": lambda i, j: (i - j) % 3 != 0},
     }
     for name, settings in kinds.items():
         for kind, tokens in {"": Tokens, ".padded": Padded}.items():
@@ -372,6 +385,10 @@ def loss_cases():
     short = {"three_samples": (3, CrossEntropy(ignored=True)), "one_sample": (1, CrossEntropy()), "three_samples.mse": (3, MSE)}
     for name, (samples, loss) in short.items():
         yield name, Input(3, 5, samples=samples), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
+    kind, size = Beside("early", Linear(8, 4), nn.ReLU(), Linear(4, 4)), Beside("late", nn.Flatten(), Linear(33, 2))
+    yield "several", Input(3, 5), Model(
+        Linear(5, 8), nn.Tanh(), Stash("early"), Linear(8, 11), Stash("late"), ("kind", kind), ("size", size)), Losses(
+            CrossEntropy(ignored=True), ("kind", 0.5, kind, CrossEntropy(smoothing=0.1, ignored=True)), ("size", 2.0, size, MSE))
 
 
 def run_case(name, first, model, make_loss, further=None):
