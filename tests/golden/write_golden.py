@@ -39,9 +39,9 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding, FlattenChannelsFirst,
-                    FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model, Pool, Pop, Positions,
-                    Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding,
+                    FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model,
+                    Pool, Pop, Positions, Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -49,7 +49,7 @@ SAMPLES = 4  # of a mini-batch
 
 def write_safetensors(path, tensors):
     """tensors: name -> tensor; float64 stays, int64 becomes I32. Wider types come first, as alignment wants it."""
-    types = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.int32: "I32"}
+    types = {torch.float64: "F64", torch.float32: "F32", torch.int32: "I32"}
     header = {"__metadata__": {"written_by": "tests/golden/write_golden.py", "torch": torch.__version__}}
     data = b""
     narrowed = {n: t.int() if t.dtype == torch.int64 else t for n, t in tensors.items()}
