@@ -23,8 +23,10 @@ namespace detail {
 
 /// The only process of a program, as a trainer has several.
 struct only_process {
+  /// Whether all processes say so.
   bool agree(bool here) const { return here; }
   bool writes_files() const { return true; }
+  /// All values of a parameter, which are here.
   template <class T>
   std::span<T> values_of(parameter_view<T> const& view, std::vector<T>&) const {
     return view.values;

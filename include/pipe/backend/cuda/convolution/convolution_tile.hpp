@@ -66,6 +66,8 @@ struct convolution
                                        float (&v)[Count]) {
     end::template take<Count>(a, row_of(row), column, v);
   }
+  /// What the epilogue reads ahead of it, where rows of c follow each other in memory: not between
+  /// the phases of a stride.
   template <class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
@@ -88,6 +90,7 @@ struct convolution
   }
 
  private:
+  /// The row in memory of a row of c: rows of an input gradient are sorted by phase.
   PIPE_HD PIPE_INLINE static extent row_of(extent row) {
     if constexpr (makes_weight)
       return row;
@@ -178,6 +181,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
             if (image::reaches(tap, phase)) taps_ |= 1ull << tap;
       }
     }
+    /// How many of the tile's slabs they are.
     PIPE_HD PIPE_INLINE int count(place const& at) const {
       int slabs = skips ? 0 : at.slabs;
       for (int tap = 0; skips && tap < image::taps; ++tap) {
@@ -197,6 +201,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
     }
 
    private:
+    /// Whether a tap reaches any pixel of the tile's rows.
     PIPE_HD PIPE_INLINE bool has(int tap) const { return taps_ >> tap & 1; }
     int next_;
     unsigned long long taps_ = 0;

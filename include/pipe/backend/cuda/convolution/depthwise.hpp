@@ -24,6 +24,7 @@ struct depthwise_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using T = typename P::element;
   using image = patches<P, G, group_of<P, G>::value.anchor == op_kind::convolution_input_gradient>;
 
+  /// Every thread has all taps of its channels in registers: no phase waits for another.
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
@@ -57,6 +58,7 @@ struct depthwise_weight_source {
   static constexpr extent rows = image::rows, together = image::pitch,
                           columns = together * image::taps;
 
+  /// x dy of Count channels of one pixel of dy and one tap; 0 where the tap is outside of x.
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
                                        float (&terms)[1][Count]) {
@@ -70,6 +72,7 @@ struct depthwise_weight_source {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i) terms[0][i] = at != nullptr ? x[i] * dy[i] : 0.0f;
   }
+  /// (taps, C), in float whatever the values are.
   PIPE_HD static float* target(arguments const& a, int) {
     constexpr int to = group_of<P, G>::value.out[0];
     return a.at<float>(to);

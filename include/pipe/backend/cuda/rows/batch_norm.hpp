@@ -47,9 +47,11 @@ struct batch_statistics_source {
   template <int Count>
   using known = near_mean<Count>;
 
+  /// Whether the running statistics are taken: outside of training, and in a layer of constants.
   PIPE_HD PIPE_INLINE static bool is_running(arguments const& a) {
     return base::is_constant || !a.training;
   }
+  /// How many rows are read.
   PIPE_HD PIPE_INLINE static extent count(arguments const& a) {
     return is_running(a) ? 0 : base::real_rows(a);
   }
@@ -62,6 +64,7 @@ struct batch_statistics_source {
                                        known<Count> const& near, float (&terms)[2][Count]) {
     near.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
   }
+  /// Statistics of Count columns, whose sums over all real rows are complete.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
                                        float const (&sum)[2][Count]) {

@@ -72,10 +72,13 @@ struct group_moment_source {
   template <int Count>
   using known = near_mean<Count>;
 
+  /// A column is counted over all samples: sample * C + channel.
   PIPE_HD PIPE_INLINE static T const* at(arguments const& a, extent row, extent column) {
     return a.at<T const>(base::template in<0>) + (column / together * rows + row) * together +
            column % together;
   }
+  /// Each column's first number stands for its mean until the mean is known: sums of differences
+  /// from it do not cancel.
   template <int Count>
   PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& near) {
     near.learn(at(a, 0, column), together, rows);
@@ -85,6 +88,7 @@ struct group_moment_source {
                                        known<Count> const& near, float (&terms)[2][Count]) {
     near.read(at(a, row, column), terms);
   }
+  /// The column's mean and sum of squares, of what all of its rows have added up to.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
                                        float const (&sum)[2][Count]) {
@@ -111,6 +115,7 @@ struct group_warps : grouped_columns<P, G> {
     float sum[2];
   };
 
+  /// The thread's group, counted over all samples; the last block may have some too many.
   template <class Block>
   PIPE_HD PIPE_INLINE static extent group(Block const& block, int thread) {
     return block.index() * warps + thread / warp_size;
@@ -121,6 +126,7 @@ struct group_warps : grouped_columns<P, G> {
     for (int c = thread % warp_size; group < base::sample_groups && c < base::width; c += warp_size)
       f(group * base::width + c);
   }
+  /// Sum I of all lanes of a warp, in each of them.
   template <int I, class Block>
   PIPE_HD PIPE_INLINE static void reduce(Block& block) {
     reduce_lanes(block, [](state& mine) -> float& { return mine.sum[I]; }, plus{});
