@@ -3,21 +3,16 @@
 #include "amoebanet.hpp"
 #include "hub/resnet.hpp"
 #include "hub/unet.hpp"
-#include "hub/vision_transformer.hpp"
 #include "planned_model.hpp"
 #include "resnet.hpp"
 #include "unet.hpp"
-#include "vision_transformer.hpp"
 
 using models::hub::torchvision_resnet;
-using models::hub::torchvision_vit;
 
 static listed<models::AlexNet> const alexnet("alexnet");
 static listed<models::AlexNetOneTower> const alexnet_one_tower("alexnet-one-tower");
 static listed<models::ResNet18> const resnet_18("resnet-18",
                                                 torchvision_resnet<models::ResNet18>());
-static listed<models::ResNet34> const resnet_34("resnet-34",
-                                                torchvision_resnet<models::ResNet34>());
 static listed<models::ResNet50> const resnet_50("resnet-50",
                                                 torchvision_resnet<models::ResNet50>());
 static listed<models::ResNet152> const resnet_152("resnet-152",
@@ -32,5 +27,3 @@ static listed<models::AmoebaNet18x256> const amoebanet_256("amoebanet-d-18-256")
 static listed<models::UNet5x64> const unet_5_64("unet-5-64");
 static listed<models::CarvanaUNet> const unet_carvana(
     "unet-carvana", models::hub::milesial_unet<models::CarvanaUNet>());
-static listed<models::VitBase> const vit_base("vit-b-16", torchvision_vit<models::VitBase>());
-static listed<models::VitLarge> const vit_large("vit-l-16", torchvision_vit<models::VitLarge>());

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "bert.hpp"
 #include "hub/bert.hpp"
+#include "hub/vision_transformer.hpp"
 #include "planned_model.hpp"
 #include "transformers.hpp"
+#include "vision_transformer.hpp"
 
+using models::hub::torchvision_vit;
+
+static listed<models::VitBase> const vit_base("vit-b-16", torchvision_vit<models::VitBase>());
+static listed<models::VitLarge> const vit_large("vit-l-16", torchvision_vit<models::VitLarge>());
 static listed<models::Gpt2Small> const gpt2_small("gpt2");
 static listed<models::Gpt2Xl> const gpt2_xl("gpt2-xl");
 static listed<models::BertBase> const bert_base("bert-base",
