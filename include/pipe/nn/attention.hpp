@@ -55,7 +55,7 @@ inline constexpr affine_names out_projection{"out_proj.weight",
                                              "base_layer.out_proj.base_layer.bias",
                                              "base_layer.out_proj.lora_A.weight",
                                              "base_layer.out_proj.lora_B.weight"};
-/// Those of queries, keys and values where each has its own.
+/// Those of queries, keys, values and results where each has a module of its own.
 inline constexpr affine_names query_projection_alone{
     "q_proj.weight",          "q_proj.bias",          "q_proj.base_layer.weight",
     "q_proj.base_layer.bias", "q_proj.lora_A.weight", "q_proj.lora_B.weight"};
@@ -65,6 +65,9 @@ inline constexpr affine_names key_projection_alone{
 inline constexpr affine_names value_projection_alone{
     "v_proj.weight",          "v_proj.bias",          "v_proj.base_layer.weight",
     "v_proj.base_layer.bias", "v_proj.lora_A.weight", "v_proj.lora_B.weight"};
+inline constexpr affine_names out_projection_alone{
+    "out_proj.weight",          "out_proj.bias",          "out_proj.base_layer.weight",
+    "out_proj.base_layer.bias", "out_proj.lora_A.weight", "out_proj.lora_B.weight"};
 
 /// The settings of an attention, from its options. kv_heads: as many as heads unless an option says
 /// otherwise.
@@ -229,8 +232,10 @@ struct Attention {
       rotation = b.rotary_table(form.rows(), head_size, static_cast<float>(settings.rotary_base));
     detail::attention_attributes const with{Heads, settings.kv_heads, 0, settings.causal,
                                             settings.scores};
-    b.set(detail::affine(b, b.attention(qkv, with, rotation), form.columns(), settings.has_bias,
-                         detail::initial_output_of<Options...>(start), detail::out_projection));
+    b.set(detail::affine(
+        b, b.attention(qkv, with, rotation), form.columns(), settings.has_bias,
+        detail::initial_output_of<Options...>(start),
+        settings.epsilon > 0 ? detail::out_projection_alone : detail::out_projection));
   }
 };
 
