@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -127,6 +128,97 @@ TEST_CASE("low-rank terms are a file of their own", "[nn]") {
     AdaptedTrainer& expected = is_term ? from : before;
     CHECK(laws::same_numbers(to.parameters()[i].values, expected.parameters()[i].values));
   }
+}
+
+namespace {
+
+/// Attentions whose heads are as wide as they say; those of the first are normalised.
+template <class Attentions>
+struct Reads : Model<Named<"memory", Input<5, 4>>, Stash<"memory">, Named<"x", Input<3, 4>>,
+                     Attentions, Linear<2>, MSE> {};
+using WithOptions =
+    Seq<Linear<6, NoBias>, Attention<2, QKNorm<>, HeadSize<4>, KeyValueHeads<1>, RoPE<>>,
+        CrossAttention<2, "memory", HeadSize<5>, SoftCap<2>, NoBias>>;
+struct PlainReader : Reads<WithOptions> {};
+struct AdaptedReader : Reads<LoRA<WithOptions, 2, Alpha<3>>> {};
+template <class M>
+using Of = Pipeline<M, MicroBatches<2>, MicroBatchSize<3>, AdamW, PortableHost>;
+
+}  // namespace
+
+TEST_CASE("attentions with all options are adapted, merged and saved", "[nn]") {
+  struct entry {
+    char const* name;
+    std::vector<long> shape;
+  };
+  entry const expected[] = {{"2.0.base_layer.weight", {6, 4}},
+                            {"2.0.lora_A.weight", {2, 4}},
+                            {"2.0.lora_B.weight", {6, 2}},
+                            {"2.1.q_proj.base_layer.weight", {8, 6}},
+                            {"2.1.q_proj.base_layer.bias", {8}},
+                            {"2.1.q_proj.lora_A.weight", {2, 6}},
+                            {"2.1.q_proj.lora_B.weight", {8, 2}},
+                            {"2.1.k_proj.base_layer.weight", {4, 6}},
+                            {"2.1.k_proj.base_layer.bias", {4}},
+                            {"2.1.k_proj.lora_A.weight", {2, 6}},
+                            {"2.1.k_proj.lora_B.weight", {4, 2}},
+                            {"2.1.v_proj.base_layer.weight", {4, 6}},
+                            {"2.1.v_proj.base_layer.bias", {4}},
+                            {"2.1.v_proj.lora_A.weight", {2, 6}},
+                            {"2.1.v_proj.lora_B.weight", {4, 2}},
+                            {"2.1.q_norm.weight", {4}},
+                            {"2.1.k_norm.weight", {4}},
+                            {"2.1.out_proj.base_layer.weight", {6, 8}},
+                            {"2.1.out_proj.base_layer.bias", {6}},
+                            {"2.1.out_proj.lora_A.weight", {2, 8}},
+                            {"2.1.out_proj.lora_B.weight", {6, 2}},
+                            {"2.2.base_layer.q_proj_weight", {10, 6}},
+                            {"2.2.q_proj.lora_A.weight", {2, 6}},
+                            {"2.2.q_proj.lora_B.weight", {10, 2}},
+                            {"2.2.base_layer.kv_proj_weight", {20, 4}},
+                            {"2.2.kv_proj.lora_A.weight", {2, 4}},
+                            {"2.2.kv_proj.lora_B.weight", {20, 2}},
+                            {"2.2.base_layer.out_proj.base_layer.weight", {6, 10}},
+                            {"2.2.base_layer.out_proj.lora_A.weight", {2, 10}},
+                            {"2.2.base_layer.out_proj.lora_B.weight", {6, 2}},
+                            {"3.weight", {2, 6}},
+                            {"3.bias", {2}}};
+  Of<AdaptedReader> adapted({.seed = 1, .optimizer = {.learning_rate = 0.05}}), again({.seed = 2});
+  Of<PlainReader> plain({.seed = 3}), merged({.seed = 4}), loaded({.seed = 5});
+  auto const all = adapted.parameters();
+  REQUIRE(all.size() == std::size(expected));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(all[i].name == expected[i].name);
+    CHECK(all[i].file_shape == expected[i].shape);
+  }
+
+  laws::disturb(plain, 6, 0.2);
+  temporary_folder const folder;
+  laws::sample_batch<Of<PlainReader>> const batch(7);
+  auto const outputs = [&](auto& trainer) {
+    std::vector<float> y(std::size_t(6 * 3 * 2));
+    trainer.forward(batch.view<std::remove_reference_t<decltype(trainer)>>(), y);
+    return y;
+  };
+  save_weights(plain, folder.file("plain"));
+  load_weights(adapted, folder.file("plain"), load_policy::partial, names_without_lora(adapted));
+  CHECK(laws::same_numbers(outputs(adapted), outputs(plain)));
+  for (int i = 0; i < 20; ++i) adapted.step(batch.view<Of<AdaptedReader>>());
+  auto const trained = outputs(adapted), before = outputs(plain);
+  float furthest = 0;
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    furthest = std::max(furthest, std::fabs(trained[i] - before[i]));
+  CHECK(furthest > 0.05f);
+
+  save_weights(adapted, folder.file("adapted"));
+  load_weights(again, folder.file("adapted"));
+  CHECK(laws::same_numbers(laws::snapshot(again).values, laws::snapshot(adapted).values));
+  merge_lora(adapted, merged);
+  save_weights(merged, folder.file("merged"));
+  load_weights(loaded, folder.file("merged"));
+  CHECK(laws::same_numbers(laws::snapshot(loaded).values, laws::snapshot(merged).values));
+  auto const found = outputs(loaded);
+  for (std::size_t i = 0; i < trained.size(); ++i) CHECK(std::fabs(found[i] - trained[i]) < 1e-5f);
 }
 
 TEST_CASE("models that differ in more are not merged", "[nn]") {
