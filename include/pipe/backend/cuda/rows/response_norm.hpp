@@ -25,10 +25,12 @@ struct response_rows : row_accesses<P, G, group_of<P, G>::value.columns> {
 
   /// d = offset + scale * the sum of x^2 over the window of a column.
   PIPE_HD PIPE_INLINE static float divisor(T const* x, int column) {
-    int const first = column > before ? column - before : 0,
-              last = column + after < columns ? column + after : columns - 1;
     float sum = 0;
-    for (int j = first; j <= last; ++j) sum += float(x[j]) * float(x[j]);
+    for (int k = 0; k < size; ++k) {
+      int const j = column - before + k;
+      float const v = j >= 0 && j < columns ? float(x[j]) : 0.0f;
+      sum += v * v;
+    }
     return offset + scale * sum;
   }
   PIPE_HD PIPE_INLINE static float factor(float d) { return math::exp(-power * math::log(d)); }
@@ -81,8 +83,9 @@ struct response_norm_gradient_kernel : response_rows<P, G> {
       float own[each], others[each]{}, v[each];
       load<each>(dy + column, own);
       load<each>(x + column, v);
-      int const last = column + each - 1 + before;
-      for (int j = column > after ? column - after : 0; j <= last && j < columns; ++j) {
+      for (int k = 0; k < each + base::size - 1; ++k) {
+        int const j = column - after + k;
+        if (j < 0 || j >= columns) continue;
         float const d = base::divisor(x, j), by = base::factor(d),
                     term = float(dy[j]) * float(x[j]) * by / d;
         PIPE_UNROLL
