@@ -119,7 +119,7 @@ bool fits(models::hub_files const& files, models::hub_map const& map) {
   for (auto const& [key, tensor] : files.tensors()) {
     bool const is_other =
         std::any_of(map.others.begin(), map.others.end(),
-                    [&key = key](std::string const& end) { return key.ends_with(end); });
+                    [&of = key](std::string const& end) { return of.ends_with(end); });
     if (is_other) continue;
     long elements = 1;
     for (long const extent : tensor.place->shape) elements *= extent;

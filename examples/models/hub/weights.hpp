@@ -141,7 +141,7 @@ void load_hub_weights(Weights& weights, hub_files const& files, hub_map const& m
   for (auto const& [name, tensor] : files.tensors())
     if (!std::binary_search(used.begin(), used.end(), name) &&
         std::none_of(map.others.begin(), map.others.end(),
-                     [&name = name](std::string const& end) { return name.ends_with(end); }))
+                     [&of = name](std::string const& end) { return of.ends_with(end); }))
       problems.push_back("'" + name + "' is no parameter of the model");
   pp::detail::require_fit({"in '" + files.path() + "'", ""}, problems);
 
