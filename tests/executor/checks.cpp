@@ -57,6 +57,14 @@ TEST_CASE("ptx: a register that nobody wrote may be moved, and nothing may depen
     CHECK_THAT(failure(moved + "st.global.b32 [%rd2], %r6;"),
                Contains("register %r6 is read, and nothing wrote it"));
   }
+  // Half of a register may be known.
+  for (char const* take : {"cvt.u32.u64 %r6, %rd6;", "mov.b64 {%r6, %r7}, %rd6;"}) {
+    std::string const use = std::string(take) + "\nst.global.b32 [%rd2], %r6;";
+    CHECK(failure("mov.b64 %rd6, {%r0, %r7};\n" + use).empty());
+    CHECK_THAT(failure("mov.b64 %rd6, {%r7, %r0};\n" + use), Contains("%r6 is read"));
+    CHECK_THAT(failure("mov.b64 %rd6, {%r0, %r7};\nadd.u64 %rd6, %rd6, 1;\n" + use),
+               Contains("%r6 is read"));
+  }
   CHECK_THAT(failure("ld.global.b32 %r6, [%rd7];"), Contains("%rd7 is read"));
   CHECK_THAT(failure("st.global.b32 [%rd7], %r0;"), Contains("%rd7 is read"));
   CHECK_THAT(failure("@%p5 bra end;\nend:"), Contains("%p5 is read"));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "lanes.hpp"
 #include "numbers.hpp"
@@ -70,7 +71,10 @@ struct to_bf16_pair {
 template <class F, class To, class From>
 void convert(warp& w, instruction const& i, lanes active) {
   wide_reader<From> const a(w, i.of[1]);
-  wide_writer<To> const d(w, i.of[0], active, w.known_of(i.of[1]));
+  constexpr bool takes_low =
+      std::is_integral_v<To> && std::is_integral_v<From> && 2 * sizeof(To) <= sizeof(From);
+  wide_writer<To> const d(w, i.of[0], active,
+                          takes_low ? w.known_of_low(i.of[1]) : w.known_of(i.of[1]));
   each(active, [&](int l) { d(l, F::of(a[l])); });
 }
 

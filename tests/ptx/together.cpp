@@ -111,10 +111,16 @@ void ballot(warp& w, instruction const& i, lanes active) {
 
 /// mov between a register and its equal parts, the lowest first.
 void pack(warp& w, instruction const& i, lanes active) {
-  lanes known = all_lanes;
-  for (int k = 1; k < i.count; ++k) known &= w.known_of(i.of[std::size_t(k)]);
+  int const parts = i.count - 1;
+  lanes known = all_lanes, low = all_lanes;
+  for (int k = 0; k < parts; ++k) {
+    lanes const part = w.known_of(i.of[std::size_t(k + 1)]);
+    known &= part;
+    if (2 * k < parts) low &= part;
+  }
   wide_writer<std::uint64_t> const d(w, i.of[0], active, known);
-  int const bits = 8 * d.width / (i.count - 1);
+  w.known_low[std::size_t(i.of[0].index)] |= low & active;
+  int const bits = 8 * d.width / parts;
   each(active, [&](int l) {
     std::uint64_t all = 0;
     for (int k = 1; k < i.count; ++k) {
@@ -131,7 +137,9 @@ void unpack(warp& w, instruction const& i, lanes active) {
   unsigned char const* const from = w.look<unsigned char>(whole);
   for (int k = 0; k + 1 < i.count; ++k) {
     operand const& o = i.of[std::size_t(k)];
-    unsigned char* const to = w.write<unsigned char>(o, active, w.known_of(whole));
+    bool const is_low = 2 * (k + 1) <= i.count - 1;
+    unsigned char* const to =
+        w.write<unsigned char>(o, active, is_low ? w.known_of_low(whole) : w.known_of(whole));
     each(active, [&](int l) {
       std::memcpy(to + l * o.width, from + l * whole.width + k * o.width, o.width);
     });

@@ -50,6 +50,7 @@ void warp::begin(block& b, int first) {
   reduction = nullptr;
   registers.resize(b.of.register_bytes);
   known.assign(b.of.registers.size(), 0);
+  known_low = known;
   local.assign(b.of.local_bytes * warp_size, 0xff);
   copies.clear();
   groups.fill(0);

@@ -82,6 +82,7 @@ struct warp {
   std::uint32_t meetings = 0;                     // bar.warp.sync that it has passed
   std::vector<unsigned char> registers;           // as the kernel places them
   std::vector<lanes> known;                       // of each register: lanes that wrote it
+  std::vector<lanes> known_low;                   // lanes that wrote its lower half alone
   std::vector<unsigned char> local;               // 32 lanes' local memory
   std::vector<copy> copies;                       // not waited for
   std::array<std::uint32_t, warp_size> groups{};  // that each lane committed
@@ -100,6 +101,10 @@ struct warp {
   lanes known_of(operand const& o) const {
     return o.index < 0 ? all_lanes : known[std::size_t(o.index)];
   }
+  /// The lanes whose value of an operand's lower half is known.
+  lanes known_of_low(operand const& o) const {
+    return o.index < 0 ? all_lanes : known[std::size_t(o.index)] | known_low[std::size_t(o.index)];
+  }
   /// An operand's values, known or not.
   template <class T>
   T const* look(operand const& o) const {
@@ -117,6 +122,7 @@ struct warp {
   T* write(operand const& o, lanes active, lanes of = all_lanes) {
     lanes& k = known[std::size_t(o.index)];
     k = (k & ~active) | (of & active);
+    known_low[std::size_t(o.index)] &= ~active;
     return reinterpret_cast<T*>(registers.data() + o.at);
   }
   /// The lanes of `active` for which a predicate holds.
