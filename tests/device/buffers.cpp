@@ -19,13 +19,6 @@ template <class... More>
 using Of = Pipeline<Net, MicroBatches<4>, MicroBatchSize<2>, AdamW, More...>;
 using device = Of<on_host::Device>;
 
-std::vector<float> buffers_of(auto&& trainer) {
-  std::vector<float> all;
-  for (auto const& p : trainer.parameters())
-    if (p.gradients.empty()) all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("buffers on a device have the bits of one stage", "[cuda]") {
@@ -49,7 +42,7 @@ TEST_CASE("buffers on a device have the numbers of the host", "[cuda]") {
     found.accumulate(data.view(5));
     CHECK(found.step(data.view()).loss ==
           Approx(expected.step(data.view<Of<PortableHost>>()).loss).epsilon(1e-5));
-    auto const a = buffers_of(expected), b = buffers_of(found);
+    auto const a = on_host::buffers_of(expected), b = on_host::buffers_of(found);
     REQUIRE(a.size() == 3 + 4);
     for (std::size_t i = 0; i < a.size(); ++i) {
       CHECK(a[i] != 0);
@@ -62,12 +55,12 @@ TEST_CASE("a step that is skipped on a device commits no buffer", "[cuda]") {
   Of<on_host::Device, FP16> t({.seed = 3});
   laws::sample_batch<device> data(9);
   for (float& y : data.labels) y *= 20000;  // overflows with the first loss scales
-  auto before = buffers_of(t);
+  auto before = on_host::buffers_of(t);
   int skipped = 0, done = 0;
   for (int step = 0; step < 40 && done == 0; ++step) {
     bool const was_skipped = t.step(data.view()).skipped;
     (was_skipped ? skipped : done) += 1;
-    CHECK((buffers_of(t) == before) == was_skipped);
+    CHECK((on_host::buffers_of(t) == before) == was_skipped);
   }
   CHECK(skipped > 0);
   CHECK(done == 1);

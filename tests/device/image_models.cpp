@@ -16,13 +16,6 @@ template <class Backend, class... More>
 using Of = Pipeline<Images, Backend, MicroBatches<3>, MicroBatchSize<2>, SGD, More...>;
 using device = Of<on_host::Device>;
 
-std::vector<float> buffers_of(auto&& trainer) {
-  std::vector<float> all;
-  for (auto const& p : trainer.parameters())
-    if (p.gradients.empty()) all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("a model of images on a device has the numbers of the host", "[cuda]") {
@@ -42,7 +35,7 @@ TEST_CASE("running statistics on a device are those of the host", "[cuda]") {
   laws::sample_batch<device> const data(5);
   expected.step(data.view<host>(5));  // the last micro-batch has one sample
   found.step(data.view(5));
-  auto const a = buffers_of(expected), b = buffers_of(found);
+  auto const a = on_host::buffers_of(expected), b = on_host::buffers_of(found);
   REQUIRE(a.size() == 2 * (8 + 6));
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).epsilon(1e-4).margin(1e-5));
 }

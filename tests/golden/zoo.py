@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Files as the hubs have them, for zoo.cpp: models of torchvision and Hugging Face, and milesial's U-Net, narrowed until they are small. Writes
 zoo/NAME.safetensors, the state_dict of each with random weights and running statistics, what it computes in eval mode into zoo.safetensors, and the
-names and shapes of the published sizes, whose weights nobody has to load for this, into zoo/SIZE.names.
+names and shapes of the published sizes, without their weights, into zoo/SIZE.names.
 
     python3 tests/golden/zoo.py      # needs torch, torchvision, transformers, safetensors and numpy
 """

@@ -68,7 +68,8 @@ struct Alone : Model<In, Positions, L, MSE> {};
 struct results {
   numbers y, dx, dw;
 };
-/// What a layer without a bias makes of one sample x with weights w, and the gradients of <y, dy>.
+/// The output y of a layer without a bias for one sample x and weights w, and the gradients of <y,
+/// dy>.
 template <class In, class L>
 results run(numbers const& x, numbers const& w, numbers const& dy) {
   using trainer = Pipeline<Alone<In, L>, FP64, PortableHost, MicroBatchSize<1>, SGD>;

@@ -17,7 +17,7 @@
 
 namespace pp {
 
-/// How a text is split into pieces before bytes are paired.
+/// The rule that splits a text into pieces before pairs of bytes are merged.
 enum class text_split : unsigned char {
   gpt2,    ///< by GPT-2's pattern
   digits,  ///< the same, after each digit has become a piece of its own: SmolLM's

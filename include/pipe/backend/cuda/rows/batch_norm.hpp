@@ -104,21 +104,12 @@ struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent row, int column) {
-      float x[each], mean[each], rstd[each], gamma[each], beta[each];
+      float x[each], mean[each], rstd[each];
       float const* const statistics = a.at<float const>(of::template in<1>) + column;
       load<each>(a.at<T const>(of::template in<0>) + row * of::columns + column, x);
       load<each>(statistics, mean);
       load<each>(statistics + of::columns, rstd);
-      if constexpr (of::template in<2> >= 0)
-        load<each>(a.at<T const>(of::template in<2>) + column, gamma);
-      if constexpr (of::template in<3> >= 0)
-        load<each>(a.at<T const>(of::template in<3>) + column, beta);
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) {
-        x[i] = (x[i] - mean[i]) * rstd[i];
-        if constexpr (of::template in<2> >= 0) x[i] *= gamma[i];
-        if constexpr (of::template in<3> >= 0) x[i] += beta[i];
-      }
+      normalize_columns<T, of::template in<2>, of::template in<3>>(a, column, mean, rstd, x);
       finish<P, G, each>(a, row, column, x);
     });
   }
@@ -208,18 +199,6 @@ struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.col
     });
   }
 };
-
-/// *to (+)= of, for Count neighbours.
-template <int Count>
-PIPE_HD PIPE_INLINE void add_to_sum(arguments const& a, float* to, float (&of)[Count]) {
-  if (a.accumulate) {
-    float before[Count];
-    load<Count>(to, before);
-    PIPE_UNROLL
-    for (int i = 0; i < Count; ++i) of[i] = before[i] + of[i];
-  }
-  save<Count>(to, of);
-}
 
 /// The gradients of gamma and beta: a micro-batch's sums, added once.
 ///

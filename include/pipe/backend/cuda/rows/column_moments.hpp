@@ -56,4 +56,21 @@ struct near_mean {
   }
 };
 
+/// x = (x - mean) * rstd, times gamma and plus beta where there are these parameters: their
+/// tensors, or -1. From `column` on.
+template <class T, int Gamma, int Beta, int Count>
+PIPE_HD PIPE_INLINE void normalize_columns(arguments const& a, extent column,
+                                           float const (&mean)[Count], float const (&rstd)[Count],
+                                           float (&x)[Count]) {
+  float gamma[Count], beta[Count];
+  if constexpr (Gamma >= 0) load<Count>(a.at<T const>(Gamma) + column, gamma);
+  if constexpr (Beta >= 0) load<Count>(a.at<T const>(Beta) + column, beta);
+  PIPE_UNROLL
+  for (int i = 0; i < Count; ++i) {
+    x[i] = (x[i] - mean[i]) * rstd[i];
+    if constexpr (Gamma >= 0) x[i] *= gamma[i];
+    if constexpr (Beta >= 0) x[i] += beta[i];
+  }
+}
+
 }  // namespace pp::cuda

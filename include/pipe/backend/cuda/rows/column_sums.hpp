@@ -35,6 +35,18 @@
 
 namespace pp::cuda {
 
+/// *to (+)= of, for Count neighbours.
+template <int Count>
+PIPE_HD PIPE_INLINE void add_to_sum(arguments const& a, float* to, float (&of)[Count]) {
+  if (a.accumulate) {
+    float before[Count];
+    load<Count>(to, before);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) of[i] = before[i] + of[i];
+  }
+  save<Count>(to, of);
+}
+
 /// The division of a source among blocks of `threads`: strips of columns times chunks of rows. In a
 /// block `lanes` neighbours have neighbouring pieces of a row, the other threads the same pieces of
 /// other rows.
@@ -314,11 +326,24 @@ using row_bias_source =
                    extent(group_of<P, G>::value.rows) * group_of<P, G>::value.columns,
                    group_of<P, G>::value.in[0], group_of<P, G>::value.out[0]>;
 
+/// Mean and 1 / deviation of each row: what norms of rows keep.
+struct row_statistics {
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void load_at(float const* statistics, extent row, extent,
+                                          float (&mean)[Count], float (&rstd)[Count]) {
+    float of_row[2];
+    load<2>(statistics + 2 * row, of_row);
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) mean[i] = of_row[0], rstd[i] = of_row[1];
+  }
+};
+
 /// The gradients of a norm's scale and shift: dgamma sums dy * xhat, xhat = (x - mean) * rstd, and
 /// dbeta sums dy.
 ///
-/// shape: dy, x (rows, C), statistics (rows, 2) -> dgamma, dbeta (C), either of which may be absent
-template <class P, int G>
+/// shape: dy, x (rows, C), statistics as Statistics -> dgamma, dbeta (C), either of which may be
+///        absent
+template <class P, int G, class Statistics = row_statistics>
 struct norm_parameter_source {
   using T = typename P::element;
   static constexpr int gamma = group_of<P, G>::value.out[0], beta = group_of<P, G>::value.out[1];
@@ -334,12 +359,11 @@ struct norm_parameter_source {
     float dy[Count];
     load<Count>(a.at<T const>(in<0>) + row * columns + column, dy);
     if constexpr (gamma >= 0) {
-      float x[Count], statistics[2];
+      float x[Count], mean[Count], rstd[Count];
       load<Count>(a.at<T const>(in<1>) + row * columns + column, x);
-      load<2>(a.at<float const>(in<2>) + 2 * row, statistics);
+      Statistics::load_at(a.at<float const>(in<2>), row, column, mean, rstd);
       PIPE_UNROLL
-      for (int i = 0; i < Count; ++i)
-        terms[0][i] = dy[i] * ((x[i] - statistics[0]) * statistics[1]);
+      for (int i = 0; i < Count; ++i) terms[0][i] = dy[i] * ((x[i] - mean[i]) * rstd[i]);
     }
     if constexpr (beta >= 0) {
       PIPE_UNROLL

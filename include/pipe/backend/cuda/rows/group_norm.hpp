@@ -184,20 +184,11 @@ struct group_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent row, int column) {
-      float x[each], mean[each], rstd[each], gamma[each], beta[each];
+      float x[each], mean[each], rstd[each];
       load<each>(a.at<T const>(of::template in<0>) + row * of::columns + column, x);
       of::template load_pairs<each>(a.at<float const>(of::template out<1>), row / of::rows, column,
                                     mean, rstd);
-      if constexpr (of::template in<1> >= 0)
-        load<each>(a.at<T const>(of::template in<1>) + column, gamma);
-      if constexpr (of::template in<2> >= 0)
-        load<each>(a.at<T const>(of::template in<2>) + column, beta);
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) {
-        x[i] = (x[i] - mean[i]) * rstd[i];
-        if constexpr (of::template in<1> >= 0) x[i] *= gamma[i];
-        if constexpr (of::template in<2> >= 0) x[i] += beta[i];
-      }
+      normalize_columns<T, of::template in<1>, of::template in<2>>(a, column, mean, rstd, x);
       finish<P, G, each>(a, row, column, x);
     });
   }
@@ -319,38 +310,14 @@ struct group_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.col
   }
 };
 
-/// The gradients of a group norm's scale and shift: dgamma sums dy * xhat, and dbeta dy, over the
-/// rows of all samples. A source of column_sums_kernel.
-///
-/// shape: dy, x (B, R, C), statistics (B, groups, 2) -> dgamma, dbeta (C), either may be absent
+/// Mean and 1 / deviation of the group of each column, of rows of all samples.
 template <class P, int G>
-struct group_parameter_source {
-  using base = grouped_columns<P, G>;
-  using T = typename base::T;
-  static constexpr int gamma = base::template out<0>, beta = base::template out<1>;
-  static constexpr int sums = (gamma >= 0) + (beta >= 0);
-  static constexpr extent rows = extent(base::rows) * P::samples, columns = base::columns;
-
+struct group_statistics {
   template <int Count>
-  PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       float (&terms)[sums][Count]) {
-    float dy[Count];
-    load<Count>(a.at<T const>(base::template in<0>) + row * columns + column, dy);
-    if constexpr (gamma >= 0) {
-      float x[Count], mean[Count], rstd[Count];
-      load<Count>(a.at<T const>(base::template in<1>) + row * columns + column, x);
-      base::template load_pairs<Count>(a.at<float const>(base::template in<2>), row / base::rows,
-                                       int(column), mean, rstd);
-      PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) terms[0][i] = dy[i] * ((x[i] - mean[i]) * rstd[i]);
-    }
-    if constexpr (beta >= 0) {
-      PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) terms[sums - 1][i] = dy[i];
-    }
-  }
-  PIPE_HD static float* target(arguments const& a, int sum) {
-    return a.at<float>(sum == 0 && gamma >= 0 ? gamma : beta);
+  PIPE_HD PIPE_INLINE static void load_at(float const* statistics, extent row, extent column,
+                                          float (&mean)[Count], float (&rstd)[Count]) {
+    using of = grouped_columns<P, G>;
+    of::template load_pairs<Count>(statistics, row / of::rows, int(column), mean, rstd);
   }
 };
 
@@ -369,7 +336,7 @@ struct kernel_of<op_kind::group_norm_gradient> {
 template <>
 struct kernel_of<op_kind::group_parameter_gradient> {
   template <class P, int G>
-  using list = kernel_list<column_sums_kernel<group_parameter_source<P, G>>>;
+  using list = kernel_list<column_sums_kernel<norm_parameter_source<P, G, group_statistics<P, G>>>>;
 };
 
 }  // namespace pp::cuda

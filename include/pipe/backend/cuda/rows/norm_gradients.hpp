@@ -325,14 +325,7 @@ struct norm_rows {
   ///
   /// needs: of one block only, the last that adds
   PIPE_HD PIPE_INLINE static void keep(arguments const& s, int k, int column, float (&v)[each]) {
-    float* const to = s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column;
-    if (s.accumulate) {
-      float before[each];
-      load<each>(to, before);
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) v[i] = before[i] + v[i];
-    }
-    save<each>(to, v);
+    add_to_sum(s, s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column, v);
   }
 };
 
