@@ -45,8 +45,10 @@ template <class Pool>
 struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
 struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>,
                         RMSNormWith<Epsilon<1, 1000>>, Linear<2>, MSE> {};
-struct Batches : Model<Input<3, 5>, Linear<7, NoBias>, BatchNorm, ReLU, Linear<6, NoBias>,
-                       BatchNormWith<Epsilon<1, 4>, Momentum<1, 2>>, Linear<2>, MSE> {};
+template <class... Over>
+struct Batches
+    : Model<Input<3, 5>, Linear<7, NoBias>, BatchNormWith<Over...>, ReLU, Linear<6, NoBias>,
+            BatchNormWith<Epsilon<1, 4>, Momentum<1, 2>, Over...>, Linear<2>, MSE> {};
 struct SampleNorms
     : Model<Input<3, 5>, Linear<6>, GroupNorm<2>, Tanh, Linear<4, NoBias>, InstanceNorm, SiLU,
             Linear<7>, LocalResponseNorm<5, ResponseScale<1, 2>, ResponseOffset<2>>, Linear<2>,
@@ -73,7 +75,10 @@ TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
 TEST_CASE("another epsilon is PyTorch's", "[golden]") { check<Epsilons>("epsilon"); }
 TEST_CASE("a batch norm is PyTorch's on micro-batches, its running statistics on the mini-batch",
           "[golden]") {
-  check<Batches>("batch_norm");
+  check<Batches<>>("batch_norm");
+  // Two samples are a group of the one micro-batch.
+  golden::check_model<Pipeline<Batches<SyncOver<2>>, PortableHost, MicroBatchSize<4>>>(
+      "layers", "batch_norm");
 }
 TEST_CASE("norms of single samples are PyTorch's", "[golden]") {
   check<SampleNorms>("sample_norms");

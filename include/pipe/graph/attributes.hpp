@@ -50,7 +50,11 @@ struct batch_attributes {
   int rows = 0;              // of x, per sample
   float epsilon = 0;         // added to the variance
   bool is_constant = false;  // normalises by the running statistics in training, too
+  int samples = 0;           // of a group, whose statistics are one; 0: those of a micro-batch
   friend constexpr bool operator==(batch_attributes const&, batch_attributes const&) = default;
+  /// The samples of a group in a micro-batch of n, and how many groups n samples are.
+  constexpr int group_size(int n) const { return samples > 0 ? samples : n; }
+  constexpr int groups(int n) const { return samples > 0 ? (n + samples - 1) / samples : 1; }
 };
 
 /// Of the ops of a group norm.
@@ -261,7 +265,8 @@ class attributes {
       case is::concat: return as_concat.left;
       case is::slice: return as_slice.columns + (long(as_slice.first) << 32);
       case is::norm: return as_norm.has_mean;
-      case is::batch: return as_batch.rows + (long(as_batch.is_constant) << 32);
+      case is::batch:
+        return as_batch.rows + (long(as_batch.samples * 2 + as_batch.is_constant) << 32);
       case is::group: return as_group.groups;
       case is::response: return as_response.size;
       case is::pool: return as_pool.rows + (long(as_pool.which) << 32);

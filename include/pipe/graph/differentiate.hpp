@@ -308,8 +308,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     weight(parameters, o, {dy, x, statistics}, o.in[1], o.in[2]);
     if (needs(x)) input(backward(by_input, o, {dy, x, o.in[1], statistics}), x);
   }
-  /// The statistics depend on all rows of x, so dx needs two sums over rows. Sums of the running
-  /// statistics are added like weight gradients.
+  /// The statistics depend on all rows of a group, so dx needs two sums over rows. Sums of the
+  /// running statistics are added like weight gradients.
   constexpr void batch_norm_rule(op const& o, operand x, operand dy) {
     operand const statistics = o.in[1], gamma = o.in[2], beta = o.in[3];
     bool const is_constant = o.attributes.batch().is_constant;
@@ -322,6 +322,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
       // As a gradient of the op of the statistics, which is before this one, it finds the sums.
       op d = backward(op_kind::batch_parameter_gradient, o, {sums});
       d.rows = 2;
+      d.attributes = batch_attributes{.samples = o.attributes.batch().samples};
       d.origin = o.origin - 1;
       weight(d, gamma, beta);
     }

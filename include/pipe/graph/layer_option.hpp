@@ -49,7 +49,8 @@ enum class option_kind : unsigned char {
   ceiling,
   real_cells,
   corners,
-  alpha
+  alpha,
+  samples
 };
 
 /// A set of kinds as a bit mask; `none` is in no set.

@@ -65,6 +65,10 @@ struct op {
   detail::attributes attributes{};
 };
 
+/// Whether o takes statistics of groups of samples, not of a micro-batch.
+constexpr bool norms_groups(op const& o) {
+  return o.kind == op_kind::batch_statistics && o.attributes.batch().samples > 0;
+}
 /// Whether the kernel of o depends on its layer type: a formula, weights of classes, a mask, or the
 /// number of a further loss.
 constexpr bool reads_layer(op const& o) {

@@ -128,12 +128,10 @@ class op_functions {
     self().second_output(2L * x.form.rows());
     return y;
   }
-  /// Normalises each column over the rows of a micro-batch; gamma and beta may be absent.
-  /// `is_constant`: by the running statistics, in training, too. Two ops: the statistics are of all
-  /// rows, before the first is normalised.
+  /// Normalises each column over the rows of a group of samples; gamma and beta may be absent. Two
+  /// ops: the statistics are of all rows, before the first is normalised.
   constexpr handle batch_norm(handle x, operand gamma, operand beta, operand running_mean,
-                              operand running_variance, float epsilon, bool is_constant) {
-    batch_attributes const of{x.form.rows(), epsilon, is_constant};
+                              operand running_variance, batch_attributes const& of) {
     handle const statistics = self().push(op_kind::batch_statistics, x, shape(3, x.form.columns()),
                                           {running_mean, running_variance}, of);
     return self().push(op_kind::batch_norm, x, x.form, {statistics.at, gamma, beta}, of);

@@ -52,7 +52,8 @@ struct op_traits {
   /// fused multiply-add: the bits would depend on fusion.
   bool ends_in_product = false;
   bool statistics = false;  // out[1] holds statistics of rows, in the type of parameters
-  /// out[0] has the numbers of a micro-batch, in the type of parameters, not those of each sample.
+  /// out[0] has the numbers of each group of samples, batch_attributes, in the type of parameters,
+  /// not those of each sample.
   bool of_batch = false;
   row_rule by_row = row_rule::none;
 };
@@ -202,7 +203,8 @@ constexpr op_traits traits_of(op_kind k) {
     case op_kind::bias_gradient: return {.name = "bias_gradient"};
     case op_kind::row_bias_gradient: return {.name = "row_bias_gradient"};
     case op_kind::norm_parameter_gradient: return {.name = "norm_parameter_gradient"};
-    case op_kind::batch_parameter_gradient: return {.name = "batch_parameter_gradient"};
+    case op_kind::batch_parameter_gradient:
+      return {.name = "batch_parameter_gradient", .attributes = attribute_kind::batch};
     case op_kind::batch_running_sums:
       return {.name = "batch_running_sums", .attributes = attribute_kind::batch};
     case op_kind::group_parameter_gradient:

@@ -30,6 +30,21 @@ struct BiasedVariance {
   static constexpr void join(detail::batch_norm_settings& s) { s.is_biased = true; }
 };
 
+/// An option of BatchNorm: in training the statistics are those of Samples consecutive samples of
+/// the mini-batch, from its first one on, as in ghost batch normalization, whatever the size of
+/// micro-batches is. 0 is the default, the micro-batch.
+///
+/// law:    y, the running statistics and the gradients of the layer have the same bits with every
+///         MicroBatchSize
+/// error:  sync_over_must_divide_the_micro_batch
+/// source: Hoffer et al., Train longer, generalize better, 2017, algorithm 1
+template <int Samples>
+struct SyncOver {
+  static constexpr auto option = detail::option_kind::samples;
+  static constexpr detail::option_number number{Samples >= 0, Samples};
+  static constexpr void join(detail::batch_norm_settings& s) { s.samples = Samples; }
+};
+
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta for each channel, with mean and biased
 /// variance over all samples and positions of a micro-batch. Outside of training, and in a Frozen
 /// layer, they are the running ones: buffers, which each step moves towards the mean and the
@@ -37,19 +52,19 @@ struct BiasedVariance {
 ///
 /// shape:   (..., C) -> (..., C); gamma[C], initially 1, beta[C], initially 0; running_mean[C],
 ///          initially 0, running_var[C], initially 1
-/// options: Epsilon (default 1e-5), Momentum (default 1 / 10), BiasedVariance, NoAffine
-/// law:     y depends on the size of micro-batches, and on nothing else of a plan. A step writes
-///          the running statistics once, whatever its schedule, cut and recomputation; samples that
-///          only fill up a micro-batch are in no statistic
-/// error:   micro_batch_norms_one_number, and data_error in training, if a micro-batch has one
-///          number in a channel
+/// options: Epsilon (default 1e-5), Momentum (default 1 / 10), BiasedVariance, NoAffine, SyncOver
+/// law:     y depends on the size of micro-batches, unless SyncOver is given, and on nothing else
+///          of a plan. A step writes the running statistics once, whatever its schedule, cut and
+///          recomputation; samples that only fill up a micro-batch are in no statistic
+/// error:   micro_batch_norms_one_number, and data_error in training, if a micro-batch, or a group
+///          of SyncOver, has one number in a channel
 /// source:  Ioffe, Szegedy, Batch Normalization, 2015; Huang et al., GPipe, 2019, section 3.3
 template <class... Options>
 struct BatchNormWith {
   using options = detail::layers<Options...>;
-  static constexpr auto takes =
-      detail::option_kinds(detail::option_kind::epsilon, detail::option_kind::momentum,
-                           detail::option_kind::variance, detail::option_kind::affine);
+  static constexpr auto takes = detail::option_kinds(
+      detail::option_kind::epsilon, detail::option_kind::momentum, detail::option_kind::variance,
+      detail::option_kind::affine, detail::option_kind::samples);
   template <class Builder>
   static constexpr void describe(Builder& b) {
     using statistic = detail::commit_rule::statistic;
@@ -69,7 +84,9 @@ struct BatchNormWith {
     detail::operand const variance =
         b.buffer(channels, {distribution::constant, 1}, rule, {"running_var"});
     if (!b.ok()) return;
-    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance, with.epsilon, !b.scope().trained));
+    bool const is_constant = !b.scope().trained;
+    b.set(b.batch_norm(b.current(), gamma, beta, mean, variance,
+                       {form.rows(), with.epsilon, is_constant, is_constant ? 0 : with.samples}));
   }
 };
 /// BatchNormWith without options.

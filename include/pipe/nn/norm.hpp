@@ -14,6 +14,7 @@ namespace detail {
 struct batch_norm_settings {
   float epsilon = 1e-5f, momentum = 0.1f;
   bool is_biased = false, is_affine = true;
+  int samples = 0;
 };
 
 }  // namespace detail

@@ -102,7 +102,7 @@ struct fused_model {
   /// Elements per sample of every value, and which of them are statistics.
   static constexpr auto described_values = [](auto...) {
     value_memory m;
-    describe_values(forward, backward, m.elements.items, m.is_statistic.items);
+    describe_values(forward, backward, m.elements.items, m.is_statistic.items, Samples);
     return m;
   }();
   static constexpr value_table values{{described_values.elements.items, value_count},

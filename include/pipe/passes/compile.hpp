@@ -159,7 +159,7 @@ class heap_compilation {
     graph_view const& g = graph_;
     elements_ = heap_array<int>(g.values.count + backward_.values.count);
     is_statistic_ = heap_array<bool>(g.values.count + backward_.values.count);
-    describe_values(g, backward_, elements_.begin(), is_statistic_.begin());
+    describe_values(g, backward_, elements_.begin(), is_statistic_.begin(), options.samples);
     m_.values = value_table{{elements_.begin(), int(elements_.size())},
                             {is_statistic_.begin(), int(is_statistic_.size())},
                             g.values.count,

@@ -49,12 +49,13 @@ struct value_table {
   }
 };
 
-/// Lists the numbers of each value, of one sample or of the micro-batch, and marks statistics and
-/// logarithms of sums, which are of the type of parameters: 16 bits would lose too much.
+/// Lists the numbers of each value, of one sample or of the groups of a micro-batch, and marks
+/// statistics and logarithms of sums, which are of the type of parameters: 16 bits would lose too
+/// much.
 ///
 /// shape: -> elements[values and gradients], is_statistic[values and gradients], initially false
 constexpr void describe_values(graph_view const& g, gradient_view const& backward, int* elements,
-                               bool* is_statistic) {
+                               bool* is_statistic, int samples) {
   int n = 0;
   for (value const& v : g.values) elements[n++] = int(v.elements);
   for (value const& v : backward.values) elements[n++] = int(v.elements);
@@ -63,7 +64,7 @@ constexpr void describe_values(graph_view const& g, gradient_view const& backwar
       if (has<&op_traits::statistics>(o.kind) && o.out[1].where == space::value)
         is_statistic[o.out[1].index] = true;
       if (!has<&op_traits::of_batch>(o.kind)) continue;
-      elements[o.out[0].index] *= -1;
+      elements[o.out[0].index] *= -o.attributes.batch().groups(samples);
       is_statistic[o.out[0].index] = true;
     }
 }

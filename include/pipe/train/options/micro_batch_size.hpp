@@ -28,18 +28,25 @@ namespace wrong {
 /// A micro-batch of the model would exceed most_samples rows or most_numbers_of_value elements.
 template <class... What>
 struct micro_batch_is_too_large;
-/// The model has a batch norm of one number per sample and channel, and a micro-batch one sample.
+/// The model has a batch norm of one number per sample and channel, and a micro-batch, or a group
+/// of SyncOver, one sample.
 template <class... What>
 struct micro_batch_norms_one_number;
+/// A micro-batch is not made of whole groups of SyncOver.
+template <class... What>
+struct sync_over_must_divide_the_micro_batch;
 }  // namespace wrong
 
 /// Largest micro-batch that a model supports: the rows of every op and the elements of every value
-/// are bounded.
+/// are bounded, and statistics of groups have numbers that fit an int.
 template <class M>
 constexpr long most_samples_at_once() {
   long rows = M::graph.output.rows(), numbers = 0;
-  for (int i = 0; i < M::graph.size.ops; ++i)
-    if (M::graph.ops[i].rows > rows) rows = M::graph.ops[i].rows;
+  for (int i = 0; i < M::graph.size.ops; ++i) {
+    detail::op const& o = M::graph.ops[i];
+    if (o.rows > rows) rows = o.rows;
+    if (detail::norms_groups(o) && o.rows * long(o.columns) > rows) rows = o.rows * long(o.columns);
+  }
   for (int i = 0; i < M::graph.size.values; ++i)
     if (M::graph.values[i].elements > numbers) numbers = M::graph.values[i].elements;
   long const by_rows = most_samples / rows, by_numbers = most_numbers_of_value / numbers;
@@ -53,6 +60,34 @@ constexpr bool norms_samples() {
   for (detail::parameter const& p : detail::model_tables<M>::parameters)
     if (p.is_committed() && p.commit.is_variance() && p.commit.terms == 1) return true;
   return false;
+}
+/// By op, the samples of a group in micro-batches of Size, if it takes statistics of groups without
+/// positions; else 0.
+template <class M, int Size>
+constexpr auto groups_without_positions() {
+  detail::list<int, M::graph.size.ops> each;
+  for (int i = 0; i < M::graph.size.ops; ++i)
+    if (detail::op const& o = M::graph.ops[i]; o.kind == op_kind::batch_statistics)
+      if (detail::batch_attributes const& of = o.attributes.batch();
+          of.rows == 1 && !of.is_constant)
+        each[i] = of.group_size(Size);
+  return each;
+}
+/// Whether a batch norm of the model has groups of one number.
+template <class M, int Size>
+constexpr bool norms_one_number() {
+  if constexpr (norms_samples<M>())
+    for (int each : groups_without_positions<M, Size>())
+      if (each == 1) return true;
+  return false;
+}
+/// The first layer whose groups of samples do not make up a micro-batch of Size, or -1.
+template <class M, int Size>
+constexpr int first_with_parts_of_groups() {
+  for (int i = 0; i < M::graph.size.ops; ++i)
+    if (detail::op const& o = M::graph.ops[i]; detail::norms_groups(o))
+      if (Size % o.attributes.batch().samples != 0) return o.leaf;
+  return -1;
 }
 
 /// The family of micro-batch sizes. A mini-batch has at most most_samples samples.
@@ -78,7 +113,11 @@ struct option_family::micro_batch_size : detail::any_family {
     if constexpr (option::value > most)
       return detail::diagnosis_of<wrong::micro_batch_is_too_large, M, option,
                                   wrong::AtMost<most>>();
-    else if constexpr (option::value == 1 && norms_samples<M>())
+    else if constexpr (constexpr int parts = first_with_parts_of_groups<M, option::value>();
+                       parts >= 0)
+      return detail::diagnosis_of<wrong::sync_over_must_divide_the_micro_batch,
+                                  detail::leaf_at<parts, typename M::leaves>, option>();
+    else if constexpr (norms_one_number<M, option::value>())
       return detail::diagnosis_of<wrong::micro_batch_norms_one_number, M, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};

@@ -117,16 +117,20 @@ void take_inputs(Batch const& b, int most, job& j) {
 
 /// Says what a job is for, once it has its samples, `Samples` of them in a micro-batch.
 ///
-/// throws: data_error in training if the last micro-batch would have a single number for each
-///         channel of a batch norm
+/// throws: data_error in training if the last micro-batch, or the last group of SyncOver, would
+///         have a single number for each channel of a batch norm
 template <class M, int Samples>
 void begin_job(job& j, job::kind what) {
   j.what = what;
-  if constexpr (norms_samples<M>())
-    if (what == job::kind::train && j.samples % Samples == 1)
-      throw_error<data_error>({"inputs: the last micro-batch of ", j.samples,
-                               " samples would have 1, and a batch norm needs 2 or more in ",
-                               "training: leave one out, or add one"});
+  if constexpr (norms_samples<M>()) {
+    static constexpr auto groups = groups_without_positions<M, Samples>();
+    for (int each : groups)
+      if (what == job::kind::train && each > 0 && j.samples % each == 1)
+        throw_error<data_error>({"inputs: the last ",
+                                 each == Samples ? "micro-batch" : "group of SyncOver", " of ",
+                                 j.samples, " samples would have 1, and a batch norm needs 2 or ",
+                                 "more in training: leave one out, or add one"});
+  }
 }
 
 /// The weights of a batch's rows; empty if the loss has none.
