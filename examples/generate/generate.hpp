@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../models/hub/files.hpp"
+#include <pipe/train/weight_files.hpp>
 
 struct options {
   std::string model;      ///< empty: the one that the weights fit
@@ -28,8 +28,8 @@ struct options {
 /// A model that is compiled in.
 struct program {
   std::string name;
-  /// Whether weights are of this model: by the size of its table, and of all.
-  bool (*fits)(models::hub_files const&);
+  /// Whether weights are of this model: by the names and shapes of all.
+  bool (*fits)(pp::weight_files const&);
   void (*run)(options const&);
 };
 

@@ -4,14 +4,18 @@
 #include "run.hpp"
 
 namespace {
+
 struct Gpt2Medium : models::Gpt2<24, 1024, 16> {};
 struct Gpt2Large : models::Gpt2<36, 1280, 20> {};
+
+template <class Gpt2>
+program program_of_gpt2(std::string const& name) {
+  return program_of<Gpt2, models::hub::huggingface_gpt2<Gpt2>>(name);
+}
+
 }  // namespace
 
 std::vector<program> gpt2_programs() {
-  using models::gpt2_names;
-  return {program_of<models::Gpt2Small, gpt2_names>("gpt2"),
-          program_of<Gpt2Medium, gpt2_names>("gpt2-medium"),
-          program_of<Gpt2Large, gpt2_names>("gpt2-large"),
-          program_of<models::Gpt2Xl, gpt2_names>("gpt2-xl")};
+  return {program_of_gpt2<models::Gpt2Small>("gpt2"), program_of_gpt2<Gpt2Medium>("gpt2-medium"),
+          program_of_gpt2<Gpt2Large>("gpt2-large"), program_of_gpt2<models::Gpt2Xl>("gpt2-xl")};
 }

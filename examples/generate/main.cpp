@@ -30,7 +30,7 @@ namespace {
 program const& chosen(std::vector<program> const& all, options const& o) {
   for (program const& p : all)
     if (p.name == o.model) return p;
-  models::hub_files const files(o.weights);
+  pp::weight_files const files(o.weights);
   for (program const& p : all)
     if (p.fits(files)) return p;
   std::string names;

@@ -3,7 +3,6 @@
 // The program: load, read the prompt, write. A template over the model.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -13,9 +12,10 @@
 
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
+#include <pipe/train/weights.hpp>
 
 #include "../gpt/printer.hpp"
-#include "../models/hub/weights.hpp"
+#include "../models/hub/compare.hpp"
 #include "../models/parts.hpp"
 #include "generate.hpp"
 #include "text.hpp"
@@ -58,8 +58,11 @@ inline std::vector<int> prompt_of(options const& o, pp::byte_pair_tokenizer cons
   return prompt;
 }
 
+/// The map of a model's names to those in files.
+using names_in = pp::name_map(pp::weight_files const&);
+
 template <class Model>
-void run(options const& o, models::hub_map const& map) {
+void run(options const& o, names_in* names) {
   using clock = std::chrono::steady_clock;
   auto const seconds = [](clock::duration d) { return std::chrono::duration<double>(d).count(); };
   std::optional<pp::byte_pair_tokenizer> tokenizer;
@@ -77,7 +80,8 @@ void run(options const& o, models::hub_map const& map) {
   auto const begin = clock::now();
   // [load]
   pp::model_weights<Model> weights;
-  load_hub_weights(weights, models::hub_files(o.weights, map.prefix), map);
+  pp::weight_files const files(o.weights);
+  pp::load_weights(weights, files, pp::load_policy::strict, names(files));
   // [/load]
   std::fprintf(stderr, "loaded '%s': %.1f million parameters in %.1f s\n", o.weights.c_str(),
                double(models::parameters_of<Model>()) / 1e6, seconds(clock::now() - begin));
@@ -108,31 +112,16 @@ void run(options const& o, models::hub_map const& map) {
                  double(written - 1) / seconds(clock::now() - first));
 }
 
-/// Whether the first table, and the number of all parameters, are those of files. What their map
-/// passes over does not count.
-template <class Model>
-bool fits(models::hub_files const& files, models::hub_map const& map) {
-  auto const& table = Model::graph.parameters[0];
-  std::string const name = pp::detail::parameter_names<Model>()[0].name;
-  long sum = 0;
-  bool has_table = false;
-  for (auto const& [key, tensor] : files.tensors()) {
-    bool const is_other =
-        std::any_of(map.others.begin(), map.others.end(),
-                    [&of = key](std::string const& end) { return of.ends_with(end); });
-    if (is_other) continue;
-    long elements = 1;
-    for (long const extent : tensor.place->shape) elements *= extent;
-    sum += elements;
-    if (key == name || key == map.prefix + name)
-      has_table = tensor.place->shape == std::vector<long>{table.rows(), table.columns()};
-  }
-  return has_table && sum == models::parameters_of<Model>();
-}
-
-/// A model with the names of a map.
-template <class Model, models::hub_map const& Map>
+/// A model that is compiled in, and its names.
+template <class Model, names_in* Names>
 program program_of(std::string const& name) {
-  return {name, [](models::hub_files const& files) { return fits<Model>(files, Map); },
-          [](options const& o) { run<Model>(o, Map); }};
+  auto const fits = [](pp::weight_files const& files) {
+    try {
+      pp::load_report const found = models::hub::compare<Model>(files, Names(files));
+      return found.missing.empty() && found.unused.empty();
+    } catch (pp::data_error const&) {  // other shapes
+      return false;
+    }
+  };
+  return {name, fits, [](options const& o) { run<Model>(o, Names); }};
 }

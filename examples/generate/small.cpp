@@ -37,7 +37,9 @@ std::vector<std::string> texts_at(std::filesystem::path const& path) {
 
 }  // namespace
 
-program small_program() { return program_of<SmallGpt2, models::gpt2_names>("small"); }
+program small_program() {
+  return program_of<SmallGpt2, models::hub::huggingface_gpt2<SmallGpt2>>("small");
+}
 
 void learn(options const& o) {
   auto const texts = texts_at(o.text);
@@ -89,6 +91,7 @@ void learn(options const& o) {
   std::filesystem::create_directories(o.learned);
   pp::write_tokenizer(tokenizer, o.learned + "/tokenizer.json");
   // [save]
-  save_hub_weights(trainer, o.learned + "/model.safetensors", models::gpt2_names);
+  pp::save_weights(trainer, o.learned + "/model.safetensors",
+                   models::hub::huggingface_gpt2<SmallGpt2>());
   // [/save]
 }

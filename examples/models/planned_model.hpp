@@ -31,8 +31,9 @@ struct listed {
       return std::vector<std::string>{name, pp::readable_count(p.parameters), words[0], words[1],
                                       pp::readable_bytes(most)};
     };
-    all_models().push_back(
-        {std::move(name), row, [] { return pp::explain<plan>(); },
-         [names](std::string const& path) { return models::hub::compare<M>(path, names); }});
+    all_models().push_back({std::move(name), row, [] { return pp::explain<plan>(); },
+                            [names](std::string const& path) {
+                              return models::hub::compare<M>(pp::weight_files(path), names);
+                            }});
   }
 };

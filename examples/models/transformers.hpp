@@ -13,7 +13,9 @@ template <int L, int C, int H, int V = 50257, int N = 1024>
 struct Gpt2 : Model<Tokens<V, N>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
                     Named<"h", Repeat<L, Residual<LayerNorm, Attention<H>>,
                                       Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>>,
-                    Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {};
+                    Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {
+  static constexpr int depth = L;
+};
 
 struct Gpt2Small : Gpt2<12, 768, 12> {};
 struct Gpt2Xl : Gpt2<48, 1600, 25> {};
@@ -34,7 +36,9 @@ struct Llama
                                             Attention<H, KeyValueHeads<K>, RoPE<Base>, NoBias>>,
                                    Residual<RMSNormWith<Epsilon<1, 100'000>>, Linear<2 * F, NoBias>,
                                             SwiGLU, Linear<C, NoBias>>>>,
-            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Head, CrossEntropy> {};
+            Named<"norm", RMSNormWith<Epsilon<1, 100'000>>>, Head, CrossEntropy> {
+  static constexpr int depth = L;
+};
 
 struct Llama2x7B : Llama<32, 4096, 11008, 32, 32, 32000, 10000> {};
 struct Llama2x70B : Llama<80, 8192, 28672, 64, 8, 32000, 10000> {};

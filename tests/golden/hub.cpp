@@ -16,6 +16,7 @@
 #include "train/folder.hpp"
 
 using namespace pp;
+using namespace models::hub;
 
 namespace {
 
@@ -27,15 +28,15 @@ struct WiderGpt2 : models::Gpt2<2, 16, 4, 37, 24> {};
 std::string path_of(std::string const& name) { return PIPE_TESTS_FOLDER "/golden/hub/" + name; }
 
 template <class M>
-model_weights<M> loaded(std::string const& path, models::hub_map const& map) {
+model_weights<M> loaded(std::string const& path, name_map const& names) {
   model_weights<M> weights;
-  load_hub_weights(weights, models::hub_files(path, map.prefix), map);
+  load_weights(weights, path, load_policy::strict, names);
   return weights;
 }
 
 template <class M>
-void check(std::string const& name, models::hub_map const& map) {
-  auto weights = loaded<M>(path_of(name), map);
+void check(std::string const& name, name_map const& names) {
+  auto weights = loaded<M>(path_of(name), names);
   golden::record const theirs("hub", name);
   std::vector<int> const tokens = theirs.ids("tokens"), text = theirs.ids("greedy");
   decoder read(weights);
@@ -53,41 +54,37 @@ void check(std::string const& name, models::hub_map const& map) {
 }  // namespace
 
 TEST_CASE("files of hubs have the logits and the text of transformers", "[golden]") {
-  check<SmallGpt2>("gpt2", models::gpt2_names);
-  check<SmallLlama>("llama", models::llama_names);
+  check<SmallGpt2>("gpt2", huggingface_gpt2<SmallGpt2>());
+  check<SmallLlama>("llama", huggingface_llama<SmallLlama>());
 }
 
 TEST_CASE("weights that are saved under the names of a hub are loaded again", "[golden]") {
   temporary_folder const folder;
   std::string const path = folder.file("model.safetensors");
-  auto weights = loaded<SmallGpt2>(path_of("gpt2"), models::gpt2_names);
-  save_hub_weights(weights, path, models::gpt2_names);
-  auto again = loaded<SmallGpt2>(std::filesystem::path(path).parent_path(), models::gpt2_names);
-  auto const ours = weights.parameters(), theirs = again.parameters();
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    CHECK(std::ranges::equal(ours[i].values, theirs[i].values));
+  auto weights = loaded<SmallGpt2>(path_of("gpt2"), huggingface_gpt2<SmallGpt2>());
+  for (std::string const prefix : {"", "transformer."}) {
+    save_weights(weights, path, huggingface_gpt2<SmallGpt2>(prefix));
+    weight_files const files(std::filesystem::path(path).parent_path().string());
+    CHECK(files.has(prefix + "h.1.attn.c_attn.weight"));
+    auto again = loaded<SmallGpt2>(files.name(), huggingface_gpt2<SmallGpt2>(files));
+    auto const ours = weights.parameters(), theirs = again.parameters();
+    for (std::size_t i = 0; i < ours.size(); ++i)
+      CHECK(std::ranges::equal(ours[i].values, theirs[i].values));
+  }
 }
 
 TEST_CASE("files of another model are refused in one sentence", "[golden]") {
-  CHECK(message_of<data_error>([] { loaded<WiderGpt2>(path_of("gpt2"), models::gpt2_names); })
-            .find("'wte.weight': expected shape [37, 16], found [37, 12]; "
-                  "'wpe.weight': expected shape [24, 16], found [24, 12]") != std::string::npos);
-  std::string const other =
-      message_of<data_error>([] { loaded<SmallLlama>(path_of("gpt2"), models::llama_names); });
-  CHECK(other.find("'embed_tokens.weight' is missing") != std::string::npos);
-  CHECK(message_of<file_error>([] {
-          loaded<SmallGpt2>(path_of("none"), models::gpt2_names);
-        }).find("cannot read '" + path_of("none")) == 0);
-  CHECK(message_of<file_error>([] { loaded<SmallGpt2>(path_of(""), models::gpt2_names); }) ==
+  auto const said = [](std::string const& path) {
+    return message_of<error>([&] { loaded<SmallGpt2>(path, huggingface_gpt2<SmallGpt2>()); });
+  };
+  CHECK(message_of<data_error>(
+            [] { loaded<WiderGpt2>(path_of("gpt2"), huggingface_gpt2<WiderGpt2>()); })
+            .find("tensor 'wte.weight': expected shape [37, 16], found [37, 12]; "
+                  "tensor 'wpe.weight': expected shape [24, 16], found [24, 12]") !=
+        std::string::npos);
+  CHECK(said(path_of("llama")).find("parameter 'wte.weight': not in the file") !=
+        std::string::npos);
+  CHECK(said(path_of("none")).find("cannot read '" + path_of("none")) == 0);
+  CHECK(said(path_of("")) ==
         "'" + path_of("") + "' has neither model.safetensors nor model.safetensors.index.json");
-  temporary_folder const folder;
-  std::string const index = folder.file("model.safetensors.index.json");
-  for (auto const& [text, says] :
-       {std::pair{"{\"weight_map\": {\"a\": \"../b\"}}", "'../b' is not a file beside it"},
-        std::pair{"{\"metadata\": {}}", "names no file"},
-        std::pair{"{\"weight_map\": {\"a\": \"b.safetensors\"}}", "b.safetensors"}}) {
-    std::ofstream(index) << text;
-    CHECK(message_of<error>([&] { loaded<SmallGpt2>(index, models::gpt2_names); }).find(says) !=
-          std::string::npos);
-  }
 }

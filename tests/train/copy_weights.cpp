@@ -170,6 +170,63 @@ TEST_CASE("a parameter is joined from tensors of a file") {
         "map of names: 'b' and 'c': only weights that are loaded from a file are joined");
 }
 
+TEST_CASE("a map transposes matrices of a file and passes over tensors, and saving does it too") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a");
+  std::vector<float> const matrix{1, 2, 3, 4, 5, 6}, bias{7, 8, 9}, mask(4);
+  auto const entry = [](std::string name, std::vector<long> shape, auto const& numbers) {
+    return pp::safetensors_entry{std::move(name), pp::stored_type::f32, std::move(shape),
+                                 std::as_bytes(std::span(numbers))};
+  };
+  pp::write_safetensors(path,
+                        {entry("c_fc.weight", {2, 3}, matrix), entry("c_fc.bias", {3}, bias),
+                         entry("attn.bias", {2, 2}, mask), entry("heads.0.weight", {4}, mask)});
+  // [transposed]
+  pp::name_map const names{{.here = "fc.", .there = "c_fc.", .transposed = true},
+                           {.there = "attn.bias", .passed_over = true},
+                           {.there = "heads.", .passed_over = true}};
+  // [/transposed]
+  for (bool const lies_transposed : {true, false}) {
+    two_layers<float> net{"fc.", lies_transposed};
+    pp::load_report const report = pp::load_weights(net, path, pp::load_policy::strict, names);
+    CHECK(net.weight == (lies_transposed ? matrix : std::vector<float>{1, 4, 2, 5, 3, 6}));
+    CHECK(net.bias == bias);
+    CHECK(report.unused.empty());
+    pp::save_weights(net, folder.file("b"), names);
+    pp::safetensors_file const saved(folder.file("b"));
+    REQUIRE(saved.find("c_fc.weight") != nullptr);
+    CHECK(saved.find("c_fc.weight")->shape == std::vector<long>{2, 3});
+    CHECK(std::ranges::equal(saved.find("c_fc.weight")->bytes, std::as_bytes(std::span(matrix))));
+  }
+
+  two_layers<float> net{"fc."};
+  auto const said = [&](pp::name_map const& map) {
+    std::string const text = sentence<pp::data_error>(
+        [&] { pp::load_weights(net, path, pp::load_policy::strict, map); });
+    CHECK(net.weight == std::vector<float>(6));
+    return text;
+  };
+  CHECK(said({{"fc.", "c_fc."}, names[1], names[2]})
+            .ends_with("tensor 'c_fc.weight': expected shape [3, 2], found [2, 3]"));
+  CHECK(said({names[0], names[2]}).ends_with("model: tensor 'attn.bias': not in the model"));
+  CHECK(said({{.here = "fc.", .there = "c_fc.", .passed_over = true}}) ==
+        "map of names: 'fc.' -> 'c_fc.' is passed over: it has only a name there");
+  CHECK(said({{"fc.weight", "c_fc.weight", {"x"}, true}}) ==
+        "map of names: 'fc.weight' -> 'c_fc.weight' is transposed, and only tensors that lie as "
+        "here are joined");
+  CHECK(said({{.there = "c_fc.", .passed_over = true}, names[1], names[2]})
+            .ends_with("parameter 'fc.weight': not in the file; parameter 'fc.bias': not in the "
+                       "file"));
+  two_layers<float> other{"c_fc."};
+  CHECK(::said(net, other, pp::load_policy::strict, {names[0]})
+            .find("'c_fc.weight': only tensors of a file are transposed") != std::string::npos);
+  CHECK(sentence<pp::data_error>([&] { pp::detail::names_there({"fc.a"}, names); }) ==
+        "map of names: 'c_fc.a': only weights in files are transposed");
+  CHECK(sentence<pp::data_error>([&] {
+          pp::save_weights(net, path, {{"fc.weight", "a", {"b"}}});
+        }) == "map of names: 'a' and 'b': only weights that are loaded from a file are joined");
+}
+
 TEMPLATE_TEST_CASE("weights are copied whatever lies transposed in memory", "", float, double) {
   std::vector<TestType> const straight{1, 2, 3, 4, 5, 6}, turned{1, 4, 2, 5, 3, 6};
   for (bool const from_transposed : {false, true})

@@ -374,6 +374,99 @@ TEST_CASE("whichever allocation or read fails, parameters change all or not at a
   }
 }
 
+namespace {
+
+/// Parameters that load_weights reads in place.
+struct weights_in_place : trainer_with_names {
+  static constexpr bool is_read_in_place = true;
+  std::vector<float> other = std::vector<float>(2);
+  std::vector<view_with_name> parameters() {
+    return {{"w", 2, 3, true, {3, 2}, weight}, {"a", 1, 2, false, {2}, other}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("weights in place are compared with the file before one is read") {
+  temporary_folder const folder;
+  std::string const path = folder.file("a");
+  std::vector<double> const six{1, 4, 2, 5, 3, 6}, two{7, 8}, large{9, 1e39};
+  auto const load = [&](std::vector<double> const& of_a, std::string const& name) {
+    weights_in_place to;
+    to.weight.assign(6, 0);
+    pp::write_safetensors(path, {entry("w", {3, 2}, six), entry(name, {2}, of_a)});
+    std::string const text = sentence<pp::data_error>([&] { pp::load_weights(to, path); });
+    if (text == "no error")
+      CHECK(to.weight == std::vector<float>{1, 2, 3, 4, 5, 6});
+    else
+      CHECK(to.weight == std::vector<float>(6));
+    return std::pair(text, to.other);
+  };
+  CHECK(load(two, "a") == std::pair(std::string("no error"), std::vector<float>{7, 8}));
+  CHECK(load(two, "b").first.ends_with(
+      "parameter 'a': not in the file; tensor 'b': not in the model"));
+  CHECK(load(large, "a").first.ends_with("tensor 'a': number 1 is too large for F32"));
+}
+
+TEST_CASE("weights come from the files that an index names, or a folder has") {
+  temporary_folder const folder;
+  std::vector<float> const six{1, 4, 2, 5, 3, 6}, three{7, 8, 9};
+  pp::write_safetensors(folder.file("one"), {entry("fc.weight", {3, 2}, six)});
+  pp::write_safetensors(folder.file("two"),
+                        {entry("norm.weight", {3}, three), entry("fc.bias", {3}, three)});
+  std::string const name = "model.safetensors.index.json", path = folder.file(name);
+  auto const index = [](std::string const& files) {
+    return R"({"metadata": {"total_size": 48}, "weight_map": {)" + files + "}}\n";
+  };
+  std::string const good = index(R"("fc.bias": "two", "fc.weight": "one", "norm.weight": "two")");
+  folder.write(name, good);
+  std::string const here = std::filesystem::path(path).parent_path().string();
+  // [folder]
+  pp::weight_files const files(here);
+  // [/folder]
+  REQUIRE(files.tensors().size() == 3);
+  CHECK(files.tensors()[0].name == "fc.weight");
+  CHECK(files.has("fc.bias"));
+  CHECK(!files.has("bias"));
+  auto const expect_loaded = [&](auto const& source) {
+    parameters_of_two_layers<float> model;
+    model.weight.assign(6, 0);
+    pp::load_weights(model.all(), source);
+    CHECK(model == parameters_of_two_layers<float>{{1, 2, 3, 4, 5, 6}, three, three});
+  };
+  expect_loaded(files);
+  expect_loaded(path);
+  expect_loaded(here);
+
+  parameters_of_two_layers<float> const before;
+  parameters_of_two_layers<float> model;
+  auto const said = [&](std::string const& text) {
+    folder.write(name, text);
+    std::string const message = sentence<pp::error>([&] { pp::load_weights(model.all(), path); });
+    CHECK(model == before);
+    return message;
+  };
+  CHECK(said(index(R"("fc.bias": "three")")) ==
+        "cannot read '" + folder.file("three") + "': No such file or directory");
+  CHECK(said(index(R"("fc.bias": "two", "fc.weight": "two")")) ==
+        "'" + path + "': tensor 'fc.weight' is not in '" + folder.file("two") + "'");
+  CHECK(said(index(R"("fc.bias": "one", "fc.weight": "two")")) ==
+        "'" + path + "': tensor 'fc.bias' is not in '" + folder.file("one") + "'");
+  CHECK(said(index(R"("fc.bias": "../two")")) ==
+        "'" + path + "': '../two' is not a file beside it");
+  CHECK(said("{}") == "'" + path + "' names no file");
+  CHECK(said("{\"weight_map\": {\"a\": 1}}").find("expected the name of a file") !=
+        std::string::npos);
+  CHECK(said(index(R"("fc.bias": "two")"))
+            .ends_with("the model: parameter 'fc.weight': not in the file"));
+  pp::write_safetensors(folder.file("one"), {entry("fc.bias", {3}, three)});
+  CHECK(said(good) ==
+        "tensor 'fc.bias' is in '" + folder.file("one") + "' and in '" + folder.file("two") + "'");
+  std::filesystem::remove(path);
+  CHECK(sentence<pp::file_error>([&] { pp::load_weights(model.all(), here); }) ==
+        "'" + here + "' has neither model.safetensors nor model.safetensors.index.json");
+}
+
 TEST_CASE("weights that cannot be stored leave the file as it was") {
   temporary_folder const folder;
   std::string const path = folder.write("a", "as it was");

@@ -4,19 +4,18 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
-#include <pipe/pipe.hpp>
+#include <pipe/train/names.hpp>
 #include <pipe/train/weights.hpp>
 
 namespace models::hub {
 
-/// What loading the file into a trainer of M would load, without memory for a parameter.
+/// What loading the files into a trainer of M would load, without memory for a parameter.
 ///
-/// throws: data_error for tensors of other shapes, file_error
+/// throws: data_error for tensors of other shapes
 template <class M>
-pp::load_report compare(std::string const& path, pp::name_map const& names) {
+pp::load_report compare(pp::weight_files const& files, pp::name_map const& names) {
   std::vector<pp::detail::named_parameter<float>> parameters;
   for (int i = 0; i < M::graph.size.parameters; ++i) {
     auto const& p = M::graph.parameters[i];
@@ -25,8 +24,7 @@ pp::load_report compare(std::string const& path, pp::name_map const& names) {
     parameters.push_back(
         {name, pp::detail::file_shape(p, transposed), transposed, p.rows(), p.columns(), {}, true});
   }
-  return pp::load_weights(parameters, pp::safetensors_reader(path), pp::load_policy::partial,
-                          names);
+  return pp::load_weights(parameters, files, pp::load_policy::partial, names);
 }
 
 }  // namespace models::hub

@@ -4,30 +4,35 @@
 // positions rotate the two halves of a head there as here, so queries and keys are as they are.
 #pragma once
 
-#include "weights.hpp"
+#include <string>
 
-namespace models {
+#include <pipe/train/name_map.hpp>
+
+namespace models::hub {
 
 // [map]
-/// For the type Llama.
-inline hub_map const llama_names{
-    .prefix = "model.",
-    .blocks = "layers.",
-    .parts = {{"0.0.", {"input_layernorm."}},
-              {"0.1.in_proj_", {"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."}},
-              {"0.1.out_proj.", {"self_attn.o_proj."}},
-              {"1.0.", {"post_attention_layernorm."}},
-              {"1.1.", {"mlp.gate_proj.", "mlp.up_proj."}},
-              {"1.3.", {"mlp.down_proj."}}},
-    .inputs_first = false,
-    .others = {".rotary_emb.inv_freq"}};
+/// From the names of a Llama of ../transformers.hpp to Hugging Face's. A second copy of the table
+/// of the embedding, where it is the head, is passed over.
+template <class Llama>
+pp::name_map huggingface_llama() {
+  pp::name_map names{{"embed_tokens.", "model.embed_tokens."},
+                     {"norm.", "model.norm."},
+                     {.there = "lm_head.weight", .passed_over = true}};
+  for (int i = 0; i < Llama::depth; ++i) {
+    std::string const here = "layers." + std::to_string(i) + ".", there = "model." + here;
+    std::string const attention = there + "self_attn.", mlp = there + "mlp.";
+    names.push_back({here + "0.0.", there + "input_layernorm."});
+    names.push_back({here + "0.1.in_proj_weight",
+                     attention + "q_proj.weight",
+                     {attention + "k_proj.weight", attention + "v_proj.weight"}});
+    names.push_back({here + "0.1.out_proj.", attention + "o_proj."});
+    names.push_back({here + "1.0.", there + "post_attention_layernorm."});
+    names.push_back({here + "1.1.weight", mlp + "gate_proj.weight", {mlp + "up_proj.weight"}});
+    names.push_back({here + "1.3.", mlp + "down_proj."});
+    names.push_back({.there = attention + "rotary_emb.inv_freq", .passed_over = true});
+  }
+  return names;
+}
 // [/map]
 
-/// The same, of a model whose head is the table of the embedding.
-inline hub_map const tied_llama_names = [] {
-  hub_map map = llama_names;
-  map.others.push_back("lm_head.weight");
-  return map;
-}();
-
-}  // namespace models
+}  // namespace models::hub

@@ -42,13 +42,15 @@ struct only_process {
 ///     generate(weights, prompt, {.tokens = 100});
 ///
 /// law: memory is that of the parameters, each shared one once; constant tables are not kept
-/// law: all are 0 until they are written
+/// law: all are 0 until they are written; after a load that failed to read a file, some are
 /// law: names, shapes and order are those of a trainer of the model
 template <class Model, class T = float, class Backend = Host>
 class model_weights {
  public:
   using model = Model;
   using element = T;
+  /// For load_weights, which then needs no memory for a second copy.
+  static constexpr bool is_read_in_place = true;
   /// Where a decoder looks for the kernels' backend.
   struct compiled {
     using backend = Backend;

@@ -76,11 +76,12 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   detail::weights_source const what{"to copy", "the source"};
   detail::weight_pairs found =
       detail::pair_weights(target, source, policy, names, what,
-                           [&](std::vector<std::size_t> const& which, target_parameter const& t) {
-                             source_parameter const& s = source[which[0]];
+                           [&](detail::weight_sources const& pair, target_parameter const& t) {
+                             source_parameter const& s = source[pair.tensors[0]];
                              detail::require_law(s);
-                             return which.size() == 1 ? detail::misfit_of_shape(t.shape, s.shape)
-                                                      : "only tensors of a file are joined";
+                             return pair.tensors.size() > 1 ? "only tensors of a file are joined"
+                                    : pair.transposed ? "only tensors of a file are transposed"
+                                                      : detail::misfit_of_shape(t.shape, s.shape);
                            });
   auto const values = from.parameters();
   auto averages = values;
@@ -96,8 +97,8 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
         return problems.push_back("parameter " + detail::in_quotes(name) + ": number " +
                                   std::to_string(i) + " is too large");
   };
-  for (auto const& [t, from_here] : found.pairs) {
-    std::size_t const s = from_here[0];
+  for (detail::weight_sources const& pair : found.pairs) {
+    std::size_t const s = pair.tensors[0];
     check(source[s].name, values[s].values);
     if (copies_averages) check(source[s].name, averages[s].values);
   }
@@ -106,8 +107,8 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   if (!fits) throw data_error("the weights to copy do not fit the model in another process");
 
   std::vector<typename decltype(source_parameter::values)::value_type> room;
-  for (auto const& [t, from_here] : found.pairs) {  // no number can be wrong from here on
-    std::size_t const s = from_here[0];
+  for (detail::weight_sources const& pair : found.pairs) {  // no number can be wrong from here on
+    std::size_t const t = pair.parameter, s = pair.tensors[0];
     source[s].values = detail::values_in_all(from, values[s], room);
     if (!target[t].elsewhere) detail::copy_parameter(source[s], target[t]);
     if (copies_averages) source[s].values = detail::values_in_all(from, averages[s], room);

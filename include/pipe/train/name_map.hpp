@@ -9,7 +9,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
@@ -18,14 +17,27 @@
 namespace pp::detail {
 
 /// An entry of a name map: `here` in the model that is written, `there` in the source. Prefixes, if
-/// each ends in a dot or is empty; otherwise whole names. `further`: the tensors that follow
-/// `there` along the first extent in files, where the source has a parameter in several.
+/// each ends in a dot or is empty; otherwise whole names.
 ///
 ///     {"body.", "0.body."}    {"", "model."}    {"head.weight", "lm_head.weight"}
 ///     {"in_proj_weight", "query.weight", {"key.weight", "value.weight"}}
+///     {.here = "fc.", .there = "c_fc.", .transposed = true}
+///     {.there = "h.0.attn.bias", .passed_over = true}
 struct renamed {
-  std::string here, there;
+  std::string here = {}, there = {};
+  /// The tensors that follow `there` along the first extent in files, where the source has a
+  /// parameter in several.
   std::vector<std::string> further = {};
+  /// Matrices are stored the other way round there: [inputs, outputs], as those of a Conv1D.
+  bool transposed = false;
+  /// Tensors with this name or prefix there are no parameters. `here` is empty.
+  bool passed_over = false;
+};
+
+/// What a parameter is called there: several names for what is joined.
+struct tensors_there {
+  std::vector<std::string> names;
+  bool transposed = false;
 };
 
 }  // namespace pp::detail
@@ -42,69 +54,100 @@ namespace pp::detail {
 /// Whether an entry's side is a prefix: it ends in a dot or is empty.
 inline bool is_name_prefix(std::string_view name) { return name.empty() || name.back() == '.'; }
 
-/// The source names of all names, several for what is joined: the longest entry that matches
-/// replaces a name's beginning; names without a match are unchanged.
+/// Throws data_error with a reason.
+[[noreturn]] inline void refuse_map(std::string const& why) {
+  throw data_error("map of names: " + why);
+}
+
+/// Whether a map passes over the tensor with a name there.
+inline bool is_passed_over(std::string_view name, name_map const& map) {
+  return std::any_of(map.begin(), map.end(), [&](renamed const& r) {
+    return r.passed_over && (is_name_prefix(r.there) ? name.starts_with(r.there) : name == r.there);
+  });
+}
+
+/// The source names of all names: the longest entry that matches replaces a name's beginning; names
+/// without a match are unchanged.
 ///
-/// throws: data_error for an entry of a prefix and a whole name, a prefix with further tensors, an
-///         entry that matches no name, two entries for one name or prefix, and two names with the
-///         same source name
-inline std::vector<std::vector<std::string>> sources_there(std::vector<std::string> const& here,
-                                                           name_map const& map) {
+/// throws: data_error for an entry of a prefix and a whole name, further tensors of a prefix or of
+///         a transposed one, a name here of what is passed over, an entry that matches no name, two
+///         entries for one name or prefix, and two names with the same source name
+inline std::vector<tensors_there> sources_there(std::vector<std::string> const& here,
+                                                name_map const& map) {
   auto const text = [](renamed const& r) {
     return in_quotes(r.here) + " -> " + in_quotes(r.there);
   };
-  auto const refuse = [](std::string const& why) { throw data_error("map of names: " + why); };
   for (renamed const& r : map) {
+    if (r.passed_over) {
+      if (!r.here.empty() || !r.further.empty() || r.transposed)
+        refuse_map(text(r) + " is passed over: it has only a name there");
+      continue;
+    }
     if (is_name_prefix(r.here) != is_name_prefix(r.there))
-      refuse(text(r) + " is a prefix and a whole name: a prefix ends in '.' or is empty");
+      refuse_map(text(r) + " is a prefix and a whole name: a prefix ends in '.' or is empty");
     if (is_name_prefix(r.here) && !r.further.empty())
-      refuse(text(r) + " is a prefix, and only whole names are joined");
-    if (std::count_if(map.begin(), map.end(),
-                      [&](renamed const& other) { return other.here == r.here; }) > 1)
-      refuse("there are two entries for " + in_quotes(r.here));
+      refuse_map(text(r) + " is a prefix, and only whole names are joined");
+    if (r.transposed && !r.further.empty())
+      refuse_map(text(r) + " is transposed, and only tensors that lie as here are joined");
+    if (std::count_if(map.begin(), map.end(), [&](renamed const& other) {
+          return !other.passed_over && other.here == r.here;
+        }) > 1)
+      refuse_map("there are two entries for " + in_quotes(r.here));
   }
   std::vector<bool> applies(map.size());
-  std::vector<std::vector<std::string>> all;
+  std::vector<tensors_there> all;
   std::map<std::string, std::string> taken;  // by the name there: the name here
   for (std::string const& name : here) {
     std::size_t best = map.size();
     for (std::size_t i = 0; i < map.size(); ++i) {
+      if (map[i].passed_over) continue;
       bool const fits =
           is_name_prefix(map[i].here) ? name.starts_with(map[i].here) : name == map[i].here;
       if (!fits) continue;
       applies[i] = true;
       if (best == map.size() || map[i].here.size() > map[best].here.size()) best = i;
     }
-    std::vector<std::string>& names = all.emplace_back();
+    auto& [names, transposed] = all.emplace_back();
     if (best == map.size()) {
       names = {name};
     } else {
       names = map[best].further;
       names.insert(names.begin(), map[best].there + name.substr(map[best].here.size()));
+      transposed = map[best].transposed;
     }
     for (std::string const& there : names) {
       auto const [before, is_first] = taken.emplace(there, name);
       if (!is_first)
-        refuse("parameters " + in_quotes(before->second) + " and " + in_quotes(name) +
-               " would both be " + in_quotes(there));
+        refuse_map("parameters " + in_quotes(before->second) + " and " + in_quotes(name) +
+                   " would both be " + in_quotes(there));
     }
   }
   for (std::size_t i = 0; i < map.size(); ++i)
-    if (!applies[i]) refuse(text(map[i]) + " applies to no parameter of the model");
+    if (!applies[i] && !map[i].passed_over)
+      refuse_map(text(map[i]) + " applies to no parameter of the model");
   return all;
 }
 
-/// The same where nothing is joined. Throws data_error for an entry with further tensors, too.
-inline std::vector<std::string> names_there(std::vector<std::string> const& here,
-                                            name_map const& map) {
+/// The only name of each. Throws data_error for what is joined.
+inline std::vector<std::string> single_names(std::vector<tensors_there> const& sources) {
   std::vector<std::string> all;
-  for (std::vector<std::string>& names : sources_there(here, map)) {
+  for (auto const& [names, transposed] : sources) {
     if (names.size() > 1)
-      throw data_error("map of names: " + in_quotes(names[0]) + " and " + in_quotes(names[1]) +
-                       ": only weights that are loaded from a file are joined");
-    all.push_back(std::move(names[0]));
+      refuse_map(in_quotes(names[0]) + " and " + in_quotes(names[1]) +
+                 ": only weights that are loaded from a file are joined");
+    all.push_back(names[0]);
   }
   return all;
+}
+
+/// The source names of all names where nothing is joined or transposed. Throws data_error for an
+/// entry that says so, too.
+inline std::vector<std::string> names_there(std::vector<std::string> const& here,
+                                            name_map const& map) {
+  auto const sources = sources_there(here, map);
+  for (auto const& [names, transposed] : sources)
+    if (transposed) refuse_map(in_quotes(names[0]) + ": only weights in files are transposed");
+  return single_names(sources);
 }
 
 }  // namespace pp::detail

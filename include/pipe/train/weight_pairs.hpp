@@ -30,7 +30,8 @@ enum class load_policy : unsigned char {
 };
 
 /// Result of loading, by name: `loaded` and `missing` parameters in model order, and tensors that
-/// were `unused`, in file order. When copying from a model, its parameters are the tensors.
+/// were `unused`, in file order, without those that a map passes over. When copying from a model,
+/// its parameters are the tensors.
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
@@ -82,7 +83,33 @@ inline std::string text_of_names(std::vector<std::string> const& names) {
 struct weight_sources {
   std::size_t parameter;
   std::vector<std::size_t> tensors;
+  bool transposed = false;  ///< a matrix that lies the other way round there
 };
+/// A parameter with the layout that a map gives it in files. Vectors are not transposed.
+template <class T>
+named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
+  if (transposed && p.shape.size() == 2) {
+    std::swap(p.shape[0], p.shape[1]);
+    p.transposed = !p.transposed;
+  }
+  return p;
+}
+/// Parameters with the names and layouts of a map, to be saved.
+///
+/// throws: data_error as sources_there, and for what is joined
+template <class T>
+std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parameters,
+                                          name_map const& map) {
+  std::vector<std::string> here;
+  for (named_parameter<T> const& p : parameters) here.push_back(p.name);
+  auto const sources = sources_there(here, map);
+  auto const names = single_names(sources);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i] = as_there(std::move(parameters[i]), sources[i].transposed);
+    parameters[i].name = names[i];
+  }
+  return parameters;
+}
 /// Matching of parameters and tensors, and the report of it.
 struct weight_pairs {
   std::vector<weight_sources> pairs;
@@ -95,14 +122,14 @@ inline std::string text_of_tensors(std::vector<std::string> const& names) {
 }
 
 /// The first name of each.
-inline std::vector<std::string> first_names(std::vector<std::vector<std::string>> const& all) {
+inline std::vector<std::string> first_names(std::vector<tensors_there> const& all) {
   std::vector<std::string> names;
-  for (std::vector<std::string> const& of : all) names.push_back(of.front());
+  for (tensors_there const& of : all) names.push_back(of.names.front());
   return names;
 }
 
-/// Matches parameters and tensors by name. misfit(indices of tensors, parameter) describes why they
-/// do not match, or is empty.
+/// Matches parameters and tensors by name. misfit(weight_sources, parameter as it is there)
+/// describes why they do not match, or is empty.
 ///
 /// throws: data_error with all mismatches, see load_weights
 template <class T, class Tensor, class Misfit>
@@ -116,14 +143,14 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
     require_law(p);
     names.push_back(p.name);
   }
-  std::vector<std::vector<std::string>> const there = sources_there(names, map);
+  std::vector<tensors_there> const there = sources_there(names, map);
   weight_pairs found;
   std::vector<std::string> problems;
   std::vector<bool> is_used(tensors.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    weight_sources pair{i, {}};
+    weight_sources pair{i, {}, there[i].transposed};
     std::string missing;
-    for (std::string const& name : there[i])
+    for (std::string const& name : there[i].names)
       if (auto const at = by_name.find(name); at != by_name.end())
         pair.tensors.push_back(at->second);
       else if (missing.empty())
@@ -136,13 +163,14 @@ weight_pairs pair_weights(std::vector<named_parameter<T>> const& parameters,
       continue;
     }
     for (std::size_t const tensor : pair.tensors) is_used[tensor] = true;
-    if (std::string const why = misfit(pair.tensors, parameters[i]); !why.empty())
-      problems.push_back(text_of_tensors(there[i]) + ": " + why);
+    if (std::string const why = misfit(pair, as_there(parameters[i], pair.transposed));
+        !why.empty())
+      problems.push_back(text_of_tensors(there[i].names) + ": " + why);
     found.pairs.push_back(std::move(pair));
     found.report.loaded.push_back(names[i]);
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    if (!is_used[i]) {
+    if (!is_used[i] && !is_passed_over(tensors[i].name, map)) {
       found.report.unused.push_back(tensors[i].name);
       if (policy == load_policy::strict && !is_batch_count(tensors[i].name))
         problems.push_back("tensor " + in_quotes(tensors[i].name) + ": not in the " + from.target);

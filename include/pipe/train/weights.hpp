@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@
 #include <pipe/train/name_map.hpp>
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/safetensors.hpp>
-#include <pipe/train/safetensors_reader.hpp>
+#include <pipe/train/weight_files.hpp>
 #include <pipe/train/weight_pairs.hpp>
 
 namespace pp::detail {
@@ -79,15 +80,17 @@ struct agreed {
   void operator()() const {}
 };
 
-/// Loads matched parameters. `fetch`: given the pairs, reads their bytes and returns
-/// bytes_of(pair) -> span. agree(): called before the first parameter is written; it may throw.
+/// Loads matched parameters. `fetch`: given the pairs, returns bytes_of(pair) -> span, with bytes
+/// that were read then or are read by this call. agree(): called before the first parameter is
+/// written; it may throw.
 template <class T, class Tensor, class Fetch, class Agree>
 load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                        std::vector<Tensor> const& tensors, weights_source const& from,
                        load_policy policy, name_map const& map, Fetch fetch, Agree const& agree) {
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from,
-      [&](std::vector<std::size_t> const& which, named_parameter<T> const& p) {
+      [&](weight_sources const& pair, named_parameter<T> const& p) {
+        std::vector<std::size_t> const& which = pair.tensors;
         if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
           return "expected shape " + text_of_shape(p.shape) + ", found " +
                  text_of_shapes(tensors, which);
@@ -100,51 +103,69 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
       });
   std::erase_if(found.pairs,
                 [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
-  auto const bytes_of = fetch(found.pairs);  // all data is in memory from here on
+  std::vector<named_parameter<T>> to;
+  for (weight_sources const& pair : found.pairs)
+    to.push_back(as_there(parameters[pair.parameter], pair.transposed));
+  auto const bytes_of = fetch(found.pairs);
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
     Tensor const& t = tensors[found.pairs[i].tensors[0]];
+    if (t.type != stored_type::f64) continue;  // which is the only type with larger numbers
     if (long const at = first_too_large<T>(t.type, bytes_of(i)); at >= 0)
       problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) +
                          " is too large for " + name_of(stored_type_of<T>()));
   }
   require_fit(from, problems);
   agree();
-  for (std::size_t i = 0; i < found.pairs.size(); ++i)  // nothing from here on can fail
-    copy_in(tensors[found.pairs[i].tensors[0]].type, bytes_of(i).data(),
-            parameters[found.pairs[i].parameter]);
+  // Nothing but reading can fail from here on.
+  for (std::size_t i = 0; i < found.pairs.size(); ++i)
+    copy_in(tensors[found.pairs[i].tensors[0]].type, bytes_of(i).data(), to[i]);
   return std::move(found.report);
 }
 
-/// The same, from some tensors of an open file.
-template <class T, class Agree>
+/// When the tensors of a file are read.
+enum class reading : unsigned char {
+  before,   ///< all of them before the first parameter is written
+  in_place  ///< each when its parameter is written: memory is that of the largest
+};
+
+/// The same, from some tensors of an open file, or of several.
+template <class T, class Tensor, class File, class Agree>
 load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
-                         std::vector<safetensors_place> const& tensors,
-                         safetensors_reader const& file, weights_source const& from,
-                         load_policy policy, name_map const& map, Agree const& agree) {
+                         std::vector<Tensor> const& tensors, File const& file,
+                         weights_source const& from, load_policy policy, name_map const& map,
+                         Agree const& agree, reading when = reading::before) {
   std::unique_ptr<std::byte[]> data;
   return load_pairs(
       parameters, tensors, from, policy, map,
-      [&](auto const& pairs) {
-        std::vector<std::uint64_t> begins{0};
+      [&](std::vector<weight_sources> const& pairs) {
+        std::vector<std::uint64_t> begins, sizes;
+        std::uint64_t all = 0;
         for (weight_sources const& pair : pairs) {
-          begins.push_back(begins.back());
-          for (std::size_t const t : pair.tensors)
-            begins.back() += tensors[t].end - tensors[t].begin;
+          std::uint64_t size = 0;
+          for (std::size_t const t : pair.tensors) size += tensors[t].end - tensors[t].begin;
+          begins.push_back(when == reading::before ? all : 0);
+          sizes.push_back(size);
+          all = when == reading::before ? all + size : std::max(all, size);
         }
-        data = memory_for(begins.back(), "the tensors that are loaded", file.name());
-        auto bytes_of = [at = data.get(), begins](std::size_t i) {
-          return std::span(at + begins[i], std::size_t(begins[i + 1] - begins[i]));
+        data = memory_for(all, "the tensors that are loaded", file.name());
+        auto bytes_of = [begins, sizes, at = data.get()](std::size_t i) {
+          return std::span(at + begins[i], std::size_t(sizes[i]));
         };
-        for (std::size_t i = 0; i < pairs.size(); ++i) {
+        auto read = [&tensors, &file, &pairs, bytes_of](std::size_t i) {
           std::span<std::byte> room = bytes_of(i);
           for (std::size_t const t : pairs[i].tensors) {
             std::size_t const bytes = std::size_t(tensors[t].end - tensors[t].begin);
-            file.read(tensors[t].begin, room.first(bytes));
+            file.read(tensors[t], room.first(bytes));
             room = room.subspan(bytes);
           }
-        }
-        return bytes_of;
+        };
+        if (when == reading::before)
+          for (std::size_t i = 0; i < pairs.size(); ++i) read(i);
+        return [read, bytes_of, when](std::size_t i) {
+          if (when == reading::in_place) read(i);
+          return bytes_of(i);
+        };
       },
       agree);
 }
@@ -155,8 +176,10 @@ inline weights_source source_of(std::string const& file) {
 
 }  // namespace detail
 
-/// Loads parameters from a file, converting to their type. `names` maps parameter names to names in
-/// the file, or to those of several tensors, which are joined along their first extent there.
+/// Loads parameters from a file, or from a folder or an index of several (see weight_files),
+/// converting to their type. `names` maps parameter names to names in the file: a parameter may be
+/// several tensors there, which are joined along their first extent, and a matrix may be stored the
+/// other way round; other tensors are passed over (see name_map).
 ///
 /// law: all or nothing: if it throws, nothing was written
 /// throws: data_error with the first eight mismatches and the number of the others: with either
@@ -165,9 +188,9 @@ inline weights_source source_of(std::string const& file) {
 ///         file_error if a tensor cannot be read, or memory is exhausted
 template <class T, class Agree = detail::agreed>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
-                         safetensors_reader const& file, load_policy policy = load_policy::strict,
+                         weight_files const& files, load_policy policy = load_policy::strict,
                          name_map const& names = {}, Agree const& agree = {}) {
-  return detail::load_tensors(parameters, file.tensors(), file, detail::source_of(file.name()),
+  return detail::load_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
                               policy, names, agree);
 }
 template <class T>
@@ -194,7 +217,7 @@ template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          std::string const& path, load_policy policy = load_policy::strict,
                          name_map const& names = {}) {
-  return load_weights(parameters, safetensors_reader(path), policy, names);
+  return load_weights(parameters, weight_files(path), policy, names);
 }
 
 namespace detail {
@@ -202,6 +225,10 @@ namespace detail {
 /// A trainer with averages of its parameters: averaged() lists them in the order of parameters().
 template <class Trainer>
 concept keeps_averages = requires { requires Trainer::keeps_averages; };
+
+/// Parameters whose old values nothing needs after a load that has failed.
+template <class Trainer>
+concept is_read_in_place = requires { requires Trainer::is_read_in_place; };
 
 /// Views of the averages of all parameters; empty if the trainer keeps none.
 template <has_named_parameters Trainer>
@@ -239,8 +266,8 @@ void save_together(Processes const& processes, std::vector<named_parameter<T>> c
 /// Saves a trainer's parameters.
 template <has_named_parameters Trainer>
 void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
-                  safetensors_metadata const& metadata) {
-  auto const parameters = named_parameters(trainer);
+                  safetensors_metadata const& metadata, name_map const& names = {}) {
+  auto const parameters = all_there(named_parameters(trainer), names);
   if constexpr (has_processes<Trainer>) {
     auto const views = trainer.parameters();
     auto const processes = trainer.processes();
@@ -274,15 +301,44 @@ auto load_together(std::string const& path, Agrees const& agrees, Load const& lo
   }
 }
 
+/// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
+template <has_named_parameters Trainer, class Open>
+load_report load_trainer(Trainer& trainer, std::string const& path, load_policy policy,
+                         name_map const& names, Open const& open) {
+  auto const parameters = named_parameters(trainer);
+  auto const averages = averages_of(trainer);
+  load_report const report = load_together(
+      path,
+      [&](bool here) {
+        if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
+        return here;
+      },
+      [&](auto const& agree) {
+        weight_files const& files = open();
+        return load_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
+                            names, agree,
+                            is_read_in_place<Trainer> ? reading::in_place : reading::before);
+      });
+  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
+    if (parameters[i].name == report.loaded[next]) {
+      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
+      ++next;
+    }
+  trainer.parameters_changed();
+  return report;
+}
+
 }  // namespace detail
 
-/// Saves all parameters of a trainer. If its ranks are in several processes, all of them call it.
+/// Saves all parameters of a trainer, in its own type, or as `type`; under their own names, or
+/// under those of a map, with the layouts that it says. If its ranks are in several processes, all
+/// of them call it.
 ///
-/// throws: in all processes, if it does in one
+/// throws: in all processes, if it does in one; data_error for a map that joins tensors
 template <detail::has_named_parameters Trainer>
-void save_weights(Trainer& trainer, std::string const& path) {
+void save_weights(Trainer& trainer, std::string const& path, name_map const& names = {}) {
   using element = typename decltype(trainer.parameters().front().values)::value_type;
-  detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}});
+  detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}}, names);
 }
 template <detail::has_named_parameters Trainer>
 void save_weights(Trainer& trainer, std::string const& path, stored_type type,
@@ -293,28 +349,20 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
 /// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
 /// all of them call it, and each loads its own parameters.
 ///
-/// throws: in all processes, and nothing was written, if it does in one
+/// throws: in all processes, and nothing was written, if it does in one. Only model_weights, which
+///         are read tensor by tensor, may be written in part if a read fails
 template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
                          load_policy policy = load_policy::strict, name_map const& names = {}) {
-  auto const parameters = detail::named_parameters(trainer);
-  auto const averages = detail::averages_of(trainer);
-  load_report const report = detail::load_together(
-      path,
-      [&](bool here) {
-        if constexpr (detail::has_processes<Trainer>) return trainer.processes().agree(here);
-        return here;
-      },
-      [&](auto const& agree) {
-        return load_weights(parameters, safetensors_reader(path), policy, names, agree);
-      });
-  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
-    if (parameters[i].name == report.loaded[next]) {
-      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
-      ++next;
-    }
-  trainer.parameters_changed();
-  return report;
+  std::optional<weight_files> files;
+  return detail::load_trainer(trainer, path, policy, names,
+                              [&]() -> weight_files const& { return files.emplace(path); });
+}
+template <detail::has_named_parameters Trainer>
+load_report load_weights(Trainer& trainer, weight_files const& files,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  return detail::load_trainer(trainer, files.name(), policy, names,
+                              [&]() -> weight_files const& { return files; });
 }
 
 }  // namespace pp
