@@ -3,7 +3,7 @@
 #
 # tests/run.sh [--all] [--target TARGET]... [CTEST ARGUMENT...]: sets up, builds everything or the targets named, and runs every test or those
 # that ctest is asked for: `tests/run.sh -L schedule`, `tests/run.sh --target tests.schedule -R '^schedule$'`. With --all also the tests that
-# repeat others under one more compiler or sanitizer, which take as long again: see PIPE_ALL_TESTS in tests/CMakeLists.txt.
+# repeat others under one more compiler or sanitizer or with one more model, which take twice as long again: PIPE_ALL_TESTS in tests/CMakeLists.txt.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
@@ -44,7 +44,7 @@ optional nvcc 12 99 "CUDA kernels and headers under nvcc" "CUDA Toolkit 12.4 or 
 "$root/cmake/python.sh" numpy safetensors >/dev/null 2>&1 || echo "left out: files of the safetensors package: it cannot be installed"
 
 [[ $all == ON ]] ||
-  echo "left out: what repeats tests under another sanitizer or clang++, and builds for a GPU: tests/run.sh --all"
+  echo "left out: what repeats tests under another sanitizer, clang++ or model, and builds for a GPU: tests/run.sh --all"
 echo "building the tests in build/tests"
 build tests "${targets[@]}"
 ! grep -q '^PIPE_HAS_CUDNN:INTERNAL=FALSE' "$root/build/tests/CMakeCache.txt" ||
