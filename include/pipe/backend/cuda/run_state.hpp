@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <pipe/backend/launch_context.hpp>
+#include <pipe/graph/further_loss.hpp>
 
 namespace pp::cuda {
 
@@ -22,7 +23,8 @@ struct run_state : detail::random_context {  // of the mini-batch's first sample
   double gradient_scale = 1;  ///< factor of gradients, beside the clipping's
   double clip_norm = 0;       ///< bound of the norm of all gradients; 0: no clipping
   double samples = 0;         ///< since the last update: sums of buffers are divided by it
+  detail::further_losses further{};  ///< those of the model beside the first; none in inference
 };
-static_assert(std::is_trivially_copyable_v<run_state> && sizeof(run_state) == 72);
+static_assert(std::is_trivially_copyable_v<run_state> && sizeof(run_state) == 128);
 
 }  // namespace pp::cuda
