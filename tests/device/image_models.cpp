@@ -33,9 +33,9 @@ TEST_CASE("a vision Transformer with several losses on a device has the numbers 
   on_host::agrees_with_the_host_on<on_host::Device, laws::Vision, MicroBatches<3>,
                                    MicroBatchSize<2>, AdamW>(2e-5);
   using one = Pipeline<laws::Vision, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, AdamW>;
-  laws::train_alike_from_the_start<one, Pipeline<laws::Vision, on_host::Device, MicroBatches<3>,
-                                                 MicroBatchSize<2>, AdamW, Stages<3>, GPipe,
-                                                 RecomputeAll>>(7, 2, 3);
+  laws::train_alike_from_the_start<
+      one, Pipeline<laws::Vision, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, AdamW,
+                    Stages<3>, GPipe, RecomputeAll>>(7, 2, 3);
 }
 TEST_CASE("running statistics on a device are those of the host", "[cuda]") {
   using host = Of<PortableHost>;

@@ -13,7 +13,7 @@ namespace pp::detail {
 /// One launch on one micro-batch: the same in every run over as many samples. Pointers are to the
 /// memory of the backend.
 struct launch_context {
-  void* slot[group::max_slots]{};           ///< operands, as the group numbers them
+  void* slot[group::max_slots]{};  ///< operands, as the group numbers them
   void* workspace = nullptr;       ///< of the bytes that the group needs, or more
   double* loss = nullptr;          ///< a loss kernel writes each row's loss here
   /// A loss kernel: samples from this one on are absent, loss 0 and gradient 0.

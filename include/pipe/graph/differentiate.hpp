@@ -334,8 +334,8 @@ class differentiator : gradient_ops, reversal<differentiator> {
     d.out[1] = operand{space::buffer_sum, of_statistics.in[2].index};
     out_.weight_ops.push_back(checked(d));
   }
-  /// The gradients of the two sides of a concatenation are slices of dy. The slice of a parameter is
-  /// a value, whose sum over rows is that of a bias.
+  /// The gradients of the two sides of a concatenation are slices of dy. The slice of a parameter
+  /// is a value, whose sum over rows is that of a bias.
   constexpr void concat_rule(op const& o, operand x, operand dy) {
     int const left = o.attributes.concat().left;
     if (is_trained(x)) {

@@ -125,9 +125,9 @@ class op_functions {
   constexpr handle row_before(operand row, handle x) {
     shape const rows(x.form.rows() + 1, x.form.columns());
     if (!self().needs_room(rows, most_numbers)) return x;
-    handle y = self().push(op_kind::concat, handle{row, shape(x.form.columns())},
-                           shape(int(rows.elements())), {x.at},
-                           concat_attributes{x.form.columns(), true});
+    handle y =
+        self().push(op_kind::concat, handle{row, shape(x.form.columns())},
+                    shape(int(rows.elements())), {x.at}, concat_attributes{x.form.columns(), true});
     y.form = rows;
     return y;
   }

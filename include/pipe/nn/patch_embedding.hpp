@@ -45,8 +45,8 @@ struct ClassToken {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     detail::handle const x = b.current();
-    detail::operand const row = b.parameter(1, x.form.columns(), {distribution::normal, 0.02f},
-                                            false, {"weight"});
+    detail::operand const row =
+        b.parameter(1, x.form.columns(), {distribution::normal, 0.02f}, false, {"weight"});
     b.set(b.row_before(row, x));
   }
 };

@@ -15,7 +15,7 @@ template <class T>
 struct arguments : detail::launch_context, detail::random_context {
   T loss_scale{};  ///< of the gradient: one over the number of terms in the mini-batch's mean
   detail::further_losses const* further = nullptr;  ///< of the run; null in inference
-  int part = 0, parts = 1;  ///< which of how many parts to do
+  int part = 0, parts = 1;                          ///< which of how many parts to do
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }

@@ -178,8 +178,7 @@ void take_further_losses(job& j, Terms const& terms_of) {
     double const terms = terms_of(loss);
     j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}), rows,
                                           S::weight() * j.loss_terms / (terms > 0 ? terms : 1)};
-    rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>],
-                              typename M::leaves{});
+    rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
   });
 }
 /// The divisor of further loss S of a batch.
