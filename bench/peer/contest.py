@@ -57,7 +57,10 @@ class Ours:
 class Variant:
     """A way to run the step in PyTorch. Decay applies to matrices only, as in ours; clip None: no clipping."""
 
-    def __init__(self, model, batches, rate, clip, threads, compiled=False, micro_batches=1, optimizer="fused"):
+    def __init__(self, model, batches, rate, clip, threads, compiled=False, micro_batches=1, optimizer="fused",
+                 channels_last=False):
+        if channels_last:
+            model = model.to(memory_format=torch.channels_last)
         self.model, self.batches, self.clip, self.threads, self.micro_batches = model, batches, clip, threads, micro_batches
         self.loss_of = torch.compile(model) if compiled else model
         groups = [{"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": 0.01},
@@ -88,13 +91,18 @@ class Variant:
 
 
 def load(model, parameters):
-    """Gives a model the parameters of ours, which come in the same order; a Linear's weight is [inputs, outputs] there."""
+    """Gives a model the parameters of ours, which come in the same order. There a Linear's weight is [inputs, outputs], and a Conv2d's
+    [height, width, channels, filters]."""
     left = list(parameters)
     with torch.no_grad():
         for module in model.modules():
             for name, p in module.named_parameters(recurse=False):
                 values = torch.from_numpy(left.pop(0))
-                p.copy_(values.T if isinstance(module, torch.nn.Linear) and name == "weight" else values.reshape(p.shape))
+                if isinstance(module, torch.nn.Linear) and name == "weight":
+                    values = values.T
+                elif isinstance(module, torch.nn.Conv2d) and name == "weight":
+                    values = values.reshape(*p.shape[2:], *p.shape[1::-1]).permute(3, 2, 0, 1)
+                p.copy_(values.reshape(p.shape))
     assert not left, "our model has more parameters"
 
 
