@@ -159,4 +159,19 @@ static_assert(work_beside<Cells<Tanh, MaxPool2d<3, Stride<1>, Padding<1>>>, Cell
 static_assert(work_beside<Cells<Tanh, AdaptiveAvgPool2d<7, 6>>, Cells<Tanh>> == 7 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, Residual<Tanh>>, Rows<Tanh, Tanh>> == 6 * 8);
 
+// The tables of what is kept: the numbers of a sample beside the same model without these layers.
+// There y of Tanh is kept already.
+template <class... L>
+struct Kept : Model<Input<16, 32>, Linear<32>, Tanh, L..., MSE> {};
+template <class... L>
+inline constexpr long kept_beside = (Pipeline<Kept<L...>>::plan.stages[0].saved_bytes -
+                                     Pipeline<Kept<>>::plan.stages[0].saved_bytes) /
+                                    long(sizeof(float));
+static_assert(kept_beside<Linear<32>, GELU, Dropout<1, 10>> == 16 * 32);  // x of GELU
+static_assert(kept_beside<Dropout<1, 10>, MaxPool1d<2>, UpsampleNearest1d<2>> == 16 * 32);
+static_assert(kept_beside<Softmax> == 16 * 32);
+static_assert(kept_beside<LayerNorm> == 16 * 2 && kept_beside<BatchNorm> == 3 * 32);
+static_assert(kept_beside<Attention<2, KeyValueHeads<1>>> ==
+              16 * (2 + 2 * 1) * 16 + 16 * 2 * 16 + 16 * 2);
+
 }  // namespace pages_of_layers
