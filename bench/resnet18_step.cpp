@@ -8,8 +8,7 @@ using namespace pp;
 
 template <class... Options>
 auto with(std::string const& folder) {
-  using Trainer =
-      Pipeline<models::ResNet18, MicroBatches<1>, MicroBatchSize<8>, AdamW, Options...>;
+  using Trainer = Pipeline<models::ResNet18, MicroBatches<1>, MicroBatchSize<8>, AdamW, Options...>;
   return bench::entry<Trainer>(
       folder, {.seed = 1, .optimizer = {.learning_rate = 1e-4}, .runtime = {.pin = true}});
 }
