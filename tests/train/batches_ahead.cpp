@@ -189,7 +189,9 @@ TEST_CASE("the thread ends with the loop, however that is left") {
   std::atomic<long> made = 0;
   auto const alive = std::make_shared<int>();
   auto const endless = [&made, alive](owned_batch<Trainer>&, long) { ++made; };
-  { batches_ahead<Trainer> const unused(endless); }
+  {
+    batches_ahead<Trainer> const unused(endless);
+  }
   CHECK(alive.use_count() == 2);
   for ([[maybe_unused]] auto const& batch : batches_ahead<Trainer>(endless)) break;
   CHECK(alive.use_count() == 2);

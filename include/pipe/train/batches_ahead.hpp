@@ -49,9 +49,8 @@ concept range_of_batches = requires(Range& r, typename Trainer::batch& b) {
 };
 /// A function that fills a mini-batch in memory of its own.
 template <class Fill, class Trainer>
-concept fills_batches = std::invocable < Fill&,
-        owned_batch<Trainer>
-&, long > ;
+concept fills_batches =
+    requires(Fill& fill, owned_batch<Trainer>& b, long place) { fill(b, place); };
 
 }  // namespace detail
 
@@ -69,12 +68,11 @@ concept fills_batches = std::invocable < Fill&,
 ///
 /// law:   the mini-batches are those that the function or the range makes in a single thread: the
 ///        same order and bits, for every depth
-/// law:   an exception in the thread is thrown where its mini-batch would have come, and is the
-/// last
-///        that comes
+/// law:   an exception in the thread is thrown where its mini-batch would have come, and nothing
+///        comes after it
 /// law:   the thread has ended when this object has, which waits for the mini-batch that is being
 ///        made, but for no other
-/// needs: until then only the thread uses the range, and what the functions change
+/// needs: until then there is the range, and only the thread uses it and what the functions change
 template <class Trainer>
 class batches_ahead {
  public:
@@ -96,8 +94,7 @@ class batches_ahead {
   /// throws: the same
   template <detail::range_of_batches<Trainer> Range>
   explicit batches_ahead(Range& range, settings const& s = settings{})
-      : batches_ahead(
-            range, [](owned_batch<Trainer>&, long) {}, s) {}
+      : batches_ahead(range, [](owned_batch<Trainer>&, long) {}, s) {}
   /// Begins to copy and change the mini-batches of a range.
   ///
   /// throws: the same
