@@ -34,7 +34,8 @@ namespace detail {
 struct ahead_settings {
   /// Mini-batches that wait at most, beside the one that is in use; at least 1.
   int depth = 2;
-  /// Samples of a full mini-batch that a function fills; 0: Trainer::samples.
+  /// Samples of a full mini-batch that a function fills; 0: Trainer::samples. For replicas:
+  /// trainer.batch_samples().
   int samples = 0;
   /// Samples of all epochs before the first one that a function fills.
   long sample_position = 0;
