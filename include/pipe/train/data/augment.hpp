@@ -68,9 +68,9 @@ PIPE_HD constexpr long pixel_for(augmentation const& a, image_change const& c, i
 /// Number i of augmented images, by itself: how a GPU makes them.
 template <class T>
 struct augmented_number {
-  T const* images;
+  T const* images = nullptr;
   augmentation a;
-  long place;
+  long place = 0;
 
   PIPE_HD constexpr T operator()(long i) const {
     long const size = long(a.height) * a.width * a.channels, image = i / size,
@@ -140,9 +140,9 @@ PIPE_HD constexpr T mixed_number(T own, T other, float share) {
 /// Number i of a mini-batch of mixtures, by itself.
 template <class T>
 struct mixed_number_at {
-  T const* images;
-  mixed_sample const* samples;
-  long size;  // of an image
+  T const* images = nullptr;
+  mixed_sample const* samples = nullptr;
+  long size = 0;  // of an image
 
   PIPE_HD constexpr T operator()(long i) const {
     mixed_sample const& s = samples[i / size];
