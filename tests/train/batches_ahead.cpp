@@ -60,7 +60,7 @@ std::vector<reached> all_of(Batches& of) {
   return all;
 }
 
-/// What a mini-batch was made of: its place.
+/// Writes the place of a mini-batch into it.
 void say_place(owned_batch<Trainer>& b, long place) {
   for (float& x : b.inputs) x += 100;
   for (int& id : b.get<"ids">()) id = int(place % 50);

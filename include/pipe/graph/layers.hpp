@@ -107,6 +107,7 @@ struct leaf_directory {
     return i >= 0 ? i : int(Count);
   }
 };
+
 /// Base of what looks for the indices of leaves, and has their number in its name, not the list.
 template <std::size_t Count>
 class leaf_finder {
@@ -249,8 +250,8 @@ template <int Count>
 constexpr int count_tied(counted_leaves<Count>) {
   return 0;
 }
-/// What a builder is told of a model's leaves by its type: as little as it needs. Compilers write
-/// out the names of all instances of its functions, and a list would be in each of them.
+/// The part of a model's leaves that is an argument of the builder's type: as little as it needs.
+/// Compilers write out the names of all instances of its functions, each with that argument.
 template <class List>
 using known_leaves =
     std::conditional_t<(count_tied(List{}) > 0), List, counted_leaves<leaf_count(List{})>>;

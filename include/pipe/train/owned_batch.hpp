@@ -56,7 +56,7 @@ struct owned_batch {
       named_numbers[i].assign(from.named_numbers[i].begin(), from.named_numbers[i].end());
     }
   }
-  /// What a trainer takes; valid until a list changes.
+  /// The mini-batch for a trainer, valid until a list changes.
   batch view() const {
     batch b{inputs, labels};
     for (int i = 1; i < detail::max_inputs; ++i) {

@@ -72,15 +72,21 @@ constexpr bool copied_panels_pay(extent m, extent n, extent depth, extent tile_c
   return n > tile_columns && m >= (depth > 128 ? 16 : 96);
 }
 
-/// The blocking of tiles of at most `narrow_tile_bytes`, as of AVX2, on processors that have 32 KiB
-/// of L1 and half a MiB of L2: panels of B fill three quarters of L1, blocks of A half of L2.
-constexpr extent narrow_tile_bytes = 96;
+/// The depth of blocks of the shared dimension that are about equal, and at most `deepest`.
+constexpr extent even_depth(extent k, extent deepest) {
+  extent const blocks = (k + deepest - 1) / deepest;
+  return blocks > 0 ? (k + blocks - 1) / blocks : 1;
+}
+
+/// Tiles are narrow whose rows have at most that many bytes, as of AVX2.
+inline constexpr extent narrow_tile_bytes = 96;
+/// The blocking of narrow tiles, on processors that have 32 KiB of L1 and half a MiB of L2: panels
+/// of B fill three quarters of L1, blocks of A half of L2.
 constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_columns,
                                    extent bytes) {
   constexpr extent deepest = 256, panels = 10;  // panels of C whose partial sums are alive
-  extent const blocks = k > deepest ? (k + deepest - 1) / deepest : 1;
-  extent const depth = k > 0 ? (k + blocks - 1) / blocks : 1, rows = 1024 / bytes;
-  return {m < rows ? m : rows, (blocks > 1 ? panels : 1) * tile_columns, depth,
+  extent const depth = even_depth(k, deepest), rows = 1024 / bytes;
+  return {m < rows ? m : rows, (k > deepest ? panels : 1) * tile_columns, depth,
           copied_panels_pay(m, n, depth, tile_columns)};
 }
 

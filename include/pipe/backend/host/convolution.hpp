@@ -55,8 +55,7 @@ template <class T>
 constexpr blocking patch_blocking(extent m, extent n, extent k, extent tile_columns,
                                   bool makes_right) {
   constexpr extent far_apart = 512;  // bytes
-  extent const blocks = (k + patch_depth - 1) / patch_depth,
-               depth = blocks > 0 ? (k + blocks - 1) / blocks : 1;
+  extent const depth = even_depth(k, patch_depth);
   bool const is_narrow = tile_columns * extent(sizeof(T)) <= narrow_tile_bytes;
   return {m < patch_rows ? m : patch_rows, n, depth,
           makes_right || (is_narrow ? copied_panels_pay(m, n, depth, tile_columns)
