@@ -3,9 +3,10 @@
 
     bench/run.sh against [--commit REVISION] [--rounds N]
 
-compile_over_commit_NAME   processor seconds of g++ -O2, over those with the headers of the commit: for examples/first_model.cpp, and for
-                           gpt_12, the GPT of 12 blocks in four stages of `bench/run.sh compile`
-work_over_commit_NAME      the instructions that its compiler proper executes, if valgrind is there: they do not depend on the machine's load
+compile_over_commit_NAME   processor seconds of g++ -O2, over those with the headers of the commit: for first_model, the
+                           example, and gpt_12, the GPT of 12 blocks in four stages of `bench/run.sh compile`
+work_over_commit_NAME      the instructions that its compiler proper executes, if valgrind is there, whatever the
+                           machine's load
 step_over_commit_NAME      time of a step over one with the headers of the commit: one_stage and two_stages of AdamW with 8 samples in a
                            micro-batch, and one_sample with a single one, by SGD; networks of width 64, whose steps take microseconds
 
@@ -20,7 +21,7 @@ import statistics
 import subprocess
 import tempfile
 
-import compile as compiled
+from compile import GPT
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEPS = """#include <algorithm>
@@ -61,7 +62,7 @@ class Side:
         folder.mkdir()
         self.steps = folder / "steps"
         gpt = folder / "gpt_12.cpp"
-        gpt.write_text(compiled.GPT.replace("BLOCKS", "12"))
+        gpt.write_text(GPT.replace("BLOCKS", "12"))
         (folder / "steps.cpp").write_text(STEPS)
         gcc = ["g++", "-std=c++20", "-I", tree / "include"]
         self.texts = {}
@@ -75,7 +76,8 @@ class Side:
 
     def compile(self, name):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        subprocess.run(["g++", "-std=c++20", "-O2", "-c", self.texts[name], "-o", self.folder / "o"], check=True)
+        command = ["g++", "-std=c++20", "-O2", "-c", self.texts[name], "-o", self.folder / "o"]
+        subprocess.run(command, check=True)
         self.add("compile_over_commit_" + name, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 
     def step(self):
