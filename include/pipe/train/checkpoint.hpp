@@ -213,6 +213,7 @@ struct checkpoint_of {
   // ---- the numbers of a run ----
 
   enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
+  static constexpr int losses = Trainer::loss_names.size();
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
@@ -223,7 +224,7 @@ struct checkpoint_of {
         {"run/loss_scale", stored_type::f64, {}},
     };
     accumulation sum = trainer.accumulated_;
-    sum.for_each_number([&](auto n) { all[accumulated].push_back(double(n)); });
+    sum.for_each_number(losses, [&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
     if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
     for (double const n : scaling) all[loss_scale].push_back(n);
@@ -236,8 +237,9 @@ struct checkpoint_of {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
-    trainer.accumulated_.for_each_number(
-        [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
+    trainer.accumulated_.for_each_number(losses, [&](auto& n) {
+      n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++));
+    });
     if constexpr (compiled::precision::scales_loss)
       if (double const scale = from[loss_scale].real(0); scale > 0)
         trainer.engine_->set_loss_scaling({{scale, from[loss_scale].real(1)}});
@@ -396,6 +398,9 @@ struct checkpoint_of {
         !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
         !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
       file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
+    for (std::size_t i = 5; i < sum.bits.size(); i += 3)
+      if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
+        file.refuse("its numbers of the terms of further losses are those of no run");
     if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::zero::level > 1))
       file.refuse(
           "it has accumulated gradients, to which a mini-batch of several leaves, or with "

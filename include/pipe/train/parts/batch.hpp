@@ -167,8 +167,12 @@ void take_further_loss(Batch const& b, job& j, int& rows) {
   double const terms =
       loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
                                       in.is_ids ? long(in.vocabulary) : long(in.form.columns()));
-  j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}), rows,
-                                        S::weight() * j.loss_terms / (terms > 0 ? terms : 1)};
+  j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}),
+                                        rows,
+                                        S::weight() * j.loss_terms / loss_divisor(terms),
+                                        S::weight(),
+                                        terms,
+                                        S::further::sums};
   rows += further_loss_rows(in, typename M::leaves{});
 }
 /// Enters all further losses of the model.
@@ -186,8 +190,15 @@ void take_further_losses([[maybe_unused]] Batch const& b, [[maybe_unused]] job& 
 /// Enters the divisor of the loss in a job.
 inline void set_loss_terms(job& j, double counted) {
   j.counted = counted;
-  // A divisor of 1 for a batch in which no label counts: its sums are 0, and 0 / 0 would be NaN.
-  j.loss_terms = j.gradient_terms = counted > 0 ? counted : 1;
+  j.loss_terms = j.gradient_terms = loss_divisor(counted);
+}
+/// Counts the terms of all losses.
+///
+/// throws: data_error as loss_terms does
+template <class Batch>
+void count_loss_terms(Batch const& b, job& j) {
+  set_loss_terms(j, loss_terms_of(b));
+  take_further_losses(b, j);
 }
 
 /// Checks the labels and enters them in a job, with the loss's divisor and further losses. To be
@@ -198,8 +209,7 @@ template <class Batch>
 void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
   j.label = b.labels.data();
-  set_loss_terms(j, loss_terms_of(b));
-  take_further_losses(b, j);
+  count_loss_terms(b, j);
 }
 
 }  // namespace pp::detail
