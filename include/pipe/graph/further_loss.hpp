@@ -38,8 +38,7 @@ template <class Loss>
 inline constexpr int losses_in = 1;
 template <class Loss>
   requires requires { typename Loss::further; }
-inline constexpr int losses_in<Loss> =
-    []<class... S>(layers<S...>) { return 1 + int(sizeof...(S)); }(typename Loss::further{});
+inline constexpr int losses_in<Loss> = 1 + leaf_count(typename Loss::further{});
 
 /// The divisor of a loss, of the sum of its terms' weights: 1 if no term counts, whose sum is 0,
 /// and 0 / 0 would be NaN.
