@@ -26,6 +26,7 @@ pp::cuda::arguments translated(pp::host::arguments<T> const& a, pp::cuda::run_st
   for (int i = 0; i < pp::detail::group::max_slots; ++i) b.slot[i] = a.slot[i];
   b.loss = a.loss;
   state.loss_scale = float(a.loss_scale);
+  if (a.further != nullptr) state.further = *a.further;
   static_cast<pp::detail::random_context&>(state) = a;
   b.valid_samples = a.valid_samples;
   b.accumulate = a.accumulate;

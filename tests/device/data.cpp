@@ -9,6 +9,7 @@
 #include "device/device_arrays.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"
+#include "laws/images.hpp"
 
 using namespace pp;
 
@@ -104,6 +105,9 @@ TEST_CASE("weights in device memory give the bits of the host's", "[cuda]") {
   has_the_bits_under_all_preferences<Weighted, FP16>();
   has_the_bits_under_all_preferences<Chances, FP32>();
 }
+TEST_CASE("labels of several losses in device memory give the bits of the host's", "[cuda]") {
+  has_the_bits_under_all_preferences<laws::Vision, BF16>();
+}
 
 TEST_CASE("a mini-batch in device memory is not copied through the host", "[cuda]") {
   using trainer = trained<Regression, BF16>;
@@ -150,6 +154,7 @@ TEST_CASE("what a batch in the host's memory is refused for, one on the device i
   using ids = trained<laws::Everything, BF16>;
   using weights = trained<Weighted, FP16>;
   using chances = trained<Chances, FP32>;
+  using several = trained<laws::Vision, BF16>;
   int refused = 0;
   auto const alike = [&]<class Trainer>(Trainer& t, auto const& data) {
     std::string const expected = refusal(t, [&] { t.step(data.view()); });
@@ -188,7 +193,18 @@ TEST_CASE("what a batch in the host's memory is refused for, one on the device i
     targets.labels[9] = bad;
     alike(c, targets);
   }
-  CHECK(refused == 13);
+  several d;
+  for (float const bad : {-0.1f, nan}) {
+    laws::sample_batch<several> patches(1), weight(1);
+    patches.numbers[1][40] = bad;
+    alike(d, patches);
+    weight.numbers[3][2] = bad;
+    alike(d, weight);
+  }
+  laws::sample_batch<several> kind(1);
+  kind.ids[2][3] = 4;
+  alike(d, kind);
+  CHECK(refused == 18);
 }
 
 TEST_CASE("lists of a wrong size, and of the host, are refused", "[cuda]") {

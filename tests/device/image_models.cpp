@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model of images over the engine for a GPU: convolutions, norms of a micro-batch and of samples,
-// and pools. The numbers are the host's, and cuts and schedules change no bit.
+// Models of images over the engine for a GPU: convolutions, norms of a micro-batch and of samples,
+// and pools; a vision Transformer with several losses. The numbers are the host's, and cuts and
+// schedules change no bit.
 #include "cuda/agreement.hpp"
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
@@ -26,6 +27,15 @@ TEST_CASE("a model of images on a device has the bits of one stage", "[cuda]") {
   laws::train_alike_from_the_start<device,
                                    Of<on_host::Device, Stages<4>, ZeroBubbleH1, RecomputeAll>>(7, 2,
                                                                                                3);
+}
+TEST_CASE("a vision Transformer with several losses on a device has the numbers of the host",
+          "[cuda]") {
+  on_host::agrees_with_the_host_on<on_host::Device, laws::Vision, MicroBatches<3>,
+                                   MicroBatchSize<2>, AdamW>(2e-5);
+  using one = Pipeline<laws::Vision, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, AdamW>;
+  laws::train_alike_from_the_start<
+      one, Pipeline<laws::Vision, on_host::Device, MicroBatches<3>, MicroBatchSize<2>, AdamW,
+                    Stages<3>, GPipe, RecomputeAll>>(7, 2, 3);
 }
 TEST_CASE("running statistics on a device are those of the host", "[cuda]") {
   using host = Of<PortableHost>;

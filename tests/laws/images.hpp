@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A model of images with every kind of convolution and of norm over pixels, small enough for
-// backends that run on stand-ins.
+// Models of images, small enough for backends that run on stand-ins: one with every kind of
+// convolution and of norm over pixels, and a vision Transformer with several losses.
 #pragma once
 
 #include <pipe/pipe.hpp>
@@ -17,5 +17,19 @@ struct Images
                 pp::LocalResponseNorm<3>, pp::ConvTranspose2d<6, 3, pp::Stride<2>>,
                 pp::BatchNormWith<pp::NoAffine>, pp::SiLU, pp::AvgPool2d<3>, pp::Flatten,
                 pp::Linear<5>, pp::CrossEntropy> {};
+
+/// Beside the class of an image, numbers of each patch and of its class token, and a class of their
+/// mean with a weight: labels of every type, from a value of an earlier layer and from a late one.
+struct Vision
+    : pp::Model<pp::Input<6, 4, 3>, pp::Tanh, pp::PatchEmbedding<8, 2>, pp::ClassToken,
+                pp::Positions, pp::Residual<pp::LayerNorm, pp::Attention<2, pp::NotCausal>>,
+                pp::Stash<"rows">, pp::Residual<pp::Linear<16>, pp::GELU, pp::Linear<8>>,
+                pp::Stash<"late">, pp::FirstPosition, pp::Linear<5>,
+                pp::Losses<pp::CrossEntropy,
+                           pp::FurtherLoss<"patches", "rows", pp::LossWeight<1, 2>, pp::Linear<3>,
+                                           pp::BCE>,
+                           pp::FurtherLoss<"kind", "late", pp::MeanPool, pp::Linear<4>,
+                                           pp::CrossEntropyWith<pp::Weights<"weight">,
+                                                                pp::LabelSmoothing<1, 10>>>>> {};
 
 }  // namespace laws

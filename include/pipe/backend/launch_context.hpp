@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include <pipe/graph/further_loss.hpp>
 #include <pipe/passes/group.hpp>
 
 namespace pp::detail {
@@ -14,10 +13,9 @@ namespace pp::detail {
 /// One launch on one micro-batch: the same in every run over as many samples. Pointers are to the
 /// memory of the backend.
 struct launch_context {
-  void* slot[group::max_slots]{};           ///< operands, as the group numbers them
-  void* workspace = nullptr;                ///< of the bytes that the group needs, or more
-  double* loss = nullptr;                   ///< a loss kernel writes each row's loss here
-  further_losses const* further = nullptr;  ///< of the run; null in inference
+  void* slot[group::max_slots]{};  ///< operands, as the group numbers them
+  void* workspace = nullptr;       ///< of the bytes that the group needs, or more
+  double* loss = nullptr;          ///< a loss kernel writes each row's loss here
   /// A loss kernel: samples from this one on are absent, loss 0 and gradient 0.
   int valid_samples = 1 << 30;
   bool accumulate = false;     ///< weight gradients: add to what is there, or overwrite it

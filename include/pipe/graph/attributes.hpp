@@ -28,9 +28,11 @@ struct map_attributes {
   bool reads_output = false;  // the derivative is a function of y, not of x
   friend constexpr bool operator==(map_attributes const&, map_attributes const&) = default;
 };
-/// Of a concatenation: the first `left` columns of the result are those of the first operand.
+/// Of a concatenation: the first `left` columns of the result are those of the first operand;
+/// left_is_parameter: it is one row, the same for every row of the result.
 struct concat_attributes {
   int left = 0;
+  bool left_is_parameter = false;
   friend constexpr bool operator==(concat_attributes const&, concat_attributes const&) = default;
 };
 /// Of a slice: the result is the columns from `first` on of an operand with `columns` columns.

@@ -84,7 +84,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
   ///   map       dx = dy f'(x), from y instead of x where the formula allows it
   ///   add       dx = dz = dy, without an op
   ///   dropout   dx = dy mask, the mask drawn again from the same stream
-  ///   concat    dx and dz are slices of dy
+  ///   concat    dx and dz are slices of dy; of a parameter, the sum of its slice over rows
   ///   norm      dx from dy, x and the row's statistics; dgamma and dbeta are one weight op
   ///   batch_norm dgamma and dbeta are the sums over rows that dx needs; group_norm: as norm
   ///   softmax   dx from dy and y; gate: dx from dy and x; pool: dx from dy and the padding
@@ -127,10 +127,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
       case op_kind::dropout:
         if (needs(x)) input(backward(op_kind::dropout, o, {dy, o.in[1]}), x);
         return;
-      case op_kind::concat:
-        slice_rule(o, x, dy, 0, o.attributes.concat().left);
-        slice_rule(o, o.in[1], dy, o.attributes.concat().left, o.columns);
-        return;
+      case op_kind::concat: concat_rule(o, x, dy); return;
       case op_kind::slice:
         // Of two halves, the second of which is the op before the first: their gradients are one.
         if (o.attributes.slice().first == 0)
@@ -337,13 +334,27 @@ class differentiator : gradient_ops, reversal<differentiator> {
     d.out[1] = operand{space::buffer_sum, of_statistics.in[2].index};
     out_.weight_ops.push_back(checked(d));
   }
-  /// The gradient of one side of a concatenation: columns [first, end) of dy.
-  constexpr void slice_rule(op const& o, operand x, operand dy, int first, int end) {
-    if (!needs(x)) return;
+  /// The gradients of the two sides of a concatenation are slices of dy. The slice of a parameter
+  /// is a value, whose sum over rows is that of a bias.
+  constexpr void concat_rule(op const& o, operand x, operand dy) {
+    int const left = o.attributes.concat().left;
+    if (is_trained(x)) {
+      op d = slice_of(o, dy, 0, left);
+      d.out[0] = new_value(long(d.rows) * left, d.unit);
+      out_.input_ops.push_back(checked(d));
+      op sum = backward(op_kind::bias_gradient, d, {d.out[0]});
+      sum.origin = o.origin - 1;  // behind the slice, which is an input op of o
+      weight(sum, x);
+    }
+    if (needs(x)) input(slice_of(o, dy, 0, left), x);
+    if (needs(o.in[1])) input(slice_of(o, dy, left, o.columns), o.in[1]);
+  }
+  /// The op of columns [first, end) of dy, as wide as the result of o.
+  constexpr op slice_of(op const& o, operand dy, int first, int end) const {
     op d = backward(op_kind::slice, o, {dy});
     d.attributes = slice_attributes{o.columns, first};
     d.columns = end - first;
-    input(d, x);
+    return d;
   }
   /// One op computes the gradients of both operands, or of the one that needs it.
   constexpr void attention_rule(op const& o, operand x, operand dy) {

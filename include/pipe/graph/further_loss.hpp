@@ -4,6 +4,7 @@
 // knows of each.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/graph/op.hpp>
@@ -58,7 +59,7 @@ struct further_losses {
   further_loss items[most_losses - 1]{};
   int count = 0;
   /// That of a leaf; null if there is none, as in inference.
-  constexpr further_loss const* find(int leaf) const {
+  PIPE_HD constexpr further_loss const* find(int leaf) const {
     for (int i = 0; i < count; ++i)
       if (items[i].leaf == leaf) return &items[i];
     return nullptr;

@@ -120,6 +120,17 @@ class op_functions {
     return self().push(op_kind::concat, x, x.form.with_columns(x.form.columns() + z.form.columns()),
                        {z.at}, concat_attributes{x.form.columns()});
   }
+  /// row[C] and x[R, C] -> [R + 1, C]: the row before those of each sample, which for the op is one
+  /// row of R * C numbers.
+  constexpr handle row_before(operand row, handle x) {
+    shape const rows(x.form.rows() + 1, x.form.columns());
+    if (!self().needs_room(rows, most_numbers)) return x;
+    handle y =
+        self().push(op_kind::concat, handle{row, shape(x.form.columns())},
+                    shape(int(rows.elements())), {x.at}, concat_attributes{x.form.columns(), true});
+    y.form = rows;
+    return y;
+  }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   /// The op has a second result, statistics[R, 2].
   constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {

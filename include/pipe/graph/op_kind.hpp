@@ -23,7 +23,7 @@ enum class op_kind : unsigned char {
   add,       // x, z                           -> y          pointwise
   // x, stream -> y, pointwise. It is its own gradient: dy, stream -> dx
   dropout,
-  concat,  // x[R, K], z[R, C - K]           -> y[R, C]
+  concat,  // x[R, K], or a parameter [K], z[R, C - K] -> y[R, C]
   norm,    // x[R, C], gamma[C], beta[C]?    -> y, statistics[R, 2]
   // x[R, C], running mean[C], variance[C] -> statistics[3, C] of the micro-batch
   batch_statistics,

@@ -30,6 +30,7 @@ namespace detail {
 /// cannot run by position, but a norm of each head can.
 constexpr bool runs_by_position(op const& o, int context) {
   row_rule const rule = row_rule_of(o.kind);
+  if (rule == row_rule::concat && o.attributes.concat().left_is_parameter) return false;
   if (o.rows != context && !(rule == row_rule::norm && o.rows % context == 0)) return false;
   if (rule != row_rule::attention) return rule != row_rule::none;
   attention_attributes const of = o.attributes.attention();

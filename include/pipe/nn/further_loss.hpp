@@ -74,7 +74,7 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
 
 /// The last item of a model with several losses: the first loss, of the value before it, and
 /// further ones. The loss of a mini-batch is the first loss plus the sum of weight times each
-/// further one, each the mean over its own terms. On the host.
+/// further one, each the mean over its own terms.
 ///
 /// law: with one loss it is that loss; the others are computed where the model ends, so no cut
 ///      separates them

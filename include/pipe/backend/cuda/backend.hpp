@@ -66,8 +66,7 @@ template <class... What>
 struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
-/// A layer that only the host's engine runs: a loss beside the first (graph/further_loss.hpp), a
-/// batch norm with SyncOver.
+/// A layer that only the host's engine runs: a batch norm with SyncOver.
 template <class... What>
 struct layer_runs_on_the_host_alone;
 template <class... What>
@@ -140,8 +139,7 @@ struct Cuda {
   template <class M>
   static constexpr int first_on_the_host_alone() {
     for (int i = 0; i < M::graph.size.ops; ++i)
-      if (detail::is_further_loss(M::graph.ops[i]) || detail::norms_groups(M::graph.ops[i]))
-        return M::graph.ops[i].leaf;
+      if (detail::norms_groups(M::graph.ops[i])) return M::graph.ops[i].leaf;
     return -1;
   }
   template <class M, class Chosen>

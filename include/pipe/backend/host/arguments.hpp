@@ -5,6 +5,7 @@
 
 #include <pipe/backend/launch_context.hpp>
 #include <pipe/base/config.hpp>
+#include <pipe/graph/further_loss.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::host {
@@ -13,7 +14,8 @@ namespace pp::host {
 template <class T>
 struct arguments : detail::launch_context, detail::random_context {
   T loss_scale{};  ///< of the gradient: one over the number of terms in the mini-batch's mean
-  int part = 0, parts = 1;  ///< which of how many parts to do
+  detail::further_losses const* further = nullptr;  ///< of the run; null in inference
+  int part = 0, parts = 1;                          ///< which of how many parts to do
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }

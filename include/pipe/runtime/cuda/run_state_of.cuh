@@ -24,6 +24,7 @@ inline cuda::run_state run_state_of(pipeline_description const& d, job const& j)
   s.gradient_scale = j.gradient_scale;
   s.clip_norm = j.clip_norm;
   s.samples = double(j.all_samples);
+  s.further = j.further;
   return s;
 }
 

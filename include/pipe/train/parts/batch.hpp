@@ -151,40 +151,54 @@ double loss_terms_of(Batch const& b) {
                                       weights_of(b), long(model_tables<M>::output.columns()));
 }
 
-/// Enters a further loss of the model in a job: see further_losses. `rows`: of a sample in the
-/// losses before it, to which its own are added.
+/// The labels of further loss S in a batch of model M: their input, and how many columns a row of
+/// its loss has.
+template <class S, class M>
+inline constexpr int input_of_labels = find_input<M, S::name>();
+template <class S, class M>
+inline constexpr long columns_of_labels = [] {
+  constexpr input_record in = model_tables<M>::inputs[input_of_labels<S, M>];
+  return in.is_ids ? long(in.vocabulary) : long(in.form.columns());
+}();
+
+/// Calls use(type_identity of a further loss) for those of model M, in their order.
+template <class M, class Use>
+void for_each_further_loss([[maybe_unused]] Use const& use) {
+  if constexpr (requires { typename M::loss::further; })
+    [&]<class... S>(layers<S...>) {
+      (use(std::type_identity<S>{}), ...);
+    }(typename M::loss::further{});
+}
+/// Enters the further losses of model M in a job that has the divisor of the first: see
+/// further_losses. terms_of(type_identity of one): the sum of the weights of its terms.
+template <class M, class Terms>
+void take_further_losses(job& j, Terms const& terms_of) {
+  [[maybe_unused]] int rows = model_tables<M>::output.rows();  // of a sample in the losses so far
+  for_each_further_loss<M>([&]<class S>(std::type_identity<S> loss) {
+    double const terms = terms_of(loss);
+    j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}),
+                                          rows,
+                                          S::weight() * j.loss_terms / loss_divisor(terms),
+                                          S::weight(),
+                                          terms,
+                                          S::further::sums};
+    rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
+  });
+}
+/// The sum of the weights of the terms of further loss S in a batch.
 ///
 /// throws: data_error as loss_terms does
 template <class S, class Batch>
-void take_further_loss(Batch const& b, job& j, int& rows) {
+double further_terms_of(Batch const& b) {
   using M = typename Batch::model;
-  constexpr int input = Batch::template input_named<S::name>;
-  constexpr input_record in = model_tables<M>::inputs[input];
-  using label = std::conditional_t<in.is_ids, int, typename Batch::element>;
-  std::span<typename Batch::element const> weights;
+  using element = typename Batch::element;
+  constexpr int input = input_of_labels<S, M>;
+  using label = std::conditional_t<model_tables<M>::inputs[input].is_ids, int, element>;
+  std::span<element const> weights;
   if constexpr (S::is_weighted)
     weights = input_of<Batch::template input_named<S::weights::name>>(b);
-  double const terms =
-      loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
-                                      in.is_ids ? long(in.vocabulary) : long(in.form.columns()));
-  j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}),
-                                        rows,
-                                        S::weight() * j.loss_terms / loss_divisor(terms),
-                                        S::weight(),
-                                        terms,
-                                        S::further::sums};
-  rows += further_loss_rows(in, typename M::leaves{});
-}
-/// Enters all further losses of the model.
-template <class Batch>
-void take_further_losses([[maybe_unused]] Batch const& b, [[maybe_unused]] job& j) {
-  using M = typename Batch::model;
-  if constexpr (requires { typename M::loss::further; }) {
-    int rows = model_tables<M>::output.rows();
-    [&]<class... S>(layers<S...>) {
-      (take_further_loss<S>(b, j, rows), ...);
-    }(typename M::loss::further{});
-  }
+  return loss_terms<typename S::further>(std::span<label const>(input_of<input>(b)), weights,
+                                         columns_of_labels<S, M>);
 }
 
 /// Enters the divisor of the loss in a job.
@@ -198,7 +212,8 @@ inline void set_loss_terms(job& j, double counted) {
 template <class Batch>
 void count_loss_terms(Batch const& b, job& j) {
   set_loss_terms(j, loss_terms_of(b));
-  take_further_losses(b, j);
+  take_further_losses<typename Batch::model>(
+      j, [&b]<class S>(std::type_identity<S>) { return further_terms_of<S>(b); });
 }
 
 /// Checks the labels and enters them in a job, with the loss's divisor and further losses. To be

@@ -107,17 +107,15 @@ class device_checks {
   void ids(char const* what, device_span<int const> values, int least, int end) {
     add(check::ids, what, values, {values.data(), long(values.size()), true, least, end - 1, 0, 0});
   }
-  /// Notes that a label is in a loss's range, and that it is read.
-  template <class T>
-  void labels(device_span<T const> values) {
-    using loss = typename M::loss;
-    of_labels_ = count_;
-    if constexpr (loss::labels_are_ids)
-      ids("label", values, -1, int(model_tables<M>::output.columns()));
-    else if constexpr (requires { loss::least_target; })
+  /// Notes that targets are in the range of a loss, if it has one.
+  template <class Loss, class T>
+  void targets(device_span<T const> values) {
+    if constexpr (requires { Loss::least_target; }) {
+      reject_target_[count_] = &reject_target<Loss>;
       add(check::target, "", values,
-          {values.data(), long(values.size()), false, 0, 0, float(loss::least_target),
-           float(loss::most_target)});
+          {values.data(), long(values.size()), false, 0, 0, float(Loss::least_target),
+           float(Loss::most_target)});
+    }
   }
   template <class T>
   void weights(device_span<T const> values) {
@@ -135,8 +133,12 @@ class device_checks {
     for (int i = 0; i < count_; ++i)
       if (found_[i].first < of_[i].count) reject(engine, i);
   }
-  /// After run(): the number of labels that are not -1.
-  long labels_counted() const { return found_[of_labels_].counted; }
+  /// After run(): the number of ids that are not -1. needs: they have been checked
+  long counted(device_span<int const> ids) const {
+    int i = 0;
+    while (of_[i].values != ids.data()) ++i;
+    return found_[i].counted;
+  }
 
  private:
   /// The kinds of checks, which differ in the message.
@@ -161,8 +163,7 @@ class device_checks {
     }
     float value = 0;
     engine.download(&value, static_cast<float const*>(c.values) + at, sizeof value);
-    if constexpr (requires { M::loss::least_target; })
-      if (kind_[i] == check::target) reject_target<typename M::loss>(double(value), at);
+    if (kind_[i] == check::target) reject_target_[i](double(value), at);
     reject_weight(double(value), at);
   }
 
@@ -170,7 +171,8 @@ class device_checks {
   checked_values found_[most_checks];
   check kind_[most_checks]{};
   char const* what_[most_checks]{};
-  int count_ = 0, of_labels_ = 0;
+  void (*reject_target_[most_checks])(double, long){};
+  int count_ = 0;
 };
 
 /// Throws data_error unless a device can read an array: an address of the host's memory would end
@@ -196,24 +198,25 @@ void take_outputs(Outputs const& outputs, long per_sample, job& j,
     check_readable(engine, {"outputs"}, outputs);
 }
 
-/// The divisor of a batch's loss: see loss_terms. To be called after the checks.
-template <class Batch, class Engine>
-double device_loss_terms(Batch const& b, long labels_counted, Engine& engine) {
-  using M = typename Batch::model;
-  using loss = typename M::loss;
-  if constexpr (loss::sums) {
+/// The divisor of a loss of a batch, by its labels, of rows of `columns`: see loss_terms. To be
+/// called after the checks.
+template <class Loss, class T, class Batch, class Engine>
+double device_loss_terms(Batch const& b, device_span<T const> labels, long columns,
+                         device_checks<typename Batch::model> const& checks, Engine& engine) {
+  if constexpr (Loss::sums) {
     return 1;
-  } else if constexpr (!loss::is_weighted && !loss::weighs_classes) {
-    return double(loss::labels_are_ids ? labels_counted : long(b.labels.size()));
-  } else {
-    constexpr long columns = model_tables<M>::output.columns();
-    long const rows = long(b.labels.size()) / (loss::labels_are_ids ? 1 : columns);
-    int const* labels = nullptr;
+  } else if constexpr (Loss::is_weighted || Loss::weighs_classes) {
+    int const* ids = nullptr;
     float const* weights = nullptr;
-    if constexpr (loss::labels_are_ids) labels = b.labels.data();
-    if constexpr (loss::is_weighted)
-      weights = input_of<Batch::template input_named<loss::weights::name>>(b).data();
-    return engine.device_data().template sum_weights<loss>(labels, weights, rows, double(columns));
+    if constexpr (Loss::labels_are_ids) ids = labels.data();
+    if constexpr (Loss::is_weighted)
+      weights = input_of<Batch::template input_named<Loss::weights::name>>(b).data();
+    long const rows = long(labels.size()) / (Loss::labels_are_ids ? 1 : columns);
+    return engine.device_data().template sum_weights<Loss>(ids, weights, rows, double(columns));
+  } else if constexpr (Loss::labels_are_ids) {
+    return double(checks.counted(labels));
+  } else {
+    return double(labels.size());
   }
 }
 
@@ -225,8 +228,15 @@ double device_loss_terms(Batch const& b, long labels_counted, Engine& engine) {
 template <class Batch, class Engine>
 void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j, Engine& engine) {
   using M = typename Batch::model;
+  constexpr long columns = model_tables<M>::output.columns();
   bool const has_labels = j.what != job::kind::infer;
+  device_span<typename Batch::label_type const> const labels = b.labels;
   device_checks<M> checks;
+  auto const check_loss = [&]<class Loss>(std::type_identity<Loss>, [[maybe_unused]] auto of) {
+    if constexpr (!Loss::labels_are_ids) checks.template targets<Loss>(of);
+    if constexpr (Loss::is_weighted)
+      checks.weights(input_of<Batch::template input_named<Loss::weights::name>>(b));
+  };
   j.data = data_place::device;
   j.stream = b.stream;
   take_inputs(b, most, j, checks);
@@ -243,13 +253,20 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
     check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));
     check_readable(engine, {"labels"}, b.labels);
     j.label = b.labels.data();
-    checks.template labels<typename Batch::label_type>(b.labels);
-    if constexpr (M::loss::is_weighted)
-      checks.weights(input_of<Batch::template input_named<M::loss::weights::name>>(b));
+    if constexpr (M::labels_are_ids) checks.ids("label", b.labels, -1, int(columns));
+    check_loss(std::type_identity<typename M::loss>{}, labels);
+    // Ids of further losses have been checked as inputs.
+    for_each_further_loss<M>([&]<class S>(std::type_identity<S> loss) {
+      check_loss(loss, input_of<input_of_labels<S, M>>(b));
+    });
   }
   checks.run(engine, b.stream);
   if (!has_labels) return;
-  set_loss_terms(j, device_loss_terms(b, checks.labels_counted(), engine));
+  set_loss_terms(j, device_loss_terms<typename M::loss>(b, labels, columns, checks, engine));
+  take_further_losses<M>(j, [&]<class S>(std::type_identity<S>) {
+    return device_loss_terms<S>(b, input_of<input_of_labels<S, M>>(b), columns_of_labels<S, M>,
+                                checks, engine);
+  });
 }
 
 }  // namespace pp::detail

@@ -30,9 +30,9 @@ struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> 
   }
 };
 
-/// Rows of x and z side by side.
+/// Rows of x and z side by side, or x, a parameter, before each row of z.
 ///
-/// shape: x (R, K), z (R, C - K) -> y (R, C)
+/// shape: x (R, K) or (K), z (R, C - K) -> y (R, C)
 /// cost:  a copy, bound by bytes
 template <class P, int G>
 struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
@@ -43,10 +43,11 @@ struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    constexpr int right = g.columns - left;
+    constexpr int right = g.columns - left,
+                  apart = g.attributes.concat().left_is_parameter ? 0 : left;  // rows of x
     T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
     base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
-      return column < left ? x + row * left + column : z + row * right + (column - left);
+      return column < left ? x + row * apart + column : z + row * right + (column - left);
     });
   }
 };

@@ -8,6 +8,7 @@
 #include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 #include <pipe/base/math.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/layers.hpp>
 
 #ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
@@ -49,6 +50,20 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
+  /// Whether it is a loss beside the first of the model: its terms have a factor, and its rows
+  /// follow those of the losses before it.
+  static constexpr bool is_further =
+      detail::is_further_loss(group_of<P, G>::value.leaf, typename P::leaves{});
+  PIPE_HD PIPE_INLINE static detail::further_loss const* further(arguments const& a) {
+    constexpr int leaf = group_of<P, G>::value.leaf;
+    return a.run->further.find(leaf);
+  }
+  /// Whether it is a further loss in inference, which has no labels.
+  PIPE_HD PIPE_INLINE static bool is_left_out([[maybe_unused]] arguments const& a) {
+    if constexpr (is_further) return further(a) == nullptr;
+    return false;
+  }
+
   static constexpr bool is_weighted = group_of<P, G>::value.in[detail::op::loss_weights] >= 0;
   /// What a row counts for.
   PIPE_HD PIPE_INLINE static float weight(arguments const& a, extent row) {
@@ -58,12 +73,22 @@ struct loss_rows {
   }
   /// What every gradient of a row is multiplied by.
   PIPE_HD PIPE_INLINE static float scale(arguments const& a, extent row) {
-    float const all = a.run->loss_scale * (a.scaling != nullptr ? *a.scaling : 1.0f);
+    float all = a.run->loss_scale * (a.scaling != nullptr ? *a.scaling : 1.0f);
+    if constexpr (is_further) all *= float(further(a)->factor);
     return is_weighted ? all * weight(a, row) : all;
   }
-  /// A row's loss, from that of a row that counts for one.
+  /// Writes a row's loss, as it counts.
+  PIPE_HD PIPE_INLINE static void put(arguments const& a, extent row, double loss) {
+    if constexpr (is_further) {
+      detail::further_loss const& mine = *further(a);
+      a.loss[extent(mine.rows_before) * P::samples + row] = mine.factor * loss;
+    } else {
+      a.loss[row] = loss;
+    }
+  }
+  /// The same from the loss of a row that counts for one.
   PIPE_HD PIPE_INLINE static void put_loss(arguments const& a, extent row, double loss) {
-    a.loss[row] = is_weighted ? double(weight(a, row)) * loss : loss;
+    put(a, row, is_weighted ? double(weight(a, row)) * loss : loss);
   }
   /// f(further targets, as pointers to the first number of each)
   template <class F>
@@ -102,7 +127,7 @@ struct loss_rows {
   template <class Logits>
   PIPE_HD PIPE_INLINE static void skip(arguments const& a, Logits const& x, extent row,
                                        int thread) {
-    if (thread % team::size == 0) a.loss[row] = 0;
+    if (thread % team::size == 0) put(a, row, 0);
     if (!a.wants_gradient) return;
     team::for_pieces(thread, [&](int, int column) {
       float const nothing[each]{};
@@ -199,6 +224,7 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_left_out(a)) return;
     run_rows(block, a, base::in_memory(a), block.index() * team::teams, rows);
   }
   /// Rows [first, end) of logits x, at most one for each team of the block.
@@ -354,6 +380,7 @@ struct element_loss_kernel : loss_rows<P, G, int(sizeof(float))> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
+    if (base::is_left_out(a)) return;
     run_rows(block, a, base::in_memory(a), block.index() * team::teams, rows);
   }
   /// Rows [first, end) of `logits`, at most one for each team of the block.

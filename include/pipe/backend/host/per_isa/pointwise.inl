@@ -18,9 +18,9 @@ struct kernel_of<op_kind::pointwise> : row_facts {
   }
 };
 
-/// Rows of two matrices side by side.
+/// Rows of two matrices side by side, or a parameter before each row of one.
 ///
-/// shape: left (rows, L), right (rows, C - L) -> y (rows, C)
+/// shape: left (rows, L) or (L), right (rows, C - L) -> y (rows, C)
 template <>
 struct kernel_of<op_kind::concat> : row_facts {
   template <class P, int G>
@@ -28,12 +28,13 @@ struct kernel_of<op_kind::concat> : row_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    constexpr int of_left = g.attributes.concat().left;
-    constexpr std::size_t left = std::size_t(of_left), right = std::size_t(g.columns - of_left);
+    constexpr detail::concat_attributes of = g.attributes.concat();
+    constexpr std::size_t left = std::size_t(of.left), right = std::size_t(g.columns - of.left);
+    constexpr extent apart = of.left_is_parameter ? 0 : of.left;  // rows of the left side
     share const own = k::own_rows(a);
     for (extent r = own.begin; r < own.end; ++r) {
       T* const y = a.at(g.out[0]) + r * g.columns;
-      std::memcpy(y, a.at(g.in[0]) + r * extent(left), sizeof(T) * left);
+      std::memcpy(y, a.at(g.in[0]) + r * apart, sizeof(T) * left);
       std::memcpy(y + left, a.at(g.in[1]) + r * extent(right), sizeof(T) * right);
     }
   }
