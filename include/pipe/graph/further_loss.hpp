@@ -43,7 +43,7 @@ inline constexpr int losses_in<Loss> = 1 + leaf_count(typename Loss::further{});
 
 /// The divisor of a loss, of the sum of its terms' weights: 1 if no term counts, whose sum is 0,
 /// and 0 / 0 would be NaN.
-constexpr double loss_divisor(double counted) { return counted > 0 ? counted : 1; }
+PIPE_HD constexpr double loss_divisor(double counted) { return counted > 0 ? counted : 1; }
 
 /// A further loss in a run over a mini-batch.
 struct further_loss {
@@ -65,7 +65,7 @@ struct further_losses {
     return nullptr;
   }
   /// The loss of a mini-batch, of the value of each: the first one plus weight times each other.
-  constexpr double sum_of(double const* values) const {
+  PIPE_HD constexpr double sum_of(double const* values) const {
     double sum = values[0];
     for (int i = 0; i < count; ++i) sum += items[i].weight * values[i + 1];
     return sum;

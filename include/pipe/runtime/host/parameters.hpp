@@ -62,12 +62,9 @@ class parameter_work {
     chunk_holder const& h = d_.holder[d_.holder_of(d_.chunks - 1, micro_batch)];
     double* const sums =
         loss_sums(d_.is_copy(h) ? h.rank : last_rank()) + loss_place(d_, micro_batch);
-    int row = 0;
-    for (int loss = 0; loss < d_.losses; ++loss) {
-      int const end =
-          loss + 1 < d_.losses ? j.further.items[loss].rows_before * d_.samples : d_.loss_rows;
+    for (int row = 0, loss = 0; loss < d_.losses; ++loss) {
       double sum = 0;
-      for (; row < end; ++row) sum += terms[row];
+      for (int const end = first_row_of(d_, j, loss + 1); row < end; ++row) sum += terms[row];
       sums[loss] = sum;
     }
   }

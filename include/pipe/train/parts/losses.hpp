@@ -52,6 +52,12 @@ struct with_losses {
     auto const access = t.engine_.enter();
     return t.run(t.prepare(b, job::kind::evaluate)).losses;
   }
+  template <class T = Trainer>
+  loss_values evaluate_losses(typename T::device_batch const& b) {
+    T& t = static_cast<T&>(*this);
+    auto const access = t.enter_with_device_data();
+    return t.run(t.prepare(b, job::kind::evaluate)).losses;
+  }
   /// Counts the terms of a mini-batch of the next step ahead: for mini-batches that are accumulated
   /// and whose losses have terms in different proportions. Each of a step is counted before the
   /// first is accumulated, in any order; if none is, they are divided as the first one. Parameters
@@ -63,7 +69,17 @@ struct with_losses {
   template <class T = Trainer>
   void count_terms(typename T::batch const& b) {
     T& t = static_cast<T&>(*this);
-    auto const access = t.engine_.enter();
+    count_on(t, t.engine_.enter(), b);
+  }
+  template <class T = Trainer>
+  void count_terms(typename T::device_batch const& b) {
+    T& t = static_cast<T&>(*this);
+    count_on(t, t.enter_with_device_data(), b);
+  }
+
+ private:
+  template <class T, class Access, class Batch>
+  static void count_on(T& t, Access const&, Batch const& b) {
     if (t.accumulated_.count() > 0)
       throw_error<error>({"count_terms(): ", t.accumulated_.count(),
                           " mini-batches of this step are accumulated already: count all of them "
