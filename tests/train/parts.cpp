@@ -54,14 +54,15 @@ job of_terms(double terms, int samples) {
 
 constexpr std::string_view names[]{"labels", "kind"};
 /// Adds a job with one loss. Returns the loss over all so far.
-double add(detail::accumulation& all, job const& j, double loss) {
+template <int Losses>
+double add(detail::accumulation<Losses>& all, job const& j, double loss) {
   step_result r{.loss = loss, .losses = {{loss}, 1}};
   all.add(j, r);
   return r.loss;
 }
 
 TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all of their terms") {
-  detail::accumulation all;
+  detail::accumulation<1> all;
   job first = of_terms(4, 2), second = of_terms(0, 1), third = of_terms(12, 3);
   all.extend(first, false, names);
   CHECK((!first.continues && first.first_sample == 0 && first.gradient_scale == 1));
@@ -78,7 +79,7 @@ TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all 
 }
 
 TEST_CASE("Accumulated sums are added") {
-  detail::accumulation all;
+  detail::accumulation<1> all;
   job first = of_terms(1, 2), second = of_terms(1, 2);
   all.extend(first, true, names);
   add(all, first, 3);
@@ -95,7 +96,7 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
     j.further.items[0].counted = of_kind;
     return j;
   };
-  detail::accumulation counted, other;
+  detail::accumulation<2> counted, other;
   job const jobs[]{of_both(4, 0), of_both(0, 5), of_both(6, 15)};
   for (job const& j : jobs) counted.count_ahead(j, false);
   for (job j : jobs) {
@@ -111,10 +112,10 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
   other.extend(second, false, names);  // what comes may have the terms that lack
   second.updates = true;
   CHECK(text_of<data_error>([&] {
-          detail::accumulation(other).extend(second, false, names);
+          detail::accumulation<2>(other).extend(second, false, names);
         }).starts_with("step(): the gradients of 2 mini-batches"));
   second.further.items[0].weight = 0;  // only measured
-  detail::accumulation(other).extend(second, false, names);
+  detail::accumulation<2>(other).extend(second, false, names);
 }
 
 struct Net : Model<Input<3>, Linear<4>, ReLU, Linear<2>, MSE> {};

@@ -121,7 +121,7 @@ struct job {
   void* watcher = nullptr;
 
   /// The value of each loss, of the sums of their terms.
-  loss_values means_of(double const* sums) const {
+  [[gnu::cold]] loss_values means_of(double const* sums) const {
     loss_values all{{sums[0] / loss_terms}, 1 + further.count};
     for (int i = 0; i < further.count; ++i)
       all.items[i + 1] = sums[i + 1] / loss_divisor(further.items[i].counted);

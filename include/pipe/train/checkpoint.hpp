@@ -213,7 +213,6 @@ struct checkpoint_of {
   // ---- the numbers of a run ----
 
   enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
-  static constexpr int losses = Trainer::loss_names.size();
 
   /// The numbers as they are now: steps, seed, accumulation, loss scale.
   static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
@@ -223,8 +222,8 @@ struct checkpoint_of {
         {"run/accumulated", stored_type::f64, {}},
         {"run/loss_scale", stored_type::f64, {}},
     };
-    accumulation sum = trainer.accumulated_;
-    sum.for_each_number(losses, [&](auto n) { all[accumulated].push_back(double(n)); });
+    auto sum = trainer.accumulated_;
+    sum.for_each_number([&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
     if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
     for (double const n : scaling) all[loss_scale].push_back(n);
@@ -237,9 +236,8 @@ struct checkpoint_of {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
-    trainer.accumulated_.for_each_number(losses, [&](auto& n) {
-      n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++));
-    });
+    trainer.accumulated_.for_each_number(
+        [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
     if constexpr (compiled::precision::scales_loss)
       if (double const scale = from[loss_scale].real(0); scale > 0)
         trainer.engine_->set_loss_scaling({{scale, from[loss_scale].real(1)}});

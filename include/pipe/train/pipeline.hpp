@@ -63,6 +63,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
+  using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
   // Whether wrong arguments of member functions are reported: see values_for.
@@ -252,7 +253,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
     auto const access = engine_.enter();
-    accumulated_ = detail::accumulation{};
+    accumulated_ = accumulation{};
     engine_->parameters_changed();
   }
 
@@ -373,7 +374,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
     step_result const r = add_up(j);
-    accumulated_ = detail::accumulation{};
+    accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
     leaves_.end_step(*engine_.operator->(), j.samples);
     return r;
@@ -422,10 +423,10 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
   /// Loss and norm of the result are over all of them.
   step_result add_up(detail::job& j) {
-    detail::accumulation all = accumulated_;
+    accumulation all = accumulated_;
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
     all.extend(j, M::loss::sums, Pipeline::loss_names.items);
-    accumulated_ = detail::accumulation{};
+    accumulated_ = accumulation{};
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
@@ -438,7 +439,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
 
   settings settings_;
   long steps_ = 0;
-  detail::accumulation accumulated_;
+  accumulation accumulated_;
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
   detail::leaf_runs<compiled> leaves_;

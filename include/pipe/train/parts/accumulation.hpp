@@ -13,27 +13,28 @@
 
 namespace pp::detail {
 
-/// Losses and scale factors of accumulated mini-batches.
+/// Losses and scale factors of accumulated mini-batches, of a model with a number of losses.
 ///
 /// law: n mini-batches added one by one have the losses and the gradient scales of one mini-batch
 ///      with all of their terms
+template <int Losses>
 class accumulation {
  public:
   int count() const { return count_; }
 
-  /// Counts the terms of a mini-batch of the next step ahead.
+  /// Counts the terms of a mini-batch of the next step ahead. `sums`: the first loss is a sum, not
+  /// a mean.
   void count_ahead(job const& j, bool sums) {
     for_each_loss(j, sums, [](of_loss& of, double counted, bool is_sum) {
       of.ahead = is_sum ? 1 : of.ahead + counted;
     });
   }
-  /// Sets a job's scale factors so that it continues the accumulation. `sums`: the first loss is a
-  /// sum, not a mean. names: of the losses
+  /// Sets a job's scale factors so that it continues the accumulation. names: of the losses
   ///
   /// throws: data_error in a step if no factor is right for all losses, because the divisors have
   ///         another proportion than the terms
-  void extend(job& j, bool sums, std::string_view const* names) {
-    for_each_loss(j, sums, [&](of_loss& of, double counted, bool is_sum) {
+  void extend(job& j, bool sums, [[maybe_unused]] std::string_view const* names) {
+    for_each_loss(j, sums, [this](of_loss& of, double counted, bool is_sum) {
       if (count_ == 0) of.divisor = loss_divisor(of.ahead > 0 ? of.ahead : counted);
       of.counted = is_sum ? 1 : of.counted + counted;
     });
@@ -41,29 +42,31 @@ class accumulation {
     j.first_sample = samples_;
     j.all_samples = samples_ + j.samples;
     j.gradient_terms = of_[0].divisor;
-    for (int i = 0; i < j.further.count; ++i)
-      j.further.items[i].factor = j.further.items[i].weight * of_[0].divisor / of_[i + 1].divisor;
-    j.gradient_scale = scale_of_all(j, names);
+    if constexpr (Losses > 1) {
+      for (int i = 1; i < Losses; ++i)
+        further(j, i).factor = further(j, i).weight * of_[0].divisor / of_[i].divisor;
+      j.gradient_scale = scale_of_all(j, names);
+    } else {
+      j.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
+    }
   }
   /// Adds a finished job. Its result's losses become those over all terms so far.
   void add(job const& j, step_result& r) {
     of_[0].sum += r.losses[0] * j.loss_terms;
-    for (int i = 0; i + 1 < r.losses.size(); ++i)
-      of_[i + 1].sum += r.losses[i + 1] * loss_divisor(j.further.items[i].counted);
+    for (int i = 1; i < Losses; ++i)
+      of_[i].sum += r.losses[i] * loss_divisor(further(j, i).counted);
     samples_ += j.samples;
     if (++count_ == 1) return;
-    for (int i = 0; i < r.losses.size(); ++i)
-      r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
-    r.loss = j.further.sum_of(r.losses.items);
+    for (int i = 0; i < Losses; ++i) r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
+    r.loss = Losses > 1 ? j.further.sum_of(r.losses.items) : r.losses[0];
   }
 
   /// Calls use(number) with all that it is after a mini-batch, to be read or set: for checkpoints.
   template <class Use>
-  void for_each_number(int losses, Use use) {
+  void for_each_number(Use use) {
     of_loss& first = of_[0];
     use(count_), use(first.divisor), use(first.counted), use(first.sum), use(samples_);
-    for (of_loss* of = of_ + 1; of < of_ + losses; ++of)
-      use(of->divisor), use(of->counted), use(of->sum);
+    for (int i = 1; i < Losses; ++i) use(of_[i].divisor), use(of_[i].counted), use(of_[i].sum);
   }
 
  private:
@@ -73,23 +76,22 @@ class accumulation {
     double counted = 0, sum = 0;  // all terms, and their sum
   };
 
+  /// Loss i of a job, not the first.
+  static further_loss const& further(job const& j, int i) { return j.further.items[i - 1]; }
+  static further_loss& further(job& j, int i) { return j.further.items[i - 1]; }
   /// use(loss, sum of the weights of a job's terms, whether it is a sum)
   template <class Use>
   void for_each_loss(job const& j, bool sums, Use const& use) {
     use(of_[0], j.counted, sums);
-    for (int i = 0; i < j.further.count; ++i)
-      use(of_[i + 1], j.further.items[i].counted, j.further.items[i].sums);
+    for (int i = 1; i < Losses; ++i) use(of_[i], further(j, i).counted, further(j, i).sums);
   }
   /// The factor of the gradients of all losses that count: divisor over terms.
   double scale_of_all(job const& j, std::string_view const* names) const {
-    int by = -1;
-    for (int i = 0; i <= j.further.count; ++i) {
+    int by = -1;  // the first of them
+    for (int i = 0; i < Losses; ++i) {
       of_loss const& of = of_[i];
-      if (!(of.counted > 0) || (i > 0 && !(j.further.items[i - 1].weight > 0))) continue;
-      if (by < 0) {
-        by = i;
-        continue;
-      }
+      if (!(of.counted > 0) || (i > 0 && !(further(j, i).weight > 0))) continue;
+      if (by < 0) by = i;
       double const here = of.divisor * of_[by].counted, there = of_[by].divisor * of.counted,
                    apart = here > there ? here - there : there - here;
       if (j.updates && apart > 1e-9 * here)
@@ -103,7 +105,7 @@ class accumulation {
   }
 
   int count_ = 0;
-  of_loss of_[most_losses];
+  of_loss of_[Losses];
   long samples_ = 0;
 };
 
