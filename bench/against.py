@@ -3,8 +3,9 @@
 
     bench/run.sh against [--commit REVISION] [--rounds N]
 
-compile_over_commit        processor seconds of g++ -O2 for examples/first_model.cpp, over those with the headers of the commit
-compile_work_over_commit   the instructions that its compiler proper executes, if valgrind is there: they do not depend on the machine's load
+compile_over_commit_NAME   processor seconds of g++ -O2, over those with the headers of the commit: for examples/first_model.cpp, and for
+                           gpt_12, the GPT of 12 blocks in four stages of `bench/run.sh compile`
+work_over_commit_NAME      the instructions that its compiler proper executes, if valgrind is there: they do not depend on the machine's load
 step_over_commit_NAME      time of a step over one with the headers of the commit: one_stage and two_stages of AdamW with 8 samples in a
                            micro-batch, and one_sample with a single one, by SGD; networks of width 64, whose steps take microseconds
 
@@ -18,6 +19,8 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+
+import compile as compiled
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEPS = """#include <algorithm>
@@ -56,30 +59,35 @@ class Side:
     def __init__(self, tree, folder):
         self.tree, self.folder, self.values = tree, folder, {}
         folder.mkdir()
-        self.text, self.steps = folder / "first_model.ii", folder / "steps"
+        self.steps = folder / "steps"
+        gpt = folder / "gpt_12.cpp"
+        gpt.write_text(compiled.GPT.replace("BLOCKS", "12"))
         (folder / "steps.cpp").write_text(STEPS)
         gcc = ["g++", "-std=c++20", "-I", tree / "include"]
-        subprocess.run([*gcc, "-E", tree / "examples" / "first_model.cpp", "-o", self.text], check=True)
+        self.texts = {}
+        for source in (tree / "examples" / "first_model.cpp", gpt):
+            self.texts[source.stem] = folder / (source.stem + ".ii")
+            subprocess.run([*gcc, "-E", source, "-o", self.texts[source.stem]], check=True)
         subprocess.run([*gcc, "-O3", "-DNDEBUG", "-march=native", folder / "steps.cpp", "-o", self.steps, "-pthread"], check=True)
 
     def add(self, name, value):
         self.values.setdefault(name, []).append(float(value))
 
-    def compile(self):
+    def compile(self, name):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        subprocess.run(["g++", "-std=c++20", "-O2", "-c", self.text, "-o", self.folder / "o"], check=True)
-        self.add("compile_over_commit", resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        subprocess.run(["g++", "-std=c++20", "-O2", "-c", self.texts[name], "-o", self.folder / "o"], check=True)
+        self.add("compile_over_commit_" + name, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 
     def step(self):
         for line in subprocess.run([self.steps], check=True, capture_output=True, text=True).stdout.splitlines():
             name, value = line.split()
             self.add("step_over_commit_" + name, value)
 
-    def count_instructions(self):
+    def count_instructions(self, name):
         compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], check=True, capture_output=True, text=True).stdout.strip()
         run = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", compiler, "-quiet",
-                              "-std=c++20", "-O2", self.text, "-o", self.folder / "s"], check=True, capture_output=True, text=True)
-        self.add("compile_work_over_commit", re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)[1].replace(",", ""))
+                              "-std=c++20", "-O2", self.texts[name], "-o", self.folder / "s"], check=True, capture_output=True, text=True)
+        self.add("work_over_commit_" + name, re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)[1].replace(",", ""))
 
 
 def main():
@@ -96,14 +104,16 @@ def main():
         try:
             sides = Side(before, folder / "old"), Side(ROOT, folder / "new")
             for _ in range(chosen.rounds):
-                for side in sides:
-                    side.compile()
+                for name in sides[0].texts:
+                    for side in sides:
+                        side.compile(name)
             for _ in range(2 * chosen.rounds):
                 for side in sides:
                     side.step()
             if shutil.which("valgrind"):
-                for side in sides:
-                    side.count_instructions()
+                for name in sides[0].texts:
+                    for side in sides:
+                        side.count_instructions(name)
         finally:
             subprocess.run([*git, "worktree", "remove", "--force", before], check=True)
     old, new = (side.values for side in sides)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the compiler needs for a GPT of 2 to 96 blocks in four stages, to prove schedules, and to plan a model of 83.9 billion parameters:
-processor seconds, memory and object size.
+"""What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, to prove schedules, and to plan a model of
+83.9 billion parameters: processor seconds, memory and object size.
 
 nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture."""
 
@@ -32,6 +32,19 @@ int main() {
   return trainer.step({tokens, tokens}).loss > 0 ? 0 : 1;
 }
 """
+IMAGES = """#include "HEADER"
+#include <vector>
+using namespace pp;
+using Trainer = Pipeline<models::MODEL, Stages<4>, MicroBatches<4>, MicroBatchSize<2>, AdamW>;
+int main() {
+  Trainer trainer;
+  std::vector<float> images(std::size_t(Trainer::samples) * Trainer::inputs_per_sample);
+  std::vector<int> labels(Trainer::samples);
+  return trainer.step({images, labels}).loss > 0 ? 0 : 1;
+}
+"""
+RESNET = IMAGES.replace("HEADER", "resnet.hpp").replace("MODEL", "ResNet50")
+AMOEBANET = IMAGES.replace("HEADER", "amoebanet.hpp").replace("MODEL", "AmoebaNet<18, 512>")
 SCHEDULES = GPT.split("using Trainer")[0].replace("BLOCKS", "12") + """template <class Schedule>
 bool trains() {
   using Trainer = Pipeline<GPT, Stages<4>, MicroBatches<8>, MicroBatchSize<2>, AdamW, Schedule>;
@@ -85,7 +98,7 @@ def compile_once(compiler, text, folder):
     """(processor seconds, peak megabytes of one of the compiler's processes, kilobytes of object code)"""
     source, target = folder / "program.cpp", folder / "program.o"
     source.write_text(text)
-    process = subprocess.Popen([*COMPILERS[compiler], "-I", ROOT / "include", "-c", source, "-o", target],
+    process = subprocess.Popen([*COMPILERS[compiler], "-I", ROOT / "include", "-I", ROOT / "examples/models", "-c", source, "-o", target],
                                stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -134,6 +147,7 @@ def main():
     print(f"{'compiler':8} {'program':22} {'seconds':>8} {'peak MB':>10} {'object kB':>14} {'runs':>5}")
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES, "12, and one of B and W": B_AND_W}
+    programs |= {"ResNet-50": RESNET, "AmoebaNet-D(18, 512)": AMOEBANET}
     on_gpu = {"empty": EMPTY} | {f"{n} blocks": GPT_ON_GPU.replace("BLOCKS", str(n)) for n in (12, 96)}
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure("g++", programs, ROUNDS, pathlib.Path(folder))
@@ -158,6 +172,8 @@ def main():
     print(f"figure compile_gpt_96_over_12 {ratio(seconds, '96 blocks', '12 blocks'):.3f}")
     print(f"figure compile_second_schedule_over_first {ratio(seconds, '12, two schedules', '12, one schedule'):.3f}")
     print(f"figure compile_split_schedule_over_first {ratio(seconds, '12, and one of B and W', '12, one schedule'):.3f}")
+    print(f"figure compile_resnet_50_s {statistics.median(seconds['ResNet-50']):.2f}")
+    print(f"figure compile_amoebanet_18_512_s {statistics.median(seconds['AmoebaNet-D(18, 512)']):.2f}")
     if "nvcc" in compilers:
         print(f"figure compile_gpt_12_nvcc_s {statistics.median(by_nvcc['12 blocks']):.1f}")
         print(f"figure compile_gpt_96_over_12_nvcc {ratio(by_nvcc, '96 blocks', '12 blocks'):.3f}")

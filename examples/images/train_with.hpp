@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <pipe/report/amounts.hpp>
+#include <pipe/train/batches_ahead.hpp>
 #include <pipe/train/data/augment.hpp>
 #include <pipe/train/weights.hpp>
 
@@ -33,32 +34,33 @@ trained train_with(image_task const& task, training_options const& o, bool flips
                    .optimizer = {.learning_rate = o.learning_rate, .weight_decay = 0.05},
                    .learning_rate_factor = rate});
 
+  pp::augmentation const moves{.height = side,
+                               .width = side,
+                               .channels = task.training.channels,
+                               .padding = 2,
+                               .flip = flips,
+                               .seed = o.seed};
+  auto const move = [&](pp::owned_batch<Trainer>& b, long place) {
+    pp::augment(std::span(b.inputs), moves, place);
+  };
+
   trained result;
-  std::vector<float> moved;
   bool goes_on = true;
-  for (long epoch = 0; goes_on && trainer.steps() < steps; ++epoch)
-    for (batch const& drawn :
-         pp::batches<Trainer>(data, {.shuffle = true, .seed = o.seed, .epoch = epoch})) {
-      moved.assign(drawn.inputs.begin(), drawn.inputs.end());
-      pp::augment<float>(moved,
-                         {.height = side,
-                          .width = side,
-                          .channels = task.training.channels,
-                          .padding = 2,
-                          .flip = flips,
-                          .seed = o.seed},
-                         trainer.steps() * Trainer::samples);
-      pp::step_result const r = trainer.step({moved, drawn.labels});
+  for (long epoch = 0; goes_on && trainer.steps() < steps; ++epoch) {
+    pp::batches<Trainer> drawn(data, {.shuffle = true, .seed = o.seed, .epoch = epoch});
+    for (batch const& moved : pp::batches_ahead<Trainer>(drawn, move)) {
+      pp::step_result const r = trainer.step(moved);
       goes_on = see({.step = trainer.steps(),
                      .loss = r.loss,
                      .learning_rate = o.learning_rate * rate(trainer.steps()),
                      .gradient_norm = r.gradient_norm,
-                     .samples_per_second = double(drawn.labels.size()) / r.seconds,
+                     .samples_per_second = double(moved.labels.size()) / r.seconds,
                      .seconds = r.seconds,
                      .bubble = r.bubble}) &&
                 trainer.steps() < steps;
       if (!goes_on) break;
     }
+  }
   // [/train]
   result.steps = trainer.steps();
   if (!o.save.empty()) pp::save_weights(trainer, o.save);

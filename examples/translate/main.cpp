@@ -6,6 +6,7 @@
 //     translate --languages de,fr     two others, and English
 //     translate --languages all       all of them, which takes more steps
 //     translate --deep                32 layers in the encoder and 32 in the decoder
+//     translate --deep --plain-init   the same with the initial values of few layers, to compare
 //     translate --plan                shows what the compiler decided
 //     translate                       goes on where Ctrl-C, or a crash, has ended it
 //
@@ -47,7 +48,10 @@ int main(int count, char** arguments) {
   app.add_option("--languages", languages,
                  "as de,fr: these and English; a number: those with the most messages; all")
       ->capture_default_str();
-  app.add_flag("--deep", o.deep, "32 layers in the encoder and 32 in the decoder, instead of 3");
+  auto* const deep = app.add_flag("--deep", o.deep,
+                                  "32 layers in the encoder and 32 in the decoder, instead of 3");
+  app.add_flag("--plain-init", o.plain, "with --deep: the initial values of the 3, to compare")
+      ->needs(deep);
   app.add_option("--steps", o.steps, "training steps")
       ->check(CLI::Range(0L, std::numeric_limits<long>::max()))
       ->capture_default_str();
@@ -68,7 +72,7 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     take_languages(o, languages);
-    return o.deep ? run_deep(o) : run_shallow(o);
+    return o.plain ? run_plain(o) : o.deep ? run_deep(o) : run_shallow(o);
   } catch (CLI::Success const& e) {
     return app.exit(e);
   } catch (CLI::ParseError const& e) {

@@ -183,7 +183,8 @@ int run(options const& o) {
   std::snprintf(rate, sizeof rate, "%.9g", o.learning_rate);
   std::string const text = "--steps " + std::to_string(o.steps) + " --seed " +
                            std::to_string(o.seed) + " --lr " + rate + (o.deep ? " --deep" : "") +
-                           ", " + std::to_string(c.training().size()) + " messages in " +
+                           (o.plain ? " --plain-init" : "") + ", " +
+                           std::to_string(c.training().size()) + " messages in " +
                            std::to_string(c.languages().size()) + " languages";
   if (pp::found_checkpoint const found = pp::newest_checkpoint(o.checkpoints);
       !found.path.empty() && found.position.text != text)

@@ -48,6 +48,7 @@ struct Translator
 
 struct Shallow : Translator<3, 512, 4, false> {};
 struct Deep : Translator<32, 512, 4, true> {};
+struct Plain : Translator<32, 512, 4, false> {};
 
 template <class Model>
 using Trainer = pp::Pipeline<Model, pp::Stages<2>, pp::MicroBatches<4>, pp::MicroBatchSize<8>,
@@ -58,7 +59,7 @@ struct options {
   std::string catalogues = "/usr/share/locale/*/LC_MESSAGES/*.mo";  ///< a pattern of paths
   std::vector<std::string> languages;  ///< none: those with the most messages
   int most_languages = 4;              ///< if none is named; 0: all
-  bool deep = false;
+  bool deep = false, plain = false;    ///< plain: deep, with the initial values of the shallow one
   long steps = 1500;
   double learning_rate = 2e-3;  ///< the highest
   std::uint64_t seed = 1;
@@ -72,3 +73,4 @@ struct options {
 /// since each compiles its kernels.
 int run_shallow(options const&);
 int run_deep(options const&);
+int run_plain(options const&);

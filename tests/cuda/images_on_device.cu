@@ -9,3 +9,6 @@ using namespace pp;
 TEST_CASE("losses of a model of images equal the host's", "[gpu]") {
   on_device::losses_equal_the_hosts<laws::Images, Stages<2>>(1e-4, 3);
 }
+TEST_CASE("the sum of the losses of a vision Transformer is the host's", "[gpu]") {
+  on_device::losses_equal_the_hosts<laws::Vision, Stages<2>>(1e-4, 3);
+}

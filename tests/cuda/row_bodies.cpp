@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <memory>
+#include <type_traits>
 
 #include <pipe/base/half.hpp>
 
@@ -258,7 +259,7 @@ void check_sums() {
   check_over<T, op_kind::norm_parameter_gradient, 900, 12, 7>(thread_order::interleaved, false);
 }
 
-template <op_kind Kind, int Columns, int Inner, int First>
+template <op_kind Kind, int Columns, int Inner, int First, bool IsParameter = false>
 struct copied {
   static constexpr detail::group make() {
     detail::group g;
@@ -266,7 +267,7 @@ struct copied {
     g.rows = 3;
     g.columns = Columns;
     if (Kind == op_kind::concat)
-      g.attributes = detail::concat_attributes{Inner};
+      g.attributes = detail::concat_attributes{Inner, IsParameter};
     else
       g.attributes = detail::slice_attributes{Inner, First};
     g.in[0] = 0, g.in[1] = 1, g.out[0] = 2;
@@ -282,12 +283,16 @@ void check_copies() {
   buffer<T> y(rows * n), u(rows * left), v(rows * right);
   cuda::arguments a;
   a.slot[0] = x.data(), a.slot[1] = z.data(), a.slot[2] = y.data();
-  on_host::run_alone<on_host::one_group<T, copied<op_kind::concat, Left + Right, Left, 0>, 4>>(
-      a, thread_order::descending);
-  for (std::size_t r = 0; r < rows; ++r) {
-    CHECK(std::memcmp(&y[r * n], &x[r * left], sizeof(T) * left) == 0);
-    CHECK(std::memcmp(&y[r * n + left], &z[r * right], sizeof(T) * right) == 0);
-  }
+  auto const concatenate = [&]<bool IsParameter>(std::bool_constant<IsParameter>) {
+    using both = copied<op_kind::concat, Left + Right, Left, 0, IsParameter>;
+    on_host::run_alone<on_host::one_group<T, both, 4>>(a, thread_order::descending);
+    for (std::size_t r = 0; r < rows; ++r) {
+      CHECK(std::memcmp(&y[r * n], &x[IsParameter ? 0 : r * left], sizeof(T) * left) == 0);
+      CHECK(std::memcmp(&y[r * n + left], &z[r * right], sizeof(T) * right) == 0);
+    }
+  };
+  concatenate(std::true_type{});
+  concatenate(std::false_type{});
   a.slot[0] = y.data(), a.slot[2] = u.data();
   on_host::run_alone<on_host::one_group<T, copied<op_kind::slice, Left, Left + Right, 0>, 4>>(
       a, thread_order::interleaved);

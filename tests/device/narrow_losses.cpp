@@ -15,6 +15,11 @@ template <class Loss>
 struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, Loss> {};
 /// What is before the chain runs in forward.
 struct Normed : Model<Input<3, 24>, LayerNorm, Linear<40>, Tanh, Dropout<1, 10>, Linear<9>, MSE> {};
+/// Two heads, of which one is behind the loss of the other.
+struct Several
+    : Model<Input<24>, Linear<40>, ReLU, Stash<"early">, Linear<10>,
+            Losses<MSE, FurtherLoss<"kind", "early", Linear<16>, GELU, Linear<6>, CrossEntropy>>> {
+};
 /// Stages of one width.
 struct Even : Model<Input<32>, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>,
                     ReLU, Linear<32>, ReLU, Linear<32>, MSE> {};
@@ -64,6 +69,12 @@ TEST_CASE("which backward passes have the loss of narrow layers", "[cuda]") {
 TEST_CASE("squared errors in backward have the bits of launches", "[cuda]") {
   is_as_launches<Ends<MSE>, FP32, MicroBatches<3>>();
   is_as_launches<Normed, BF16, MicroBatches<2>>();
+}
+
+TEST_CASE("several losses of narrow layers are launches of their own", "[cuda]") {
+  STATIC_REQUIRE_FALSE(has_loss_in_backward<on_device<Several, FP32, MicroBatches<3>>>);
+  are_alike<on_device<Several, FP32, MicroBatches<3>>,
+            by_launches<Several, FP32, MicroBatches<3>>>();
 }
 
 TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {

@@ -75,6 +75,7 @@ class Translate(unittest.TestCase):
 
     def test_wrong_options(self):
         for arguments, code, says in ((("--languages", "0"), 2, "needs names, a number from 1 to 999, or all"), (("--steps", "x"), 2, "steps"),
+                                      (("--plain-init",), 2, "--plain-init requires --deep"),
                                       (("--languages", "it"), 1, "expected at least 100 messages and a language, found 0 and 0"),
                                       (("--catalogues", "no/*.mo"), 2, "catalogues")):
             result = self.run_translate(*arguments)
@@ -82,9 +83,10 @@ class Translate(unittest.TestCase):
             self.assertRegex(result.stderr, rf"\Atranslate: .*{says}.*\n\Z")
 
     def test_the_deep_model_has_32_layers_on_each_side(self):
-        result = self.run_translate("--plan", "--deep")
-        self.assertEqual(0, result.returncode)
-        self.assertIn("2 stages", result.stdout)
+        for more in ((), ("--plain-init",)):
+            result = self.run_translate("--plan", "--deep", *more)
+            self.assertEqual(0, result.returncode)
+            self.assertIn("2 stages", result.stdout)
 
 
 if __name__ == "__main__":

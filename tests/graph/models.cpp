@@ -60,6 +60,7 @@ TEST_CASE("attributes are equal if all their members are") {
       detail::map_attributes{false},
       detail::map_attributes{true},
       detail::concat_attributes{3},
+      detail::concat_attributes{3, true},
       detail::slice_attributes{3, 0},
       detail::slice_attributes{3, 1},
       detail::norm_attributes{true, 1e-5f},

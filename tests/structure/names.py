@@ -6,7 +6,8 @@
 
 Namespace pp holds these names and no others: what is for the library itself is in an inner namespace, `pp::detail` where a folder has none of
 its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`. A name of namespace pp that no
-page mentions is a fault, and so is one without a sentence that says what it is.
+page mentions is a fault, and so is one without a sentence that says what it is. What a model is made of, the names of include/pipe/nn, are each in
+the first column of a table on exactly one page of docs/reference/layers or on language.md; there a name that is a link is defined elsewhere.
 """
 import argparse
 import os
@@ -23,7 +24,10 @@ headers is for the library itself and may change in any release.
 | name | | header | read on |
 |---|---|---|---|
 """
-FIRST = ["language", "options", "trainer", "optimizers", "files"]  # pages of the reference come before others, in this order
+LAYERS = "pipe/nn/"  # whose names have a page
+FIRST = ["options", "trainer", "optimizers", "files"]  # pages of the reference come before others, in this order
+LAST = ["errors", "language", "not_yet"]
+FOLDERS = ["reference", "howto", "tutorial", "schedules", "reference/layers"]
 SHOWN = 2  # pages per name
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 END = re.compile(r"^\}  // namespace")
@@ -34,6 +38,7 @@ CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PROGRAM = re.compile(r"```cpp\n(.*?)```", re.S)
 WORD = re.compile(r"(?<![\w.>:])(?:pp::)?([a-z]\w*)(?=[<({]|::| const\b| \w+[ ;({=]|&)")  # a call or a type
 OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
+LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
 LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
@@ -79,6 +84,13 @@ def names_in(page):
     return types | set(ALONE.findall(text)) | set(QUALIFIED.findall(text)) | programs
 
 
+def defined_in(page):
+    """The names of layers in the first column of the page's tables."""
+    text = PROGRAM.sub("", page.read_text(encoding="utf-8"))
+    cells = (LINK.sub("", line.split("|")[1]) for line in text.splitlines() if line.startswith("|"))
+    return {name for cell in cells for name in re.findall(r"`(\w+)", cell)}
+
+
 def names_in_program(source):
     """What an example takes of the library."""
     text = OTHER.sub("", source.read_text(encoding="utf-8"))
@@ -87,19 +99,24 @@ def names_in_program(source):
 
 def order(page):
     if page.suffix != ".md":
-        return (len(FIRST) + 1, 0, page.as_posix())
+        return (len(FIRST) + 2, 0, page.as_posix())
     reference = page.parent.name == "reference"
-    place = FIRST.index(page.stem) if reference and page.stem in FIRST else len(FIRST)
-    return (place, ["reference", "howto", "tutorial", "schedules"].index(page.parent.name), page.stem)
+    place = FIRST.index(page.stem) if reference and page.stem in FIRST else len(FIRST) + (reference and page.stem in LAST)
+    return (place, [Path(folder).name for folder in FOLDERS].index(page.parent.name), page.stem)
+
+
+def label(page):
+    stem = page.stem if page.suffix == ".md" else page.name
+    return f"layers/{stem}" if page.parent.name == "layers" else stem
 
 
 def make(root):
     """The page, and what is wrong with the names."""
-    folders = ("reference", "howto", "tutorial", "schedules")
-    pages = [p for folder in folders for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
+    pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
     programs = [p for p in (root / "examples").rglob("*") if p.suffix in (".cpp", ".hpp")]
     mentioned = {page: names_in(page) if page.suffix == ".md" else names_in_program(page)
                  for page in sorted([*pages, *programs], key=order)}
+    of_layers = {page: defined_in(page) for page in pages if page.parent.name == "layers" or page.stem == "language"}
     found = {}
     for header in sorted((root / "include" / "pipe").rglob("*")):
         if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
@@ -112,9 +129,13 @@ def make(root):
         if not where:
             faults.append(f"{header}: {name} is in namespace pp, and no page mentions it: what is not for users belongs to pp::detail")
             continue
+        homes = [page for page, names in of_layers.items() if name in names]
+        if header.startswith(LAYERS) and len(homes) != 1:
+            faults.append(f"{header}: {name} is in the tables of {len(homes)} pages of layers: " + (", ".join(p.name for p in homes) or "none"))
+        where.sort(key=lambda page: page not in homes)
         if not sentence:
             faults.append(f"{header}: no sentence says what {name} is")
-        links = ", ".join(f"[{p.stem if p.suffix == '.md' else p.name}]({os.path.relpath(p, (root / PAGE).parent)})" for p in where[:SHOWN])
+        links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / PAGE).parent)})" for p in where[:SHOWN])
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
     return HEAD + "\n".join(rows) + "\n", faults
 

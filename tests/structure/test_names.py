@@ -36,7 +36,7 @@ class Names(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        for path in ("include/pipe/train", "docs/reference", "docs/howto"):
+        for path in ("include/pipe/train", "include/pipe/nn", "docs/reference/layers", "docs/howto"):
             (self.root / path).mkdir(parents=True)
 
     def make(self, header, page):
@@ -74,6 +74,19 @@ class Names(unittest.TestCase):
         (self.root / "examples/a.cpp").write_text("int main() { pp::helper(); }")
         text, _ = self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`")
         self.assertIn("| [a.cpp](../../examples/a.cpp) |", text)
+
+    def test_a_layer_is_in_the_tables_of_one_page_of_layers(self):
+        (self.root / "include/pipe/nn/x.hpp").write_text("namespace pp {\n\n/// A layer.\nstruct Wide {};\n\n}  // namespace pp\n")
+        layers = self.root / "docs/reference/layers"
+        fault = "pipe/nn/x.hpp: Wide is in the tables of {} pages of layers: {}"
+        (layers / "a.md").write_text("`Wide`\n\n| [`Wide`](b.md) | x |\n| x | `Wide` |\n")
+        self.assertEqual([fault.format(0, "none")], self.make("", "")[1])
+        (layers / "b.md").write_text("| `Narrow`, `Wide<3>` | x |\n| `Wide` | y |\n")
+        text, faults = self.make("", "`Wide`")
+        self.assertEqual([], faults)
+        self.assertIn("| `Wide` | A layer | `pipe/nn/x.hpp` | [layers/b](layers/b.md), [use](../howto/use.md) |", text)
+        (self.root / "docs/reference/language.md").write_text("| `Wide` | x |\n")
+        self.assertEqual([fault.format(2, "language.md, b.md")], self.make("", "")[1])
 
     def test_other_names_count_only_as_code_of_their_own(self):
         self.assertNotIn("`train`", self.make(HEADER, "`Layer Mute x.train(3)`")[0])

@@ -12,6 +12,7 @@
 
 #include <pipe/io/files_like.hpp>
 #include <pipe/pipe.hpp>
+#include <pipe/train/batches_ahead.hpp>
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/token_shards.hpp>
 
@@ -159,10 +160,27 @@ TEST_CASE("a run on shards that was stopped goes on with the same bits") {
     // [/shards]
     return position;
   };
+  auto const train_by_thread = [&](Trainer& trainer, long position, long steps) {
+    token_shards const data(
+        files_like(pattern),
+        {.context = context, .vocabulary = vocabulary, .shuffle = true, .seed = 1});
+    // [ahead]
+    batches_ahead<Trainer> ahead(
+        [&](owned_batch<Trainer>& b, long place) { data.read(place, b.inputs, b.labels); },
+        {.sample_position = position});
+    for (auto const& batch : ahead) {
+      trainer.step(batch);
+      position = ahead.sample_position();  // what a checkpoint keeps
+      if (trainer.steps() == steps) break;
+    }
+    // [/ahead]
+    return position;
+  };
   Trainer whole({.seed = 1}), first({.seed = 1}), second({.seed = 2});
   train(whole, 0, 100);
-  first.save(path, train(first, 0, 37));
-  train(second, second.load(path).position.number(), 100);
+  first.save(path, train_by_thread(first, 0, 37));
+  train(second, second.load(path).position.number(), 60);
+  train_by_thread(second, 60 * Trainer::samples, 100);
   auto const a = whole.parameters(), b = second.parameters();
   for (std::size_t p = 0; p < a.size(); ++p)
     CHECK(std::equal(a[p].values.begin(), a[p].values.end(), b[p].values.begin()));

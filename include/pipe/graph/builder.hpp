@@ -21,15 +21,16 @@
 namespace pp::detail {
 
 /// Runs layer descriptions. Without room it counts and checks; with exactly the counted room it
-/// stores what they add.
+/// stores what they add. Leaves: known_leaves of the model's.
 template <class Leaves, graph_size Room = graph_size{}, class Observer = no_observer>
-class builder : public layer_checks, public op_functions<builder<Leaves, Room, Observer>> {
+class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
+                public layer_checks,
+                public op_functions<builder<Leaves, Room, Observer>> {
  public:
   static constexpr bool keeps = Room.units > 0;
   using leaves = Leaves;
-
-  constexpr explicit builder(handle input, Observer observer = Observer{})
-      : current_(input), observer_(std::move(observer)) {
+  constexpr builder(typename builder::directory const& all, handle input, Observer observer = {})
+      : builder::leaf_finder(all), current_(input), observer_(std::move(observer)) {
     tied_names_.list(Leaves{});
     further_input(input);
   }
@@ -48,7 +49,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   constexpr void layer() {
     if (!ok()) return;
     int const outer = leaf_;
-    leaf_ = leaf_index<L>(Leaves{});
+    leaf_ = this->template index_of<L>();
     if constexpr (opened<L>)
       layers_in<L>();
     else
@@ -77,7 +78,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
   template <class L>
   constexpr void close() {
     if (!ok()) return;
-    leaf_ = leaf_index<L>(Leaves{});
+    leaf_ = this->template index_of<L>();
     if constexpr (is_refused<L>)
       refuse<L>();
     else if (needs_input_of_loss<L>(current_))
@@ -152,7 +153,7 @@ class builder : public layer_checks, public op_functions<builder<Leaves, Room, O
       report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
     if (!ok()) return operand{};
     int const outer = leaf_;
-    leaf_ = leaf_index<O>(Leaves{});
+    leaf_ = this->template index_of<O>();
     if constexpr (keeps)
       graph_.inputs[sizes_.inputs] = {form, vocabulary > 0, vocabulary, short(leaf_), true};
     ++sizes_.inputs;

@@ -70,6 +70,70 @@ constexpr int leaf_index(layers<Leaves...>) {
   return i;
 }
 
+/// A type as a value: the address of its key.
+template <class L>
+inline constexpr char leaf_key = 0;
+/// A number below leaf_buckets that most types have for themselves: from the length of the name.
+inline constexpr int leaf_buckets = 61;
+template <class L>
+constexpr int leaf_bucket() {
+  return int(__builtin_strlen(__PRETTY_FUNCTION__) % leaf_buckets);
+}
+
+/// The types of a list, for those who know its length only: each type once, in a chain for each
+/// bucket.
+template <std::size_t Count>
+struct leaf_directory {
+  struct entry {
+    char const* key = nullptr;
+    int next = -1;
+  };
+  entry entries[Count + 1]{};
+  int first[leaf_buckets]{};
+
+  constexpr leaf_directory(char const* const* keys, int const* buckets) {
+    for (int& f : first) f = -1;
+    for (int i = 0; i < int(Count); ++i) {
+      int* place = &first[buckets[i]];
+      while (*place >= 0 && entries[*place].key != keys[i]) place = &entries[*place].next;
+      if (*place < 0) *place = i, entries[i] = entry{keys[i], -1};
+    }
+  }
+  /// The first index of L, or the length of the list.
+  template <class L>
+  constexpr int index_of() const {
+    int i = first[leaf_bucket<L>()];
+    while (i >= 0 && entries[i].key != &leaf_key<L>) i = entries[i].next;
+    return i >= 0 ? i : int(Count);
+  }
+};
+
+/// Base of what looks for the indices of leaves, and has their number in its name, not the list.
+template <std::size_t Count>
+class leaf_finder {
+ public:
+  using directory = leaf_directory<Count>;
+  constexpr explicit leaf_finder(directory const& all) : all_(&all) {}
+  /// The first index of L, or the number of leaves.
+  template <class L>
+  constexpr int index_of() const {
+    return all_->template index_of<L>();
+  }
+
+ private:
+  directory const* all_;
+};
+
+/// The directory of a list.
+template <class List>
+inline constexpr int directory_of = 0;
+template <class... L>
+inline constexpr leaf_directory<sizeof...(L)> directory_of<layers<L...>> = [] {
+  char const* const keys[] = {&leaf_key<L>..., nullptr};
+  int const buckets[] = {leaf_bucket<L>()..., 0};
+  return leaf_directory<sizeof...(L)>(keys, buckets);
+}();
+
 /// The index of a type by overload resolution on a base class: constant depth for any length.
 template <std::size_t I, class L>
 struct indexed_leaf {};
@@ -174,6 +238,23 @@ constexpr int count_tied(layers<L...>) {
   for (bool const one : {false, is_tied<L>...}) count += one;
   return count;
 }
+
+/// The length of a list of leaves in place of the list, where no layer is tied to another.
+template <int Count>
+struct counted_leaves {};
+template <int Count>
+constexpr int leaf_count(counted_leaves<Count>) {
+  return Count;
+}
+template <int Count>
+constexpr int count_tied(counted_leaves<Count>) {
+  return 0;
+}
+/// The part of a model's leaves that is an argument of the builder's type: as little as it needs.
+/// Compilers write out the names of all instances of its functions, each with that argument.
+template <class List>
+using known_leaves =
+    std::conditional_t<(count_tied(List{}) > 0), List, counted_leaves<leaf_count(List{})>>;
 
 /// The index of the leaf that gives a layer that name, or -1.
 template <text Name, class... L>

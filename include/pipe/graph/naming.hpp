@@ -46,6 +46,8 @@ struct wanted_names {
     };
     (void)std::initializer_list<int>{(take(std::type_identity<L>{}), 0)...};
   }
+  template <int Count>
+  constexpr void list(counted_leaves<Count>) {}
   /// The entry of a name. needs: the name is listed
   constexpr wanted_name const& of(std::string_view name) const {
     int i = 0;

@@ -221,7 +221,7 @@ class op_functions {
     self().template part<typename S::chain>(0);
     --self().depth_;
     handle const x = self().current();
-    self().leaf_ = leaf_index<S>(typename Builder::leaves{});
+    self().leaf_ = self().template index_of<S>();
     if constexpr (is_refused<loss>) {
       self().template refuse<loss>();
     } else if (self().template needs_input_of_loss<loss>(x) && self().needs_numbers()) {
@@ -231,7 +231,7 @@ class op_functions {
                     ? self().template loss_input<S>(shape(rows.rank > 0 ? int(rows.elements()) : 1),
                                                     x.form.columns())
                     : self().template loss_input<S>(x.form);
-      self().leaf_ = leaf_index<S>(typename Builder::leaves{});
+      self().leaf_ = self().template index_of<S>();
       loss::describe(self());
     }
     self().leaf_ = leaf;

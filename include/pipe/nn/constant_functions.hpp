@@ -70,11 +70,15 @@ constexpr member function_not_constexpr() {
     return none;
 }
 
+/// The builder of a model of layer L alone.
+template <class L>
+using builder_alone = builder<known_leaves<all_leaves<L>>>;
+
 /// The description of layer L alone, after an input of four numbers.
 template <class L>
 struct description_alone {
   static constexpr auto call() {
-    builder<all_leaves<L>> b(handle{operand{space::input, 0}, shape(4)});
+    builder_alone<L> b(directory_of<all_leaves<L>>, handle{operand{space::input, 0}, shape(4)});
     L::describe(b);
     return b.ok();
   }
@@ -92,7 +96,7 @@ concept brings_functions = requires { typename L::kernels; };
 /// A layer described neither by this library nor by one of its bases.
 template <class L>
 concept describes_itself = !is_of_this_library<L> && !requires { typename L::derived; } &&
-                           requires(builder<all_leaves<L>>& b) { L::describe(b); };
+                           requires(builder_alone<L>& b) { L::describe(b); };
 
 /// The first member of the user-defined layer L that is not constexpr, or `none`.
 template <class L>

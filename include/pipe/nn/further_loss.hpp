@@ -58,7 +58,8 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
   using chain = Named<Labels, typename items::chain>;
   using further = typename items::loss;
   using parts = detail::layers<chain, further>;
-  static constexpr text name = Labels, key = Value;
+  static constexpr text name = Labels;
+  static constexpr text key = Value;
   static constexpr bool is_further_loss = true;
   static constexpr double weight() { return items::weight::quotient::template value<double>(); }
 

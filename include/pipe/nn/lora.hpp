@@ -64,12 +64,8 @@ struct LoRA {
   static constexpr void enter(Builder& b) {
     if (!b.needs_positive(Rank)) return;
     detail::parameter_scope& scope = b.scope();
-    scope.adapter = {Rank,
-                     detail::leaf_index<LoRA>(typename Builder::leaves{}),
-                     low_rank_scale != 1,
-                     scope.trained,
-                     b.low_rank_terms(),
-                     b.position()};
+    scope.adapter = {Rank,          b.template index_of<LoRA>(), low_rank_scale != 1,
+                     scope.trained, b.low_rank_terms(),          b.position()};
     scope.trained = false;
   }
   template <class Builder>

@@ -47,6 +47,7 @@ template <class... Items>
   requires all_are_types<Items...>
 struct lowering<Items...> {
   using leaves = all_leaves<Items...>;
+  static constexpr auto const& directory = directory_of<leaves>;
   using loss = last_of<Items...>;
   static constexpr int count = sizeof...(Items);
 
@@ -82,7 +83,7 @@ struct lowering<Items...> {
       return lowered{graph_size{},
                      model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
     } else {
-      builder<leaves> b(first::input);
+      builder<known_leaves<leaves>> b(directory, first::input);
       run(b);
       return lowered{b.sizes(), b.fault()};
     }
@@ -96,7 +97,7 @@ struct lowering<Items...> {
 
   /// The second run, into arrays of exactly those extents: the graph as a constant.
   static constexpr auto lower() {
-    builder<leaves, measured.size> b(first_of<Items...>::input);
+    builder<known_leaves<leaves>, measured.size> b(directory, first_of<Items...>::input);
     run(b);
     return b.finish();
   }
@@ -105,9 +106,9 @@ struct lowering<Items...> {
   /// the caller deletes it.
   template <class Graph>
   static Graph* lower_on_heap() {
-    using builder_type = builder<leaves, measured.size>;
+    using builder_type = builder<known_leaves<leaves>, measured.size>;
     struct owner {
-      builder_type* it = new builder_type(first_of<Items...>::input);
+      builder_type* it = new builder_type(directory, first_of<Items...>::input);
       ~owner() { delete it; }
     } b;
     run(*b.it);
@@ -120,7 +121,8 @@ struct lowering<Items...> {
     using observer = names_in_files<measured.size.parameters>;
     observer named;
     named.wanted = wanted;
-    builder<leaves, graph_size{}, observer> b(first_of<Items...>::input, named);
+    builder<known_leaves<leaves>, graph_size{}, observer> b(directory, first_of<Items...>::input,
+                                                            named);
     run(b);
     return b.observer();
   }

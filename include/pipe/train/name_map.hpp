@@ -34,7 +34,7 @@ struct renamed {
   bool passed_over = false;
 };
 
-/// What a parameter is called there: several names for what is joined.
+/// The names in the file of a parameter: several if tensors are joined.
 struct tensors_there {
   std::vector<std::string> names;
   bool transposed = false;

@@ -42,7 +42,8 @@ struct name_observer {
 template <class... Items>
 std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
   using l = lowering<Items...>;
-  builder<typename l::leaves, graph_size{}, name_observer> b(first_of<Items...>::input);
+  builder<known_leaves<typename l::leaves>, graph_size{}, name_observer> b(
+      l::directory, first_of<Items...>::input);
   l::run(b);
   std::vector<parameter_name> names = b.observer().found;
   // Later places at the end of the model, too, have empty names.

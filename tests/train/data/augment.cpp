@@ -10,6 +10,8 @@
 
 #include <pipe/data.hpp>
 #include <pipe/pipe.hpp>
+#include <pipe/train/batches.hpp>
+#include <pipe/train/batches_ahead.hpp>
 
 #include "../../message_of.hpp"
 
@@ -70,6 +72,23 @@ TEST_CASE("squares are cut out anywhere, also over the border") {
     zeros.insert(count);
   }
   CHECK(zeros == std::set{4, 6, 9});
+}
+
+TEST_CASE("a number of an image is made by itself as with all others") {
+  augmentation const a{
+      .height = 6, .width = 5, .channels = 3, .padding = 2, .flip = true, .cutout = 2, .seed = 9};
+  int const images = 20, size = 6 * 5 * 3;
+  std::vector<float> before(images * size);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i] = float(i + 1) / 7;
+  auto all = before;
+  augment(std::span(all), a, 11);
+  detail::augmented_number<float> const augmented{before.data(), a, 11};
+  for (long i = 0; i < images * size; ++i) REQUIRE(all[std::size_t(i)] == augmented(i));
+
+  all = before;
+  auto const samples = mix_up(std::span(all), a, 11, 0.4);
+  detail::mixed_number_at<float> const mixed{before.data(), samples.data(), size};
+  for (long i = 0; i < images * size; ++i) REQUIRE(all[std::size_t(i)] == mixed(i));
 }
 
 TEST_CASE("mixtures have the shares that they say, from near 0 to near 1") {
@@ -133,7 +152,31 @@ TEST_CASE("a run that augments goes on with the same bits") {
     // [/augment]
     return all;
   };
+  auto const losses_by_thread = [&](long begin, long end) {
+    Trainer trainer({.seed = 1, .optimizer = {.learning_rate = 0}});
+    std::vector<double> all;
+    long done = begin;
+    // [ahead]
+    augmentation const changes{
+        .height = 4, .width = 4, .channels = 1, .padding = 1, .flip = true, .seed = 1};
+    auto const change = [&](owned_batch<Trainer>& b, long place) {
+      augment(std::span(b.inputs), changes, place);
+    };
+    while (done < end) {
+      batches<Trainer> epoch({inputs, set.labels},
+                             {.shuffle = true, .seed = 1, .sample_position = done});
+      batches_ahead<Trainer> ahead(epoch, change, {.depth = 2});
+      for (Trainer::batch const& batch : ahead) {
+        all.push_back(trainer.step(batch).loss);
+        done = ahead.sample_position();
+      }
+    }
+    // [/ahead]
+    return all;
+  };
   auto const all = losses(0, 20), rest = losses(4, 20);
+  CHECK(losses_by_thread(0, 20) == all);
+  CHECK(losses_by_thread(4, 20) == rest);
   REQUIRE((all.size() == 6 && rest.size() == 5));
   CHECK(std::vector(all.begin() + 1, all.end()) == rest);
   CHECK(std::vector(all.begin(), all.begin() + 3) != std::vector(all.begin() + 3, all.end()));

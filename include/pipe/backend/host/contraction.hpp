@@ -66,14 +66,41 @@ struct blocking {
   bool pack;       ///< copy each depth x tile panel of B to contiguous memory first
 };
 
+/// Whether a copied panel of B, depth x a tile's columns, pays for m rows of A: the rows of B lie
+/// apart and evict each other from L1.
+constexpr bool copied_panels_pay(extent m, extent n, extent depth, extent tile_columns) {
+  return n > tile_columns && m >= (depth > 128 ? 16 : 96);
+}
+
+/// The depth of blocks of the shared dimension that are about equal, and at most `deepest`.
+constexpr extent even_depth(extent k, extent deepest) {
+  extent const blocks = (k + deepest - 1) / deepest;
+  return blocks > 0 ? (k + blocks - 1) / blocks : 1;
+}
+
+/// Tiles are narrow whose rows have at most that many bytes, as of AVX2.
+inline constexpr extent narrow_tile_bytes = 96;
+/// The blocking of narrow tiles, on processors that have 32 KiB of L1 and half a MiB of L2: panels
+/// of B fill three quarters of L1, blocks of A half of L2.
+constexpr blocking narrow_blocking(extent m, extent n, extent k, extent tile_columns,
+                                   extent bytes) {
+  constexpr extent deepest = 256, panels = 10;  // panels of C whose partial sums are alive
+  extent const depth = even_depth(k, deepest), rows = 1024 / bytes;
+  return {m < rows ? m : rows, (k > deepest ? panels : 1) * tile_columns, depth,
+          copied_panels_pay(m, n, depth, tile_columns)};
+}
+
 /// The blocking that measured best. `tile_columns` is the widest tile's, `bytes` an element's size.
 ///
-/// A B that fits in L2, or nearly, is read in place, panel by panel, and stays there for every row
-/// of A. A larger one is read block by block of p for a few rows of A, whose partial sums for all
-/// columns then stay in L2; but its rows are so far apart that they evict each other from L1 and
-/// miss the TLB: panels are copied if enough rows of A share a copy.
+/// For wide tiles, as of AVX-512, on processors with 2 MiB of L2: a B that fits in L2, or nearly,
+/// is read in place, panel by panel, and stays there for every row of A. A larger one is read block
+/// by block of p for a few rows of A, whose partial sums for all columns then stay in L2; but its
+/// rows are so far apart that they evict each other from L1 and miss the TLB: panels are copied if
+/// enough rows of A share a copy.
 constexpr blocking best_blocking(extent m, extent n, extent k, extent tile_columns, extent bytes) {
-  constexpr extent near_cache = 2400000, sharing_rows = 256;
+  constexpr extent near_cache = 2400000, sharing_rows = 256, few_rows = 16;
+  if (tile_columns * bytes <= narrow_tile_bytes && m >= few_rows)
+    return narrow_blocking(m, n, k, tile_columns, bytes);
   extent const all = k < 1 ? 1 : k;
   auto const at_most = [](extent limit, extent x) { return x < limit ? x : limit; };
   if (n * k * bytes <= near_cache)
@@ -93,11 +120,22 @@ constexpr std::size_t contraction_workspace(extent n, extent k, blocking const& 
          sizeof(T);
 }
 
+/// Bytes of a row of the widest tile of each instruction set.
+inline constexpr int tile_bytes[] = {
+    isa_traits<isa::portable>::vector_bytes * isa_traits<isa::portable>::tile_vectors,
+    isa_traits<isa::avx2>::vector_bytes* isa_traits<isa::avx2>::tile_vectors,
+    isa_traits<isa::avx512>::vector_bytes* isa_traits<isa::avx512>::tile_vectors};
+
 /// Bytes of workspace that contract() needs for C[m, n] = A[m, k] * B[k, n] on any instruction set.
 template <class T>
 constexpr std::size_t contraction_workspace(extent m, extent n, extent k) {
-  constexpr extent tile_columns = 3 * widest_vector_bytes / sizeof(T);
-  return contraction_workspace<T>(n, k, best_blocking(m, n, k, tile_columns, sizeof(T)));
+  std::size_t most = 0;
+  for (int const bytes : tile_bytes) {
+    blocking const cut = best_blocking(m, n, k, bytes / int(sizeof(T)), sizeof(T));
+    std::size_t const needed = contraction_workspace<T>(n, k, cut);
+    if (needed > most) most = needed;
+  }
+  return most;
 }
 
 }  // namespace pp::host

@@ -52,11 +52,14 @@ inline constexpr extent patch_rows = 256, patch_depth = 320;
 /// Panels of the right factor are copied where its rows are so far apart that they evict each other
 /// from L1, at a fraction of the cost: a copy serves patch_rows rows.
 template <class T>
-constexpr blocking patch_blocking(extent m, extent n, extent k, bool makes_right) {
+constexpr blocking patch_blocking(extent m, extent n, extent k, extent tile_columns,
+                                  bool makes_right) {
   constexpr extent far_apart = 512;  // bytes
-  extent const blocks = (k + patch_depth - 1) / patch_depth;
-  return {m < patch_rows ? m : patch_rows, n, blocks > 0 ? (k + blocks - 1) / blocks : 1,
-          makes_right || n * extent(sizeof(T)) >= far_apart};
+  extent const depth = even_depth(k, patch_depth);
+  bool const is_narrow = tile_columns * extent(sizeof(T)) <= narrow_tile_bytes;
+  return {m < patch_rows ? m : patch_rows, n, depth,
+          makes_right || (is_narrow ? copied_panels_pay(m, n, depth, tile_columns)
+                                    : n * extent(sizeof(T)) >= far_apart)};
 }
 /// Bytes of the block of patches, and of the blocks of a product with such patches.
 template <class T>

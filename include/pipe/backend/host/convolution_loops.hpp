@@ -219,7 +219,7 @@ PIPE_ONE_COPY void convolve(tile_set<T> const& tiles, arguments<T> const& a, det
       } else if (k == 0) {
         copy_or_clear<T>(nullptr, m * columns, to);
       } else {
-        blocking const cut = patch_blocking<T>(m, n, k, turned);
+        blocking const cut = patch_blocking<T>(m, n, k, tiles.columns(), turned);
         for (int group = 0; group < of.groups; ++group) {
           read.image = a.at(g.in[0]) + group * read.channels;
           gathered_patches<T> left{read, row, 0, reinterpret_cast<T*>(memory), cut.depth};
@@ -295,7 +295,7 @@ PIPE_ONE_COPY void convolve_weights(tile_set<T> const& tiles, arguments<T> const
   }
   share const own = share_of(of.inner(), rows_step, a.part, a.parts);
   if (own.size() == 0) return;
-  blocking const cut = patch_blocking<T>(own.size(), n, pixels, false);
+  blocking const cut = patch_blocking<T>(own.size(), n, pixels, tiles.columns(), false);
   for (int group = 0; group < of.groups; ++group) {
     read.image = a.at(g.in[0]) + group * read.channels;
     gathered_patches<T> left{read, 0, own.begin, reinterpret_cast<T*>(memory), patch_rows};

@@ -63,7 +63,8 @@ PIPE_OPTIMIZED_BEGIN
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #if defined(__x86_64__) && !defined(__FMA__) && !defined(__CUDACC__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&  \
+    !defined(PIPE_DEBUG_KERNELS)
 #pragma GCC optimize("O1", "tree-vectorize")
 #endif
 #endif

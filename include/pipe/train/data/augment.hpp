@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Augmentation of images on the host: random crops, flips, squares cut out, and mixtures of two.
-// What happens to a sample is a function of the seed and of its place among all samples of a run,
-// so a run that is resumed, also with mini-batches of another size, sees the same images.
+// Augmentation of images: random crops, flips, squares cut out, and mixtures of two. What happens
+// to a sample is a function of the seed and of its place among all samples of a run, so a run that
+// is resumed, also with mini-batches of another size, sees the same images. Images in a GPU's
+// memory are for augment_on_device.cuh, which makes each number by the functions that are here.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
 
@@ -33,10 +35,51 @@ struct augmentation {
 namespace detail {
 
 /// Random numbers of a sample: element `index` of those at its place.
-inline philox_block augmentation_bits(std::uint64_t seed, long place, std::uint64_t index) {
+PIPE_HD constexpr philox_block augmentation_bits(std::uint64_t seed, long place,
+                                                 std::uint64_t index) {
   constexpr std::uint64_t stream = std::uint64_t(5) << 60;  // of no other random numbers
   return random_block(seed, stream | index, std::uint64_t(place));
 }
+
+/// The changes of one image: the crop's distance from the middle, the upper left corner of the
+/// square that is cut out, and whether left and right are exchanged.
+struct image_change {
+  int down, right, top, left;
+  bool flips;
+};
+PIPE_HD constexpr image_change change_at(augmentation const& a, long place) {
+  philox_block const moves = augmentation_bits(a.seed, place, 0),
+                     cuts = augmentation_bits(a.seed, place, 1);
+  std::uint32_t const steps = 2 * std::uint32_t(a.padding) + 1;
+  return image_change{int(moves.word[0] % steps) - a.padding,
+                      int(moves.word[1] % steps) - a.padding,
+                      int(cuts.word[0] % std::uint32_t(a.height)) - a.cutout / 2,
+                      int(cuts.word[1] % std::uint32_t(a.width)) - a.cutout / 2,
+                      a.flip && moves.word[2] >> 31 != 0};
+}
+/// The number of the pixel that comes to row y and column x; -1 for a zero.
+PIPE_HD constexpr long pixel_for(augmentation const& a, image_change const& c, int y, int x) {
+  int const row = y + c.down, column = (c.flips ? a.width - 1 - x : x) + c.right;
+  bool const is_out = row < 0 || row >= a.height || column < 0 || column >= a.width ||
+                      (y >= c.top && y < c.top + a.cutout && x >= c.left && x < c.left + a.cutout);
+  return is_out ? -1 : long(row) * a.width + column;
+}
+
+/// Number i of augmented images, by itself: how a GPU makes them.
+template <class T>
+struct augmented_number {
+  T const* images = nullptr;
+  augmentation a;
+  long place = 0;
+
+  PIPE_HD constexpr T operator()(long i) const {
+    long const size = long(a.height) * a.width * a.channels, image = i / size,
+               pixel = i % size / a.channels, channel = i % a.channels;
+    long const from =
+        pixel_for(a, change_at(a, place + image), int(pixel / a.width), int(pixel % a.width));
+    return from < 0 ? T(0) : images[image * size + from * a.channels + channel];
+  }
+};
 
 /// Number of images in a list.
 ///
@@ -67,66 +110,92 @@ void augment(std::span<T> images, augmentation const& a, long place) {
                     size = images.size() / std::max<std::size_t>(count, 1);
   std::vector<T> from(size);
   for (std::size_t i = 0; i < count; ++i) {
-    std::span<T> const image = images.subspan(i * size, size);
-    detail::philox_block const moves = detail::augmentation_bits(a.seed, place + long(i), 0),
-                               cuts = detail::augmentation_bits(a.seed, place + long(i), 1);
-    std::uint32_t const steps = 2 * std::uint32_t(a.padding) + 1;
-    int const down = int(moves.word[0] % steps) - a.padding,
-              right = int(moves.word[1] % steps) - a.padding;
-    bool const flips = a.flip && moves.word[2] >> 31 != 0;
-    int const top = int(cuts.word[0] % std::uint32_t(a.height)) - a.cutout / 2,
-              left = int(cuts.word[1] % std::uint32_t(a.width)) - a.cutout / 2;
-    std::copy(image.begin(), image.end(), from.begin());
+    T* to = images.data() + i * size;
+    std::copy(to, to + size, from.begin());
+    detail::image_change const change = detail::change_at(a, place + long(i));
     for (int y = 0; y < a.height; ++y)
       for (int x = 0; x < a.width; ++x) {
-        int const row = y + down, column = (flips ? a.width - 1 - x : x) + right;
-        bool const is_out = row < 0 || row >= a.height || column < 0 || column >= a.width ||
-                            (y >= top && y < top + a.cutout && x >= left && x < left + a.cutout);
+        long const pixel = detail::pixel_for(a, change, y, x);
         for (int c = 0; c < a.channels; ++c)
-          image[(std::size_t(y) * a.width + x) * a.channels + c] =
-              is_out ? T(0) : from[(std::size_t(row) * a.width + column) * a.channels + c];
+          *to++ = pixel < 0 ? T(0) : from[std::size_t(pixel * a.channels + c)];
       }
   }
 }
 
-/// A sample of mixed_up: `share` of itself and 1 - share of another one of the mini-batch.
+/// A sample of mix_up: `share` of itself and 1 - share of another one of the mini-batch.
 struct mixed_sample {
   std::size_t other;
   float share;
 };
 
-/// Mixes each image of a mini-batch with the one after it, the last with the first. The loss is
-/// that of two labels: share times that of its own, and 1 - share times that of the other's.
-///
-/// shape:  images[samples][height][width][channels] -> result[samples]
-/// law:    share is distributed as Beta(alpha, alpha), a function of the seed and the place
-/// throws: data_error for an alpha that is not in (0, 1], and as augment
-/// source: Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018; Jöhnk, 1964
+namespace detail {
+
+/// A number of a mixture. Products of two floats are exact in double, so a compiler that contracts
+/// one and the sum changes no bit.
 template <class T>
-std::vector<mixed_sample> mix_up(std::span<T> images, augmentation const& a, long place,
-                                 double alpha) {
+PIPE_HD constexpr T mixed_number(T own, T other, float share) {
+  return T(double(share) * double(own) + double(1 - share) * double(other));
+}
+
+/// Number i of a mini-batch of mixtures, by itself.
+template <class T>
+struct mixed_number_at {
+  T const* images = nullptr;
+  mixed_sample const* samples = nullptr;
+  long size = 0;  // of an image
+
+  PIPE_HD constexpr T operator()(long i) const {
+    mixed_sample const& s = samples[i / size];
+    return mixed_number(images[i], images[long(s.other) * size + i % size], s.share);
+  }
+};
+
+}  // namespace detail
+
+/// The mixtures of a mini-batch: each sample with the one after it, the last with the first.
+///
+/// law:    share is distributed as Beta(alpha, alpha), that of sample i a function of the seed and
+///         place + i
+/// throws: data_error for an alpha that is not in (0, 1], and a place below 0
+/// source: Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018; Jöhnk, 1964
+inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t seed, long place,
+                                               double alpha) {
   if (!(alpha > 0 && alpha <= 1))
     throw data_error("mix_up: alpha: expected a number in (0, 1], got " + std::to_string(alpha));
-  std::size_t const count = detail::augmented_images(a, images.size(), place),
-                    size = images.size() / std::max<std::size_t>(count, 1);
+  if (place < 0)
+    throw data_error("mix_up: place: expected 0 or more, got " + std::to_string(place));
   std::vector<mixed_sample> samples(count);
-  std::vector<T> const first(images.begin(), images.begin() + std::ptrdiff_t(size));
   for (std::size_t i = 0; i < count; ++i) {
-    mixed_sample& s = samples[i];
-    s = {(i + 1) % count, 1};
+    samples[i] = {(i + 1) % count, 1};
     for (std::uint64_t attempt = 2; attempt < 1000; ++attempt) {  // nearly always one or two
-      detail::philox_block const bits = detail::augmentation_bits(a.seed, place + long(i), attempt);
+      detail::philox_block const bits = detail::augmentation_bits(seed, place + long(i), attempt);
       double const u = std::pow(double(unit_uniform(bits.word[0])), 1 / alpha),
                    v = std::pow(double(unit_uniform(bits.word[1])), 1 / alpha);
       if (u + v > 1 || u + v == 0) continue;
-      s.share = float(u / (u + v));
+      samples[i].share = float(u / (u + v));
       break;
     }
-    T const* const other = i + 1 < count ? images.data() + (i + 1) * size : first.data();
-    for (std::size_t k = 0; k < size; ++k) {
-      T& x = images[i * size + k];
-      x = T(s.share) * x + T(1 - s.share) * other[k];
-    }
+  }
+  return samples;
+}
+
+/// Mixes the images of a mini-batch in place, as mixed_samples says, which is returned. The loss is
+/// that of two labels: share times that of its own, and 1 - share times that of the other's.
+///
+/// shape:  images[samples][height][width][channels] -> result[samples]
+/// throws: data_error as mixed_samples and augment do
+template <class T>
+std::vector<mixed_sample> mix_up(std::span<T> images, augmentation const& a, long place,
+                                 double alpha) {
+  std::size_t const count = detail::augmented_images(a, images.size(), place),
+                    size = images.size() / std::max<std::size_t>(count, 1);
+  std::vector<mixed_sample> const samples = mixed_samples(count, a.seed, place, alpha);
+  std::vector<T> const first(images.begin(), images.begin() + std::ptrdiff_t(size));
+  for (std::size_t i = 0; i < count; ++i) {
+    T* const own = images.data() + i * size;
+    T const* const other = i + 1 < count ? own + size : first.data();
+    for (std::size_t k = 0; k < size; ++k)
+      own[k] = detail::mixed_number(own[k], other[k], samples[i].share);
   }
   return samples;
 }

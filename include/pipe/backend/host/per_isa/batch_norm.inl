@@ -244,8 +244,9 @@ struct kernel_of<op_kind::batch_sums> : batch_facts {
 /// The gradient by the input of a batch norm. Rows that only fill up the micro-batch have none:
 /// they are in no statistic, and dy is 0 there.
 ///
-/// shape: dy, x (rows, C), statistics (groups, 3, C), sums (groups, 2, C), gamma (C) -> dx (rows,
-/// C) work:  parts own rows
+/// shape: dy, x (rows, C), statistics (groups, 3, C), sums (groups, 2, C), gamma (C)
+///        -> dx (rows, C)
+/// work:  parts own rows
 template <>
 struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
   template <class P, int G>

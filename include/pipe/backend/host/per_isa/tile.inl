@@ -37,7 +37,10 @@ template <int Rows, int Vectors, class T>
   for (extent p = 0; p < k; ++p) {
     vec<T> right[Vectors];
 #pragma GCC unroll 3
-    for (int c = 0; c < Vectors; ++c) right[c] = load(b + c * Lanes);
+    for (int c = 0; c < Vectors; ++c) {
+      right[c] = load(b + c * Lanes);
+      hold<T>(right[c]);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       T const left = a[r * row];

@@ -32,6 +32,18 @@ template <class T>
   *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
 }
 
+/// Keeps a loaded vector in its register. For -march=native compilers make the load a part of each
+/// of its uses, and a loop that is bound by its multipliers is then bound by its loads.
+template <class T>
+[[gnu::always_inline]] inline void hold(vec<T>& value) {
+#ifdef __x86_64__
+  if constexpr (this_isa::vector_bytes == 64)
+    asm("" : "+v"(value));
+  else
+    asm("" : "+x"(value));
+#endif
+}
+
 /// save() past the caches, where `to` allows it. Other threads see it after finish_streaming().
 template <class T>
 [[gnu::always_inline]] inline void stream(T* to, vec<T> value) {
