@@ -48,6 +48,9 @@ void agrees_with_the_host_on(double tolerance = 1e-5, std::uint64_t seed = 3) {
     auto const a = expected.gradients(view);
     auto const b = found.gradients(same);
     CHECK(b.loss == Approx(a.loss).epsilon(tolerance));
+    REQUIRE(b.losses.size() == a.losses.size());
+    for (int i = 0; i < a.losses.size(); ++i)
+      CHECK(b.losses[i] == Approx(a.losses[i]).epsilon(tolerance));
     auto const ours = laws::snapshot(found);
     auto const theirs = laws::snapshot(expected);
     CHECK(difference(theirs.gradients, ours.gradients) < tolerance);

@@ -210,6 +210,19 @@ TEST_CASE("the outcome of a step", "[cuda]") {
     CHECK(v.sound == 1);
     CHECK(v.updates == 1);
   }
+  SECTION("of several losses") {
+    auto several = losses;
+    several.insert(several.end(), 777, 3.0);
+    several.resize(3 * 777);  // the second further loss has no terms
+    state->further.count = 2;
+    state->further.items[0].counted = 7;
+    state->further.items[0].weight = 0.5;
+    a.losses = several.data();
+    a.apart = 777;
+    judge();
+    CHECK((v.losses[0] == 2 && v.losses[1] == 333 && v.losses[2] == 0));
+    CHECK(v.loss == 168.5);
+  }
   SECTION("to a norm") {
     state->clip_norm = 100;
     judge();

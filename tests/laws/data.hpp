@@ -118,6 +118,11 @@ template <class A, class B>
 bool same_numbers(A const& a, B const& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0;
 }
+/// Whether all losses of two runs are the same.
+inline bool same_losses(pp::step_result const& a, pp::step_result const& b) {
+  return same_bits(a.loss, b.loss) &&
+         same_numbers(std::span<double const>(a.losses), std::span<double const>(b.losses));
+}
 
 /// The parameters and gradients of a trainer, copied one after the other.
 template <class Trainer>

@@ -8,7 +8,11 @@
 #include <cmath>
 #include <vector>
 
+#include <pipe/report/progress_line.hpp>
+#include <pipe/train/loss_metrics.hpp>
+
 #include "laws/layer_laws.hpp"
+#include "transport/messages.hpp"
 
 using namespace pp;
 
@@ -33,16 +37,19 @@ struct Several
                                CrossEntropyWith<ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
                    FurtherLoss<"size", "late", Flatten, Linear<2>, Huber<>>>> {};
 
+template <class... More>
+using Read =
+    Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, SumIn<2>, More...>;
+
 }  // namespace
 
 TEST_CASE("models with several losses obey the laws", "[laws]") {
   laws::gradients_are_differences<Reader>(1);
   laws::gradients_are_differences<Several>(2);
-  using one = Pipeline<Reader, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>>;
-  using again = Pipeline<Reader, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>, GPipe,
-                         Stages<2>, RecomputeAll, HostThreads<2>>;
-  using apart = Pipeline<Reader, PortableHost, SGD, MicroBatches<4>, MicroBatchSize<2>, Stages<4>,
-                         laws::LateWeights>;
+  // Each a sum of two leaves; in one process, in memory that is copied, and on ranks in turn.
+  using one = Read<>;
+  using again = Read<Messages, GPipe, Stages<2>, RecomputeAll, HostThreads<2>>;
+  using apart = Read<StageReplicas<1, 2>>;
   laws::same_as_one_stage<one, again>(3);
   laws::same_as_one_stage<one, apart>(4);
 }
@@ -53,9 +60,10 @@ namespace {
 template <int Kinds, int Sizes>
 struct Weighted
     : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELU, Linear<3>,
-            Losses<MSE, FurtherLoss<"kind", "early", LossWeight<Kinds>, Linear<4>, CrossEntropy>,
+            Losses<CrossEntropy,
+                   FurtherLoss<"kind", "early", LossWeight<Kinds>, Linear<4>, CrossEntropy>,
                    FurtherLoss<"size", "late", LossWeight<Sizes>, Flatten, Linear<2>, Huber<>>>> {};
-struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELU, Linear<3>, MSE> {};
+struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELU, Linear<3>, CrossEntropy> {};
 struct Kind : Model<Input<3, 4>, Linear<6>, Tanh, Linear<4>, CrossEntropy> {};
 struct Size : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, Flatten, Linear<2>, Huber<>> {};
 
@@ -97,6 +105,11 @@ TEST_CASE("the loss is the weighted sum of the means of all losses", "[laws]") {
                size = loss_alone<Size>(all, {0, 1, 2, 3, 8, 9},
                                        Exact<Size>::batch{inputs, batch.named_numbers[2]});
   CHECK(std::fabs(all.evaluate(batch) - (first + 3 * kind + 2 * size)) < 1e-12);
+  auto const each = all.evaluate_losses(batch);
+  REQUIRE(each.size() == 3);
+  CHECK(std::fabs(each[0] - first) < 1e-12);
+  CHECK(std::fabs(each[1] - kind) < 1e-12);
+  CHECK(std::fabs(each[2] - size) < 1e-12);
   std::vector<double> outputs(std::size_t(samples) * 9);
   all.forward(inputs, outputs);  // without any labels
   CHECK(std::isfinite(outputs[0]));
@@ -105,6 +118,96 @@ TEST_CASE("the loss is the weighted sum of the means of all losses", "[laws]") {
   CHECK(
       std::fabs(none.evaluate(laws::sample_batch<trainer>(6).view<Exact<Weighted<0, 0>>>(samples)) -
                 first) < 1e-12);
+}
+
+namespace {
+
+/// Samples of a mini-batch of Weighted, from number `from` on.
+template <class Trainer>
+typename Trainer::batch part(typename Trainer::batch const& all, std::size_t from, std::size_t n) {
+  typename Trainer::batch some{all.inputs.subspan(12 * from, 12 * n),
+                               all.labels.subspan(3 * from, 3 * n)};
+  return some.template set<"kind">(all.named_ids[1].subspan(3 * from, 3 * n))
+      .template set<"size">(all.named_numbers[2].subspan(2 * from, 2 * n));
+}
+
+}  // namespace
+
+TEST_CASE("each loss is the mean over its own terms in all mini-batches of a step", "[laws]") {
+  using trainer = Exact<Weighted<3, 2>>;
+  trainer parts({.seed = 4}), whole({.seed = 4});
+  laws::sample_batch<trainer> data(6);
+  // Terms of the first mini-batch: 9, 4 and 8; of the second one: 3, 5 and 4.
+  data.labels = {0, 1, 2, 2, -1, 1, 0, -1, 1, 0, -1, 2, -1, 1, -1, -1, 0, 2};
+  data.ids[1] = {-1, 1, -1, -1, -1, 2, -1, -1, 3, -1, 0, -1, 1, 2, -1, 3, 0, 1};
+  auto const all = data.view(), a = part<trainer>(all, 0, 4), b = part<trainer>(all, 4, 2);
+
+  SECTION("which are counted ahead") {
+    for (int step = 0; step < 2; ++step) {
+      auto const alone = whole.evaluate_losses(a);
+      // [count]
+      parts.count_terms(a), parts.count_terms(b);
+      auto const first = parts.accumulate(a);
+      auto const x = parts.step(b);
+      // [/count]
+      auto const y = whole.step(all);
+      CHECK(first.losses[1] == Approx(alone[1]).epsilon(1e-12));
+      for (int i = 0; i < 3; ++i) CHECK(x.losses[i] == Approx(y.losses[i]).epsilon(1e-12));
+      CHECK(x.loss == Approx(y.loss).epsilon(1e-12));
+      CHECK(x.loss == Approx(x.losses[0] + 3 * x.losses[1] + 2 * x.losses[2]).epsilon(1e-12));
+      CHECK(x.gradient_norm == Approx(y.gradient_norm).epsilon(1e-12));
+      auto const ours = laws::snapshot(parts).values, theirs = laws::snapshot(whole).values;
+      for (std::size_t i = 0; i < ours.size(); ++i) CHECK(std::fabs(ours[i] - theirs[i]) < 1e-12);
+    }
+  }
+  SECTION("or have one proportion") {
+    parts.accumulate(a);
+    auto const x = parts.step(a);
+    CHECK(x.gradient_norm == Approx(whole.step(a).gradient_norm).epsilon(1e-12));
+  }
+  SECTION("or are refused") {
+    parts.accumulate(a);
+    CHECK_THROWS_AS(parts.count_terms(b), error);
+    CHECK_THROWS_WITH(parts.step(b),
+                      Catch::Contains("12 terms of the loss 'labels' and 9 of 'kind'"));
+    CHECK(parts.accumulated() == 1);
+    CHECK(parts.step(a).loss == Approx(whole.evaluate(a)).epsilon(1e-12));
+    parts.count_terms(a), parts.count_terms(b);
+    CHECK_THROWS_AS(parts.step(a), data_error);  // one of the two that were counted
+  }
+  SECTION("and so in a data set") {
+    // Mini-batches of six samples and of four.
+    auto const six = whole.evaluate_losses(all), four = whole.evaluate_losses(a);
+    auto const append = [](auto& to, std::size_t n) {
+      to.reserve(to.size() + n);
+      to.insert(to.end(), to.begin(), to.begin() + long(n));
+    };
+    append(data.inputs, 48), append(data.labels, 12), append(data.ids[1], 12);
+    append(data.numbers[2], 8);
+    auto const found = evaluate_all_losses(whole, data.view(10));
+    double const of_six[]{12, 9, 12}, of_four[]{9, 4, 8};
+    for (int i = 0; i < 3; ++i)
+      CHECK(found[i] ==
+            Approx((six[i] * of_six[i] + four[i] * of_four[i]) / (of_six[i] + of_four[i]))
+                .epsilon(1e-12));
+    CHECK(evaluate_all(whole, data.view(10)) ==
+          Approx(found[0] + 3 * found[1] + 2 * found[2]).epsilon(1e-12));
+  }
+}
+TEST_CASE("losses have the names of their labels", "[laws]") {
+  using trainer = Exact<Weighted<3, 2>>;
+  static_assert(trainer::loss_names.size() == 3 && trainer::loss_names[0] == "labels" &&
+                trainer::loss_names[1] == "kind" && trainer::loss_names[2] == "size");
+  static_assert(Exact<Size>::loss_names.size() == 1);
+  step_result const r{.loss = 6, .losses = {{1, 2, 3}, 3}};
+  auto const metrics = loss_metrics<trainer>(r);
+  REQUIRE(metrics.size() == 3);
+  CHECK(metrics[2].name == "loss/size");
+  CHECK(metrics[2].value == 3);
+  CHECK(loss_metric_names<trainer>()[1] == "loss/kind");
+  CHECK(loss_metrics<Exact<Size>>(r).empty());
+  CHECK(words_of_step({.loss = 13, .scalars = metrics})
+            .starts_with("loss 13.0000 (labels 1.0000, kind 2.0000, size 3.0000)  rate"));
 }
 
 TEST_CASE("labels of a further loss are checked, and its layers have its name", "[laws]") {

@@ -19,8 +19,9 @@ namespace {
 template <class... More>
 using Trained = Pipeline<laws::Everything, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>,
                          SumIn<8>, More...>;
-/// Gradients of two buckets, the second of which is not full: 8.8 MB.
-struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Linear<3>, MSE> {};
+/// Gradients of two buckets, the second of which is not full: 8.8 MB. Two losses.
+struct Wide : Model<Input<1000>, Linear<2200>, Tanh, Stash<"late">, Linear<3>,
+                    Losses<MSE, FurtherLoss<"kind", "late", Linear<2>, CrossEntropy>>> {};
 template <class... More>
 using OfWide =
     Pipeline<Wide, PortableHost, SGD, MicroBatches<1>, MicroBatchSize<1>, SumIn<8>, More...>;

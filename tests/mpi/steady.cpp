@@ -20,8 +20,10 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
-                   Linear<8>, GELU, Linear<4>, MSE> {};
+struct Net
+    : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU, Linear<8>,
+            GELU, Stash<"late">, Linear<4>,
+            Losses<MSE, FurtherLoss<"kind", "late", LossWeight<1, 9>, Linear<2>, CrossEntropy>>> {};
 /// A parameter in the first and the last stage, and one that no step changes.
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
                        Frozen<Linear<8>>, GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
@@ -59,12 +61,13 @@ data_of<Net> some_steep() {
 
 /// What training shows.
 struct history {
-  std::vector<double> losses, norms;
+  std::vector<double> losses, norms;  // the value of each loss, and their sum
   std::string error;
   template <class Trainer>
   void train(Trainer& trainer, std::vector<typename Trainer::batch> const& all) {
     error = message_of<not_finite>([&] {
       trainer.train(all, [&](step_result const& r) {
+        losses.insert(losses.end(), r.losses.begin(), r.losses.end());
         losses.push_back(r.loss), norms.push_back(r.gradient_norm);
       });
     });

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -51,30 +52,70 @@ job of_terms(double terms, int samples) {
   return j;
 }
 
+constexpr std::string_view names[]{"labels", "kind"};
+/// Adds a job with one loss. Returns the loss over all so far.
+template <int Losses>
+double add(detail::accumulation<Losses>& all, job const& j, double loss) {
+  step_result r{.loss = loss, .losses = {{loss}, 1}};
+  all.add(j, r);
+  return r.loss;
+}
+
 TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all of their terms") {
-  detail::accumulation all;
+  detail::accumulation<1> all;
   job first = of_terms(4, 2), second = of_terms(0, 1), third = of_terms(12, 3);
-  all.extend(first, false);
+  all.extend(first, false, names);
   CHECK((!first.continues && first.first_sample == 0 && first.gradient_scale == 1));
-  CHECK(all.add(first, 2.5) == 2.5);
-  all.extend(second, false);  // nothing counts: its loss is 0 over one term
+  CHECK(add(all, first, 2.5) == 2.5);
+  all.extend(second, false, names);  // nothing counts: its loss is 0 over one term
   CHECK((second.continues && second.first_sample == 2));
-  CHECK(all.add(second, 0) == 2.5);
-  all.extend(third, false);
+  CHECK(add(all, second, 0) == 2.5);
+  all.extend(third, false, names);
   CHECK(third.gradient_terms == 4);         // as if the first were alone
   CHECK(third.gradient_scale == 4.0 / 16);  // and then as a mean over all
   CHECK(third.first_sample == 3);
-  CHECK(all.add(third, 0.5) == (4 * 2.5 + 12 * 0.5) / 16);
+  CHECK(add(all, third, 0.5) == (4 * 2.5 + 12 * 0.5) / 16);
   CHECK(all.count() == 3);
 }
 
 TEST_CASE("Accumulated sums are added") {
-  detail::accumulation all;
+  detail::accumulation<1> all;
   job first = of_terms(1, 2), second = of_terms(1, 2);
-  all.extend(first, true);
-  all.add(first, 3);
-  all.extend(second, true);
-  CHECK((second.gradient_scale == 1 && all.add(second, 4) == 7));
+  all.extend(first, true, names);
+  add(all, first, 3);
+  all.extend(second, true, names);
+  CHECK((second.gradient_scale == 1 && add(all, second, 4) == 7));
+}
+
+TEST_CASE("The gradients of each loss are divided by its own terms") {
+  auto const of_both = [](double terms, double of_kind) {
+    job j = of_terms(terms, 2);
+    j.updates = false;
+    j.further.count = 1;
+    j.further.items[0].weight = 3;
+    j.further.items[0].counted = of_kind;
+    return j;
+  };
+  detail::accumulation<2> counted, other;
+  job const jobs[]{of_both(4, 0), of_both(0, 5), of_both(6, 15)};
+  for (job const& j : jobs) counted.count_ahead(j, false);
+  for (job j : jobs) {
+    counted.extend(j, false, names);
+    CHECK((j.gradient_terms == 10 && j.further.items[0].factor == 3 * 10.0 / 20));
+    step_result r{.losses = {{double(j.counted > 0), 2. * (j.further.items[0].counted > 0)}, 2}};
+    counted.add(j, r);
+    if (counted.count() == 3) CHECK((j.gradient_scale == 1 && r.losses[1] == 2 && r.loss == 7));
+  }
+  job first = of_both(4, 2), second = of_both(4, 3);
+  other.extend(first, false, names);
+  add(other, first, 1);
+  other.extend(second, false, names);  // what comes may have the terms that lack
+  second.updates = true;
+  CHECK(text_of<data_error>([&] {
+          detail::accumulation<2>(other).extend(second, false, names);
+        }).starts_with("step(): the gradients of 2 mini-batches"));
+  second.further.items[0].weight = 0;  // only measured
+  detail::accumulation<2>(other).extend(second, false, names);
 }
 
 struct Net : Model<Input<3>, Linear<4>, ReLU, Linear<2>, MSE> {};

@@ -32,22 +32,43 @@ constexpr int further_loss_rows(input_record const& in, Leaves leaves) {
   return in.is_ids ? int(in.form.elements()) : in.form.rows();
 }
 
-/// A further loss in a run over a mini-batch: the leaf of its op, the number of rows that a sample
-/// has in the losses before it, and the factor of a term, so that all terms together have the
-/// divisor of the first loss.
+/// The most losses of a model: labels of further ones are inputs, and the first input is none.
+inline constexpr int most_losses = max_inputs;
+/// The number of losses of a model that ends in Loss.
+template <class Loss>
+inline constexpr int losses_in = 1;
+template <class Loss>
+  requires requires { typename Loss::further; }
+inline constexpr int losses_in<Loss> = 1 + leaf_count(typename Loss::further{});
+
+/// The divisor of a loss, of the sum of its terms' weights: 1 if no term counts, whose sum is 0,
+/// and 0 / 0 would be NaN.
+PIPE_HD constexpr double loss_divisor(double counted) { return counted > 0 ? counted : 1; }
+
+/// A further loss in a run over a mini-batch.
 struct further_loss {
-  int leaf = 0, rows_before = 0;
-  double factor = 0;
+  int leaf = 0;         ///< of its op
+  int rows_before = 0;  ///< that a sample has in the losses before it
+  double factor = 0;    ///< of a term's gradient, beside one over the divisor of the first loss
+  double weight = 0;    ///< see LossWeight
+  double counted = 0;   ///< sum of the weights of its own terms
+  bool sums = false;    ///< a sum, not a mean
 };
-/// All of them; labels are inputs, and the first input is none.
+/// All of them.
 struct further_losses {
-  further_loss items[max_inputs - 1]{};
+  further_loss items[most_losses - 1]{};
   int count = 0;
   /// That of a leaf; null if there is none, as in inference.
   PIPE_HD constexpr further_loss const* find(int leaf) const {
     for (int i = 0; i < count; ++i)
       if (items[i].leaf == leaf) return &items[i];
     return nullptr;
+  }
+  /// The loss of a mini-batch, of the value of each: the first one plus weight times each other.
+  PIPE_HD constexpr double sum_of(double const* values) const {
+    double sum = values[0];
+    for (int i = 0; i < count; ++i) sum += items[i].weight * values[i + 1];
+    return sum;
   }
 };
 

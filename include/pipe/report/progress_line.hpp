@@ -33,13 +33,21 @@
 
 namespace pp {
 
-/// Loss, learning rate, norm, throughput and bubble of a step in words.
+/// Loss, learning rate, norm, throughput and bubble of a step in words. Metrics "loss/NAME", which
+/// are each of several losses, follow the loss: `loss 0.9000 (labels 0.6000, follows 0.6000)`.
 inline std::string words_of_step(step_metrics const& m) {
   char words[160];
-  std::snprintf(words, sizeof words,
-                "loss %.4f  rate %.1e  norm %5.2f  %6.0f samples/s  bubble %2.0f %%", m.loss,
+  std::snprintf(words, sizeof words, "loss %.4f", m.loss);
+  std::string all = words, each;
+  for (detail::named_scalar const& s : m.scalars) {
+    if (!s.name.starts_with("loss/")) continue;
+    std::snprintf(words, sizeof words, " %.4f", s.value);
+    each += (each.empty() ? "" : ", ") + s.name.substr(5) + words;
+  }
+  if (!each.empty()) all += " (" + each + ")";
+  std::snprintf(words, sizeof words, "  rate %.1e  norm %5.2f  %6.0f samples/s  bubble %2.0f %%",
                 m.learning_rate, m.gradient_norm, m.samples_per_second, 100 * m.bubble);
-  return words;
+  return all + words;
 }
 
 namespace detail {

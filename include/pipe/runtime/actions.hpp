@@ -22,6 +22,12 @@ inline int samples_in(pipeline_description const& d, job const& j, int micro_bat
   int const left = j.samples - micro_batch * d.samples;
   return left < 0 ? 0 : left < d.samples ? left : d.samples;
 }
+/// The first row of a loss among those of a micro-batch; for the number behind the last one their
+/// end.
+inline int first_row_of(pipeline_description const& d, job const& j, int loss) {
+  if (loss == d.losses) return d.loss_rows;
+  return loss == 0 ? 0 : j.further.items[loss - 1].rows_before * d.samples;
+}
 
 /// Fills in the context of job j's launches on a micro-batch, except for memory.
 inline void set_context(launch_context& a, pipeline_description const& d, job const& j,

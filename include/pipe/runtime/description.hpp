@@ -86,7 +86,7 @@ struct tie {
   parameter_place place, owner;
 };
 
-/// Room for the losses of one of several holders of the last chunk.
+/// Room for a loss of one of several holders of the last chunk.
 constexpr int losses_of_holder(int micro_batches, int holders) {
   return (micro_batches + holders - 1) / holders;
 }
@@ -233,13 +233,13 @@ struct rank_description {
   /// On a device, if mini-batches are prefetched: the same of the next one, with all leaves. For
   /// several leaves two rooms, one behind the other.
   long prefetched[max_inputs + 1]{-1, -1, -1, -1, -1};
-  /// Doubles: losses by row of a micro-batch, and by micro-batch. On the last chunk's rank;
+  /// Doubles: losses by row of a micro-batch, and each by micro-batch. On the last chunk's rank;
   /// `losses` on every rank if the transport copies, and on rank 0 if it is on another device.
   long row_losses = -1, losses = -1;
   /// If the transport copies: squared norms of other ranks' chunks. If it copies, or there are
   /// several devices: the gradient of a shared parameter's later place.
   long norms = 0, received_tie = 0;
-  /// If steps overlap, too: a ring of reports, each the squared norms of all chunks, and the loss.
+  /// If steps overlap, too: a ring of reports, each the squared norms of all chunks, and losses.
   long reports = 0, report_stride = 0;
   /// If there may be replicas: room for what they send, in two halves; on the host without ZeRO.
   long received_leaves = 0, received_leaf_bytes = 0;
@@ -284,7 +284,8 @@ struct pipeline_description {
   int element_bytes = 4;         ///< of parameters and gradients
   short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
   long workspace_bytes = 0;      ///< per thread
-  int loss_rows = 0;             ///< terms of the loss in a micro-batch
+  int losses = 1;                ///< of the model
+  int loss_rows = 0;             ///< terms of all losses in a micro-batch
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< of all chunks, those of a chunk one after the other
   rank_description const* rank = nullptr;

@@ -11,6 +11,7 @@
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/graph/graph.hpp>
 #include <pipe/passes/memory.hpp>
+#include <pipe/runtime/loss_values.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -118,13 +119,22 @@ struct job {
   void (*watch)(void* watcher, launch_seen const&) = nullptr;  ///< called after every launch
   /// First argument of `watch`.
   void* watcher = nullptr;
+
+  /// The value of each loss, of the sums of their terms.
+  [[gnu::cold]] loss_values means_of(double const* sums) const {
+    loss_values all{{sums[0] / loss_terms}, 1 + further.count};
+    for (int i = 0; i < further.count; ++i)
+      all.items[i + 1] = sums[i + 1] / loss_divisor(further.items[i].counted);
+    return all;
+  }
 };
 
 }  // namespace detail
 
 /// Result of a run over a mini-batch. Inference sets only `seconds`; evaluation has no gradient.
 struct step_result {
-  double loss = 0;           ///< mean over the mini-batch, before the update
+  /// Mean over the mini-batch, before the update; of several losses their weighted sum.
+  double loss = 0;
   double gradient_norm = 0;  ///< global, before clipping
   double seconds = 0;
   /// Fraction of the ranks' time spent waiting for each other. On a GPU NaN, unless
@@ -133,6 +143,7 @@ struct step_result {
   double loss_scale = 1;  ///< FP16: factor of the loss in this step
   /// FP16: the scaled gradients overflowed. The step changed no parameter and lowered the factor.
   bool skipped = false;
+  loss_values losses{};  ///< each loss, before the update
 };
 
 namespace detail {

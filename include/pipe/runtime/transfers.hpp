@@ -103,14 +103,14 @@ inline int count_rank_streams(pipeline_description const& d) {
 /// Calls use(number, stream) for the streams of reports to rank `reader`. Micro-batch n is the n-th
 /// step of a segment.
 ///
-/// shape: doubles [parameters of the chunk, 2], and the loss behind those of the last chunk
+/// shape: doubles [parameters of the chunk, 2], and the losses behind those of the last chunk
 template <class Use>
 void for_each_report_stream(pipeline_description const& d, int reader, Use const& use) {
   for (int c = 0; c < d.chunks && d.report_slots > 0; ++c) {
     chunk_description const& chunk = d.chunk[c];
     if (chunk.rank == reader) continue;
     rank_description const &maker = d.rank[chunk.rank], &to = d.rank[reader];
-    long const doubles = 2 * chunk.parameter_count + (c == d.chunks - 1 ? 1 : 0);
+    long const doubles = 2 * chunk.parameter_count + (c == d.chunks - 1 ? d.losses : 0);
     use(report_stream(d, c, reader),
         boundary_stream{{chunk.rank, reader, maker.reports + chunk.norms_before,
                          to.reports + chunk.norms_before, doubles * long(sizeof(double))},
@@ -172,18 +172,22 @@ inline transfer weights_of(pipeline_description const& d, chunk_description cons
                            chunk_holder const& copy) {
   return {c.rank, copy.rank, c.values, c.values + d.weights_shift(copy), c.transposed - c.values};
 }
-/// The place of a micro-batch among losses: those of a holder of the last chunk lie together.
+/// The losses of one of the holders of the last chunk.
+inline int losses_of_holder(pipeline_description const& d) {
+  return d.losses * losses_of_holder(d.micro_batches, d.chunk[d.chunks - 1].holders);
+}
+/// The place of a micro-batch's first loss: those of a micro-batch, and of a holder of the last
+/// chunk, lie together.
 inline int loss_place(pipeline_description const& d, int micro_batch) {
   int const holders = d.chunk[d.chunks - 1].holders;
-  return micro_batch % holders * losses_of_holder(d.micro_batches, holders) + micro_batch / holders;
+  return micro_batch % holders * losses_of_holder(d) + micro_batch / holders * d.losses;
 }
 /// The losses of another holder of the last chunk, to the first.
 ///
 /// shape: doubles [losses_of_holder]
 inline transfer losses_of(pipeline_description const& d, chunk_holder const& h) {
   chunk_description const& last = d.chunk[d.chunks - 1];
-  int const each = losses_of_holder(d.micro_batches, last.holders),
-            n = int(&h - d.holder) - last.first_holder;
+  int const each = losses_of_holder(d), n = int(&h - d.holder) - last.first_holder;
   long const begin = n * each * long(sizeof(double));
   return {h.rank, last.rank, d.rank[h.rank].losses + begin, d.rank[last.rank].losses + begin,
           each * long(sizeof(double))};
@@ -197,10 +201,13 @@ inline transfer norms_of(pipeline_description const& d, int c, int reader) {
   return {chunk.rank, reader, chunk.norms, d.rank[reader].norms + chunk.norms_before,
           2 * chunk.parameter_count * long(sizeof(double))};
 }
-/// The sum of the losses of a mini-batch, from the last chunk's rank to rank `reader`: one double.
+/// The sum of each loss over a mini-batch, from the last chunk's rank to rank `reader`.
+///
+/// shape: doubles [losses]
 inline transfer loss_of(pipeline_description const& d, int reader) {
   int const last = d.chunk[d.chunks - 1].rank;
-  return {last, reader, d.rank[last].losses, d.rank[reader].losses, sizeof(double)};
+  return {last, reader, d.rank[last].losses, d.rank[reader].losses,
+          d.losses * long(sizeof(double))};
 }
 
 /// The gradient of a shared parameter's later place, to the first one. T: element type.

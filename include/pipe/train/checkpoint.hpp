@@ -222,7 +222,7 @@ struct checkpoint_of {
         {"run/accumulated", stored_type::f64, {}},
         {"run/loss_scale", stored_type::f64, {}},
     };
-    accumulation sum = trainer.accumulated_;
+    auto sum = trainer.accumulated_;
     sum.for_each_number([&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
     if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
@@ -396,6 +396,9 @@ struct checkpoint_of {
         !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
         !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
       file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
+    for (std::size_t i = 5; i < sum.bits.size(); i += 3)
+      if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
+        file.refuse("its numbers of the terms of further losses are those of no run");
     if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::zero::level > 1))
       file.refuse(
           "it has accumulated gradients, to which a mini-batch of several leaves, or with "

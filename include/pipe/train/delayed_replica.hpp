@@ -66,12 +66,13 @@ struct training_of<Trainer>::halves {
   process_call call(job const& j) const {
     return call_of(process_call::kinds::step, j, hash_of(trainer.settings_.optimizer));
   }
-  /// Runs this process's leaf. Returns its result, with the sum of the loss's terms as loss.
+  /// Runs this process's leaf. Returns its result, with the sums of each loss's terms as losses.
   step_result run(job const& whole, leaf_share const& share) const {
     job j = share.part_of<typename Trainer::model, typename Trainer::element>(whole,
                                                                               share.leaf_of(0), 1);
     if (j.samples == 0) return {};
     j.loss_terms = 1;
+    for (further_loss& f : j.further.items) f.counted = 1;
     j.updates = false;
     j.is_continued = true;  // shared parameters are summed in the update
     return trainer.run(j);
@@ -187,8 +188,7 @@ class delayed_replica {
     under_way next{of_.prepare(b, share_, is_under_way_ ? 1 : 0), {}};
     next.ran = of_.run(next.whole, share_);
     if (is_under_way_) add_up();
-    double const sum =
-        std::exchange(letter_of(replica()), {next.ran.loss, of_.call(next.whole)}).loss;
+    letter const sums = std::exchange(letter_of(replica()), letter_on(next));
     trade_gradients(share_.leaf_of(0) * share_.samples < next.whole.samples);
     exchange_.post();
     ++posted_;
@@ -196,7 +196,7 @@ class delayed_replica {
     bool const ends = std::exchange(is_under_way_, true);
     under_way const before = std::exchange(last_, next);
     if (!ends) return std::nullopt;
-    return end(before, sum);
+    return end(before, sums);
   }
   /// Ends the step that is under way, if there is one, and returns its result: for evaluation and
   /// checkpoints. A run that is resumed from here has the bits of one that goes on.
@@ -209,7 +209,7 @@ class delayed_replica {
     is_under_way_ = false;
     trade_gradients(false);
     note_means();
-    return end(last_, letter_of(replica()).loss);
+    return end(last_, letter_of(replica()));
   }
 
   /// Whether a step has begun and not ended.
@@ -230,7 +230,7 @@ class delayed_replica {
  private:
   /// Sent with a replica's gradients.
   struct letter {
-    double loss = 0;  ///< the sum of its terms
+    double losses[detail::losses_in<typename Trainer::model::loss>]{};  ///< sums of their terms
     detail::process_call call;
   };
   /// A step whose gradients are on their way.
@@ -238,6 +238,11 @@ class delayed_replica {
     detail::job whole;
     step_result ran;
   };
+  letter letter_on(under_way const& s) const {
+    letter made{{}, of_.call(s.whole)};
+    for (int i = 0; i < s.ran.losses.size(); ++i) made.losses[i] = s.ran.losses[i];
+    return made;
+  }
 
   long bytes_of_slot() const {
     long bytes = sizeof(letter);
@@ -259,7 +264,8 @@ class delayed_replica {
                         std::string_view(detail::difference(there, here))});
     long const n = (bytes_of_slot() - long(sizeof(letter))) / long(sizeof(T));
     detail::join_leaves_into(me, replicas(), [&](int to, int from) {
-      letter_of(to).loss += letter_of(from).loss;
+      for (double const* added = letter_of(from).losses; double& sum : letter_of(to).losses)
+        sum += *added++;
       T* const sum = gradients_of(to);
       T const* const added = gradients_of(from);
       for (long i = 0; i < n; ++i) sum[i] += added[i];
@@ -292,9 +298,10 @@ class delayed_replica {
       for (long i = 0; i < n; ++i) mean[i] += momentum * (*then++ - *now++);
     });
   }
-  /// The update of a step by the gradients in the trainer's memory. sum: of the loss's terms
-  step_result end(under_way const& s, double sum) {
-    double const loss = sum / s.whole.loss_terms;
+  /// The update of a step by the gradients in the trainer's memory. sums: of each loss's terms
+  step_result end(under_way const& s, letter const& sums) {
+    loss_values const losses = s.whole.means_of(sums.losses);
+    double const loss = s.whole.further.sum_of(losses.items);
     step_result r;
     bool const is_sound = libm::isfinite(loss);
     if (is_sound) r = of_.update(s.whole);
@@ -304,7 +311,7 @@ class delayed_replica {
            " left out: its loss or a gradient is not finite, in one replica or several"});
     shift_means();
     double const waited = s.ran.bubble * s.ran.seconds + r.bubble * r.seconds;
-    r.loss = loss;
+    r.loss = loss, r.losses = losses;
     r.seconds += s.ran.seconds;
     r.bubble = waited / r.seconds;
     return r;

@@ -3,26 +3,62 @@
 // The loss of a data set of any size.
 #pragma once
 
+#include <pipe/graph/further_loss.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/loss_values.hpp>
 #include <pipe/train/batches.hpp>
+#include <pipe/train/parts/batch.hpp>
 
 namespace pp {
+
+namespace detail {
+
+/// Evaluates a data set. Returns a job with the terms of all of it, and sets `losses`.
+template <class Trainer>
+job evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_values& losses) {
+  job all;
+  double sums[most_losses]{}, counted = 0;
+  for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
+    job here;
+    count_loss_terms(batch, here);
+    loss_values const means = trainer.evaluate_losses(batch);
+    counted += here.counted;
+    sums[0] += means[0] * here.counted;
+    for (int i = 0; i < here.further.count; ++i) {
+      further_loss& f = here.further.items[i];
+      sums[i + 1] += means[i + 1] * f.counted;
+      f.counted += all.further.items[i].counted;
+    }
+    all.further = here.further;
+  }
+  // A loss that is a sum has no divisor.
+  set_loss_terms(all, Trainer::model::loss::sums ? 1 : counted);
+  for (further_loss& f : all.further.items)
+    if (f.sums) f.counted = 1;
+  losses = all.means_of(sums);
+  return all;
+}
+
+}  // namespace detail
 
 /// The loss over all labels of a data set: a mean unless the loss is a sum; 0 if no label counts.
 /// Does not change the trainer.
 ///
-/// law: equals the loss of all samples as one mini-batch, up to rounding: mini-batches are weighted
-///      by their loss terms
+/// law: equals the loss of all samples as one mini-batch, up to rounding: each loss of mini-batches
+///      is weighted by its terms
 /// throws: data_error as batches and Trainer::evaluate do
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {
-  double sum = 0, terms = 0;
-  for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
-    double const n = Trainer::loss_terms(batch);
-    sum += trainer.evaluate(batch) * n;
-    terms += n;
-  }
-  if (Trainer::model::loss::sums) return sum;
-  return terms > 0 ? sum / terms : 0;
+  loss_values losses;
+  return detail::evaluate_data(trainer, data, losses).further.sum_of(losses.items);
+}
+
+/// Each loss over all labels of a data set, in the order of Trainer::loss_names: see evaluate_all.
+template <class Trainer>
+loss_values evaluate_all_losses(Trainer& trainer, typename Trainer::batch const& data) {
+  loss_values losses;
+  detail::evaluate_data(trainer, data, losses);
+  return losses;
 }
 
 }  // namespace pp

@@ -27,6 +27,7 @@
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>
 #include <pipe/train/parts/leaves.hpp>
+#include <pipe/train/parts/losses.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/train/parts/prefetched.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
@@ -56,10 +57,13 @@ namespace pp {
 template <class Given, class... Options>
 class Pipeline : public detail::with_plan<typename detail::made_from<Given, Options...>::compiled>,
                  public detail::with_checkpoints<Pipeline<Given, Options...>>,
-                 public detail::with_training<Pipeline<Given, Options...>> {
+                 public detail::with_training<Pipeline<Given, Options...>>,
+                 public detail::with_losses<Pipeline<Given, Options...>,
+                                            typename detail::made_from<Given, Options...>::model> {
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
+  using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
   // Whether wrong arguments of member functions are reported: see values_for.
@@ -176,6 +180,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
   /// leaves, which is such a sum. Accumulated gradients survive a rejected batch (data_error); they
   /// are discarded by parameters_changed, and by a run that fails or is skipped, here or in step.
+  /// Several losses whose terms have no fixed proportion are counted ahead: see count_terms.
   ///
   /// law: n calls and a step equal one step on a mini-batch of all n + 1, up to rounding
   /// throws: as step does
@@ -216,13 +221,6 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   double evaluate(batch const& b) { return evaluate_on(engine_.enter(), b); }
   double evaluate(device_batch const& b) { return evaluate_on(enter_with_device_data(), b); }
 
-  /// The divisor of a mini-batch's mean loss, and so its weight in an average of losses: the sum of
-  /// the weights of rows with a label of 0 or more, or of elements; each weighs 1 if the loss has
-  /// no weights. 0 if no term counts; 1 for a sum. Accepts any number of labels.
-  ///
-  /// throws: data_error for labels and weights that evaluate rejects
-  static double loss_terms(batch const& b) { return detail::loss_terms_of(b); }
-
   /// The model's output (logits, before the loss) for n <= samples samples.
   ///
   /// shape: inputs[n * inputs_per_sample] -> outputs[n * outputs_per_sample]
@@ -255,7 +253,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// accumulated gradients, which belong to the previous parameters.
   void parameters_changed() {
     auto const access = engine_.enter();
-    accumulated_ = detail::accumulation{};
+    accumulated_ = accumulation{};
     engine_->parameters_changed();
   }
 
@@ -310,6 +308,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::checkpoint_of<Pipeline>;
   friend detail::optimizer_states<Pipeline>;
   friend detail::training_of<Pipeline>;
+  friend detail::with_losses<Pipeline, M>;
   step_result run(detail::job const& j) { return leaves_.run(*engine_.operator->(), j); }
 
   /// The chunks with their memory in the engine.
@@ -375,7 +374,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     j.clip_value = settings_.clip_value;
     j.clip_norm = settings_.clip_norm;
     step_result const r = add_up(j);
-    accumulated_ = detail::accumulation{};
+    accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
     leaves_.end_step(*engine_.operator->(), j.samples);
     return r;
@@ -424,22 +423,23 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
   /// Loss and norm of the result are over all of them.
   step_result add_up(detail::job& j) {
-    detail::accumulation all = std::exchange(accumulated_, detail::accumulation{});
+    accumulation all = accumulated_;
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";
-    all.extend(j, M::loss::sums);
+    all.extend(j, M::loss::sums, Pipeline::loss_names.items);
+    accumulated_ = accumulation{};
     step_result r = run(j);
     if (r.skipped) return r;
     if (!libm::isfinite(r.loss) || !libm::isfinite(r.gradient_norm))
       detail::reject_step<M, element>({steps_ + 1, with}, j, leaves_.here(j), labels_per_sample,
                                       compiled::ranks, parameter_places(), [&] { run(j); });
-    r.loss = all.add(j, r.loss);
+    all.add(j, r);
     accumulated_ = all;
     return r;
   }
 
   settings settings_;
   long steps_ = 0;
-  detail::accumulation accumulated_;
+  accumulation accumulated_;
   detail::averages averages_;
   detail::prefetch_queue prefetched_;
   detail::leaf_runs<compiled> leaves_;

@@ -324,8 +324,8 @@ struct planned_pipeline {
     e.links = heap_array<link_plan>(most_links(where, stages, tie_count));
     sink<link_plan> found{e.links.begin()};
     find_links(where, ranks, e.map.chunks.items, stages, view<tie>{ties.begin(), tie_count},
-               sizeof(element), micro_batches, slowest_rank<stages, ranks>(e.problem, e.map.chunks),
-               found);
+               sizeof(element), micro_batches, step::losses,
+               slowest_rank<stages, ranks>(e.problem, e.map.chunks), found);
     e.link_count = found.count;
   }
   /// Counts the launches of a micro-batch, which the plan reports.

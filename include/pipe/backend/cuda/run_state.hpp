@@ -25,6 +25,6 @@ struct run_state : detail::random_context {  // of the mini-batch's first sample
   double samples = 0;                ///< since the last update: sums of buffers are divided by it
   detail::further_losses further{};  ///< those of the model beside the first; none in inference
 };
-static_assert(std::is_trivially_copyable_v<run_state> && sizeof(run_state) == 128);
+static_assert(std::is_trivially_copyable_v<run_state> && sizeof(run_state) == 200);
 
 }  // namespace pp::cuda

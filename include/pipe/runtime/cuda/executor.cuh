@@ -27,6 +27,7 @@
 #include <pipe/runtime/cuda/device_part.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/runtime/cuda/group_launch.cuh>
+#include <pipe/runtime/cuda/loss_sums.cuh>
 #include <pipe/runtime/cuda/profiler_ranges.cuh>
 #include <pipe/runtime/cuda/rank_copies.cuh>
 #include <pipe/runtime/cuda/rank_streams.cuh>
@@ -149,7 +150,7 @@ class cuda_executor {
                   "upload of a list");
     return p;
   }
-  /// Losses by micro-batch, in device memory; null in a process without the last chunk.
+  /// Each loss by micro-batch, in device memory; null in a process without the last chunk.
   double* losses() const { return at<double>(last_rank(), d_.rank[last_rank()].losses); }
 
   /// The losses in the memory of the device that judges the step: that of rank 0.
@@ -266,9 +267,7 @@ class cuda_executor {
                   "upload of the numbers of a run");
     });
     if (is_local(d_.chunks - 1))
-      cuda::check(cudaMemsetAsync(losses(), 0, sizeof(double) * std::size_t(d_.micro_batches),
-                                  stream_of(part_of(last_rank()).first_rank)),
-                  "clearing of the losses");
+      clear_losses(d_, losses(), stream_of(part_of(last_rank()).first_rank));
   }
   void execute(int r, action const& a) {
     auto const shown = ranges_.of(a);
@@ -397,8 +396,7 @@ class cuda_executor {
              stream_of(r));
     }
     if (is_last && job_.what != job::kind::infer && p == program_of_loss(set))
-      cuda::launch_body<cuda::sum_rows_kernel>(
-          {row_losses(), d_.loss_rows, losses() + mb, tickets_[r]}, stream_of(r));
+      sum_losses(d_, job_, mb, row_losses(), losses(), tickets_[r], stream_of(r));
   }
 
   /// The program that computes the losses of rows in this job.

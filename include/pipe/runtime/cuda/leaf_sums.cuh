@@ -51,16 +51,18 @@ class cuda_leaf_sums<P, true> {
   /// add up have been joined before, piece by piece.
   ///
   /// post: after the last leaf gradients are the sums of all leaves of this process, where those of
-  ///       a run are, and losses()[0] is the sum of their losses
+  ///       a run are, and the first of each loss is the sum of theirs
   void add(job const& j) {
     if (!has_leaves(j)) return;
     if (j.what == job::kind::train && !exchanges(j))
       for (int c = 0; c < d_.chunks; ++c)
         if (executor_.is_local(c)) join(d_.chunk[c], 0, d_.chunk[c].summed_bytes(), j);
-    if (executor_.is_local(d_.chunks - 1))
+    if (!executor_.is_local(d_.chunks - 1)) return;
+    double* const levels = executor_.losses() + d_.losses * d_.micro_batches;
+    for (int loss = 0; loss < d_.losses; ++loss)
       cuda::launch_body<cuda::join_losses_kernel>(
-          {executor_.losses(), d_.micro_batches, executor_.losses() + d_.micro_batches,
-           levels_before(j.leaf), !is_last_leaf(j)},
+          {executor_.losses() + loss * d_.micro_batches, d_.micro_batches,
+           levels + loss * levels_of(d_.leaves), levels_before(j.leaf), !is_last_leaf(j)},
           executor_.stream_of(d_.chunk[d_.chunks - 1].rank));
   }
 

@@ -252,14 +252,16 @@ class cuda_parameters {
     });
   }
 
-  /// Number of losses that are judged: of micro-batches, or that of leaves that have been added up.
+  /// Number of values of a loss that are judged: of micro-batches, or that of leaves that have been
+  /// added up.
   long losses_of(job const& j) const { return has_leaves(j) ? 1 : d_.micro_batches; }
   /// Copies what is judged to rank 0, in the order of the model: losses and squared norms of chunks
   /// on other devices.
   void gather(job const& j, bool clamps) {
     int const last = d_.chunk[d_.chunks - 1].rank;
     if (!d_.devices.share(last, 0))
-      move(last, executor_.losses(), 0, executor_.judged_losses(), losses_of(j), 0);
+      move(last, executor_.losses(), 0, executor_.judged_losses(),
+           (d_.losses - 1) * d_.micro_batches + losses_of(j), 0);
     if (j.what != job::kind::train) return;
     for (int c = 0; c < d_.chunks; ++c) {
       chunk_description const& chunk = d_.chunk[c];
@@ -298,7 +300,7 @@ class cuda_parameters {
     bool const trains = j.what == job::kind::train;
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
-         executor_.judged_losses(), losses_of(j), executor_.run(0),
+         executor_.judged_losses(), losses_of(j), d_.micro_batches, executor_.run(0),
          trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
         streams_.of(0));
   }

@@ -62,11 +62,13 @@ class cuda_replica_work<P, true> {
     }
     if (launch == INT_MAX) mine.next = 0;
   }
-  /// The same of the loss of a run, losses()[0], if replicas add up what it has computed; then
-  /// orders all later work after the sums.
+  /// The same of each loss of a run, the first of its losses, if replicas add up what it has
+  /// computed; then orders all later work after the sums.
   void finish(job const& j) {
     if (!exchanges(j)) return;
-    if (double* const losses = executor_.losses()) add_up(d_.chunk[d_.chunks - 1].rank, losses, 1);
+    if (double* const losses = executor_.losses())
+      for (int loss = 0; loss < d_.losses; ++loss)
+        add_up(d_.chunk[d_.chunks - 1].rank, losses + loss * d_.micro_batches, 1);
     for (int r = executor_.root(); r < executor_.streams().local().end_rank(); ++r)
       executor_.copies().await(r);
   }

@@ -218,7 +218,7 @@ class action_runner {
       me.leaves.after_launch(c, set, view, i);
     }
     order.end();
-    if (p == program::forward && has_loss) parameters_.set_loss(mb, a.loss);
+    if (p == program::forward && has_loss) parameters_.set_loss(j, mb, a.loss);
   }
 
   pipeline_description const& d_;

@@ -201,7 +201,8 @@ class executor {
     long waited = 0;
     for (worker const& r : ranks_) waited += r.waited;
     o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * place_.ranks) : 0;
-    o.loss = parameters_.loss(place_.first_rank, job_);
+    o.losses = parameters_.losses(place_.first_rank, job_);
+    o.loss = job_.further.sum_of(o.losses.items);
     if (job_.what == job::kind::train)
       o.gradient_norm = parameters_.judge(place_.first_rank, job_).norm;
     return o;

@@ -59,7 +59,8 @@ struct flow_step {
   [[gnu::cold]] void assemble(pipeline_description const& d, own_leaves const& own) {
     long parameters = 0;
     for (int c = 0; c < d.chunks; ++c) parameters += d.chunk[c].parameter_count;
-    report_ = heap_array<double>(2 * parameters + 1);
+    losses_ = d.losses;
+    report_ = heap_array<double>(2 * parameters + losses_);
     early.assemble(d);
     leaves_ = heap_array<flow_leaf>(own.count);
     for (int i = 0; i <= d.inputs; ++i)
@@ -115,8 +116,16 @@ struct flow_step {
     for (int c = 0; c < chunk; ++c) at += 2 * d.chunk[c].parameter_count;
     return at;
   }
-  double& loss() { return report_[report_.size() - 1]; }
-  double loss() const { return report_[report_.size() - 1]; }
+  /// The value of each loss, behind the squares.
+  void set_losses(loss_values const& to) {
+    for (int i = 0; i < losses_; ++i) report_[squares() + i] = to[i];
+  }
+  loss_values losses() const {
+    loss_values all;
+    for (; all.count < losses_; ++all.count) all.items[all.count] = report_[squares() + all.count];
+    return all;
+  }
+  double loss() const { return of.further.sum_of(losses().items); }
   /// Where a report on the step has what is `bytes` from its start: see for_each_report_stream.
   void* report_at(long bytes) { return reinterpret_cast<char*>(report_.begin()) + bytes; }
   void const* report_at(long bytes) const {
@@ -128,7 +137,7 @@ struct flow_step {
   /// law: sums are in parameter order, as parameter_work::judge has them
   gradient_outcome outcome() const {
     double sums[2]{};
-    for (long i = 0; i + 1 < report_.size(); ++i) sums[i % 2] += report_[i];
+    for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];
     bool const clamps = of.clip_value > 0;
     return outcome_of(sums[0], sums[clamps], of.gradient_scale, of.clip_norm);
   }
@@ -141,13 +150,15 @@ struct flow_step {
   }
 
  private:
+  long squares() const { return report_.size() - losses_; }
   /// A job's array of an input; of the labels for input number d.inputs.
   static void const*& array_of(pipeline_description const& d, job& j, int input) {
     return input < d.inputs ? j.input[input] : j.label;
   }
 
   heap_array<flow_leaf> leaves_;
-  heap_array<double> report_;                   // squares [parameters, 2] of all chunks, loss
+  int losses_ = 1;
+  heap_array<double> report_;                   // squares [parameters, 2] of all chunks, losses
   heap_array<std::byte> data_[max_inputs + 1];  // by input, then labels
 };
 

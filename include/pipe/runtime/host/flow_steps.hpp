@@ -73,6 +73,7 @@ class flow_steps {
   void see(Done const& done) {
     flow_step const& s = at(seen_);
     step_result r;
+    r.losses = s.losses();
     r.loss = s.loss(), r.gradient_norm = s.norm;
     r.seconds = double(s.end - judged_at_) * 1e-9;
     r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;

@@ -113,15 +113,20 @@ class leaf_work {
     join_complete();
     return until_done(pieces_.size());
   }
-  /// The sum of the losses of this run's micro-batches, `sum`, becomes that of the mini-batch, in
-  /// the last run of a step.
+  /// The sums of each loss over this run's micro-batches become those of the mini-batch, in the
+  /// last run of a step.
   ///
-  /// needs: partial: room for the sums that stack_leaf keeps
-  waited add_up_losses(double& sum, double* partial) {
-    stack_leaf(
-        job_->leaf, job_->leaves, [&](int i) { sum += partial[i]; },
-        [&](int i) { partial[i] = sum; });
-    return exchanges() ? replicas_.add_up(sum, partial, *failed_) : waited::done;
+  /// needs: partial: room for the sums that stack_leaf keeps, of each loss
+  waited add_up_losses(double* sums, double* partial) {
+    waited all = waited::done;
+    for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
+      double& sum = sums[loss];
+      stack_leaf(
+          job_->leaf, job_->leaves, [&](int i) { sum += partial[i]; },
+          [&](int i) { partial[i] = sum; });
+      if (exchanges() && all == waited::done) all = replicas_.add_up(sum, partial, *failed_);
+    }
+    return all;
   }
   /// Gives all replicas what each has: see replica_sum::gather.
   ///

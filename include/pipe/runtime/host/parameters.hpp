@@ -56,26 +56,31 @@ class parameter_work {
       shards_[rank].assemble(d_, rank, memory, blocks_of_rank(rank), count);
   }
 
-  /// Sets the sum of the loss's terms of a micro-batch, [loss_rows] of them, on the rank that runs
-  /// the last chunk for it.
-  void set_loss(int micro_batch, double const* terms) {
-    double sum = 0;
-    for (int row = 0; row < d_.loss_rows; ++row) sum += terms[row];
+  /// Sets the sum of each loss's terms of a micro-batch, [loss_rows] of all losses, on the rank
+  /// that runs the last chunk for it.
+  void set_loss(job const& j, int micro_batch, double const* terms) {
     chunk_holder const& h = d_.holder[d_.holder_of(d_.chunks - 1, micro_batch)];
-    losses(d_.is_copy(h) ? h.rank : last_rank())[loss_place(d_, micro_batch)] = sum;
+    double* const sums =
+        loss_sums(d_.is_copy(h) ? h.rank : last_rank()) + loss_place(d_, micro_batch);
+    for (int row = 0, loss = 0; loss < d_.losses; ++loss) {
+      double sum = 0;
+      for (int const end = first_row_of(d_, j, loss + 1); row < end; ++row) sum += terms[row];
+      sums[loss] = sum;
+    }
   }
-  /// Makes the first of the losses that of the mini-batch, if r is the last chunk's rank.
+  /// Makes the first sums of the losses those of the mini-batch, if r is the last chunk's rank.
   ///
-  /// law: the sum is in micro-batch order, so every partition gives the same bits
+  /// law: sums are in micro-batch order, so every partition gives the same bits
   waited add_up_losses(int r, job const& j, leaf_work<T, Transport>& leaves) {
     if (r != last_rank()) return waited::done;
-    double* const all = losses(last_rank());
-    double sum = 0;
-    for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += all[loss_place(d_, mb)];
-    all[0] = sum;
+    double* const all = loss_sums(last_rank());
+    for (int loss = 0; loss < d_.losses; ++loss) {
+      double sum = 0;
+      for (int mb = 0; samples_in(d_, j, mb) > 0; ++mb) sum += all[loss_place(d_, mb) + loss];
+      all[loss] = sum;
+    }
     int const holders = d_.chunk[d_.chunks - 1].holders;
-    return leaves.add_up_losses(all[0],
-                                all + holders * losses_of_holder(d_.micro_batches, holders));
+    return leaves.add_up_losses(all, all + holders * losses_of_holder(d_));
   }
   /// Distributes the loss and, in training, the squared norms to all ranks. Calls share(transfer)
   /// for all transfers, on all ranks in the same order.
@@ -100,11 +105,11 @@ class parameter_work {
   }
   /// Whether norm and loss are finite.
   bool is_sound(int reader, job const& j, gradient_outcome const& o) const {
-    return libm::isfinite(o.norm) && libm::isfinite(loss(reader, j));
+    return libm::isfinite(o.norm) && libm::isfinite(j.further.sum_of(losses(reader, j).items));
   }
-  /// The loss of the mini-batch, from the copy of rank `reader`.
-  double loss(int reader, job const& j) const {
-    return *reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))) / j.loss_terms;
+  /// The losses of the mini-batch, from the copy of rank `reader`.
+  loss_values losses(int reader, job const& j) const {
+    return j.means_of(reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))));
   }
 
   /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
@@ -291,9 +296,9 @@ class parameter_work {
   enum which : int { unclamped, clamped };
 
   int last_rank() const { return d_.chunk[d_.chunks - 1].rank; }
-  /// Of a rank with the last chunk: sums of the loss's terms by micro-batch, see loss_place; the
-  /// owner's first becomes that of the mini-batch, and partial ones over its leaves follow.
-  double* losses(int rank) const {
+  /// Of a rank with the last chunk: sums of each loss's terms by micro-batch, see loss_place; the
+  /// owner's first become those of the mini-batch, and partial ones over its leaves follow.
+  double* loss_sums(int rank) const {
     return reinterpret_cast<double*>(memory_[rank] + d_.rank[rank].losses);
   }
   /// The list of a rank's gradient blocks, in its arena.

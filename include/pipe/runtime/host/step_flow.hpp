@@ -385,7 +385,7 @@ class step_flow {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
         s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
     });
-    if (r == order_.last_rank()) s.loss() = m_.parameters_.loss(r, s.of);
+    if (r == order_.last_rank()) s.set_losses(m_.parameters_.losses(r, s.of));
     s.waited.fetch_add(me.waited, std::memory_order_relaxed);
     if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
     measured_[r].publish(count(n + 1));

@@ -208,6 +208,7 @@ struct compiled_pipeline {
     d.element_bytes = int(sizeof(element));
     d.parts = parts.items;
     d.workspace_bytes = workspace;
+    d.losses = step::losses;
     d.loss_rows = int(step::loss_rows(g));
     d.chunk = map->chunks.items;
     d.holder = map->holders.items;
@@ -281,7 +282,7 @@ struct compiled_pipeline {
       link_list<most_links(work::where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
       find_links(work::where, ranks, memory().chunks.items, stages,
-                 view<tie>{ties.items, tie_count}, sizeof(element), micro_batches,
+                 view<tie>{ties.items, tie_count}, sizeof(element), micro_batches, step::losses,
                  slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;

@@ -34,7 +34,7 @@ constexpr int most_links(Where const& where, int stages, int ties) {
 template <class Where>
 constexpr void find_links(Where const& where, int ranks, chunk_description const* chunks,
                           int stages, view<tie> ties, long element_bytes, int micro_batches,
-                          long slowest, sink<link_plan>& links) {
+                          int losses, long slowest, sink<link_plan>& links) {
   auto const find = [&](int from, int to, int first, int every) -> link_plan& {
     int i = 0;
     while (i < links.count && (links.items[i].from != from || links.items[i].to != to)) ++i;
@@ -74,7 +74,8 @@ constexpr void find_links(Where const& where, int ranks, chunk_description const
       if (n == 0) continue;
       if ((micro_batches - 1) % c.holders == n) between(n, 0).sums += c.summed_bytes();
       if (s + 1 == stages)
-        between(n, 0).sums += losses_of_holder(micro_batches, c.holders) * long(sizeof(double));
+        between(n, 0).sums +=
+            losses * losses_of_holder(micro_batches, c.holders) * long(sizeof(double));
       between(0, n).shared += c.transposed - c.values;
     }
   }

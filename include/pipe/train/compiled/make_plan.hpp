@@ -99,7 +99,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     }
     q.share = double(time_of(problem.cost(s), c)) / double(total);
     // As norms_of() and loss_of() have them.
-    p.norm_bytes[c.rank] += (2 * c.parameter_count + (s + 1 == stages)) * long(sizeof(double));
+    p.norm_bytes[c.rank] +=
+        (2 * c.parameter_count + (s + 1 == stages ? P::step::losses : 0)) * long(sizeof(double));
     q.ranks = c.holders;
     if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
     q.in_flight = P::work::in_flight(s);

@@ -28,6 +28,8 @@ struct step_memory {
   using value = typename Work::value;
   static constexpr int samples = Work::samples;
 
+  static constexpr int losses = losses_in<typename model::loss>;
+
   /// Labels per sample.
   static constexpr long label_elements(graph_view const& g) {
     return model::labels_are_ids ? g.output.rows() : g.output.elements();
@@ -113,13 +115,16 @@ struct step_memory {
         rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
         is_last = is_last || last.has_copies();
       }
-    int const losses = last.holders * losses_of_holder(Work::micro_batches, last.holders);
+    int const sums = last.holders * losses_of_holder(Work::micro_batches, last.holders);
     // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
     // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
     constexpr int levels = levels_of(Work::sum::leaves);
     bool const judges = on_device && r == 0 && is_copied<Work>(chunks[stages - 1].rank, r);
     if (is_last || judges || Work::transport::copies)
-      rank.losses = take((is_last ? losses + levels : judges ? losses : 1) * long(sizeof(double)));
+      rank.losses = take((is_last  ? sums + levels
+                          : judges ? sums
+                                   : 1) *
+                         losses * long(sizeof(double)));
     if constexpr (on_device) {
       // Which ranks are the first of a process is known at run time.
       constexpr device_blocks blocks{Work::devices, Work::ranks};
@@ -145,7 +150,7 @@ struct step_memory {
           norms += 2 * chunks[s].parameter_count * long(sizeof(double));
         }
         rank.norms = take(norms);
-        rank.report_stride = norms + long(sizeof(double));
+        rank.report_stride = norms + losses * long(sizeof(double));
         rank.reports = take(Work::report_slots * rank.report_stride);
         rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
       }

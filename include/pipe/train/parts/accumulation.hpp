@@ -1,53 +1,111 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Gradient accumulation over mini-batches. Backward divides all gradients by the number of terms of
-// the first mini-batch; a factor at the end corrects this once the number of all terms is known.
+// Gradient accumulation over mini-batches. Backward divides the gradients of each loss by its
+// number of terms in the first mini-batch, or by that counted ahead; a factor at the end, of all
+// gradients, corrects this once the number of all terms is known.
 #pragma once
 
+#include <string_view>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
 
 namespace pp::detail {
 
-/// Loss and scale factors of accumulated mini-batches.
+/// Losses and scale factors of accumulated mini-batches, of a model with a number of losses.
 ///
-/// law: n mini-batches added one by one have the loss and the gradient scale of one mini-batch with
-///      all of their terms
+/// law: n mini-batches added one by one have the losses and the gradient scales of one mini-batch
+///      with all of their terms
+template <int Losses>
 class accumulation {
  public:
   int count() const { return count_; }
 
-  /// Sets a job's scale factors so that it continues the accumulation. `sums`: the loss is a sum,
-  /// not a mean.
-  void extend(job& j, bool sums) {
-    if (count_ == 0) first_terms_ = j.loss_terms;
-    counted_ = sums ? 1 : counted_ + j.counted;
+  /// Counts the terms of a mini-batch of the next step ahead. `sums`: the first loss is a sum, not
+  /// a mean.
+  void count_ahead(job const& j, bool sums) {
+    for_each_loss(j, sums, [](of_loss& of, double counted, bool is_sum) {
+      of.ahead = is_sum ? 1 : of.ahead + counted;
+    });
+  }
+  /// Sets a job's scale factors so that it continues the accumulation. names: of the losses
+  ///
+  /// throws: data_error in a step if no factor is right for all losses, because the divisors have
+  ///         another proportion than the terms
+  void extend(job& j, bool sums, [[maybe_unused]] std::string_view const* names) {
+    for_each_loss(j, sums, [this](of_loss& of, double counted, bool is_sum) {
+      if (count_ == 0) of.divisor = loss_divisor(of.ahead > 0 ? of.ahead : counted);
+      of.counted = is_sum ? 1 : of.counted + counted;
+    });
     j.continues = count_ > 0;
     j.first_sample = samples_;
     j.all_samples = samples_ + j.samples;
-    j.gradient_terms = first_terms_;
-    j.gradient_scale = first_terms_ / terms();
+    j.gradient_terms = of_[0].divisor;
+    if constexpr (Losses > 1) {
+      for (int i = 1; i < Losses; ++i)
+        further(j, i).factor = further(j, i).weight * of_[0].divisor / of_[i].divisor;
+      j.gradient_scale = scale_of_all(j, names);
+    } else {
+      j.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
+    }
   }
-  /// Adds a finished job. Returns the loss over all terms so far.
-  double add(job const& j, double loss) {
-    loss_ += loss * j.loss_terms;
+  /// Adds a finished job. Its result's losses become those over all terms so far.
+  void add(job const& j, step_result& r) {
+    of_[0].sum += r.losses[0] * j.loss_terms;
+    for (int i = 1; i < Losses; ++i)
+      of_[i].sum += r.losses[i] * loss_divisor(further(j, i).counted);
     samples_ += j.samples;
-    return ++count_ > 1 ? loss_ / terms() : loss;
+    if (++count_ == 1) return;
+    for (int i = 0; i < Losses; ++i) r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
+    r.loss = Losses > 1 ? j.further.sum_of(r.losses.items) : r.losses[0];
   }
 
-  /// Calls use(number) with all that it is, to be read or set: for checkpoints.
+  /// Calls use(number) with all that it is after a mini-batch, to be read or set: for checkpoints.
   template <class Use>
   void for_each_number(Use use) {
-    use(count_), use(first_terms_), use(counted_), use(loss_), use(samples_);
+    of_loss& first = of_[0];
+    use(count_), use(first.divisor), use(first.counted), use(first.sum), use(samples_);
+    for (int i = 1; i < Losses; ++i) use(of_[i].divisor), use(of_[i].counted), use(of_[i].sum);
   }
 
  private:
-  /// The divisor of the loss of all mini-batches, as job::loss_terms for one.
-  double terms() const { return counted_ > 0 ? counted_ : 1; }
+  struct of_loss {
+    double ahead = 0;             // terms counted ahead
+    double divisor = 0;           // of gradients
+    double counted = 0, sum = 0;  // all terms, and their sum
+  };
+
+  /// Loss i of a job, not the first.
+  static further_loss const& further(job const& j, int i) { return j.further.items[i - 1]; }
+  static further_loss& further(job& j, int i) { return j.further.items[i - 1]; }
+  /// use(loss, sum of the weights of a job's terms, whether it is a sum)
+  template <class Use>
+  void for_each_loss(job const& j, bool sums, Use const& use) {
+    use(of_[0], j.counted, sums);
+    for (int i = 1; i < Losses; ++i) use(of_[i], further(j, i).counted, further(j, i).sums);
+  }
+  /// The factor of the gradients of all losses that count: divisor over terms.
+  double scale_of_all(job const& j, std::string_view const* names) const {
+    int by = -1;  // the first of them
+    for (int i = 0; i < Losses; ++i) {
+      of_loss const& of = of_[i];
+      if (!(of.counted > 0) || (i > 0 && !(further(j, i).weight > 0))) continue;
+      if (by < 0) by = i;
+      double const here = of.divisor * of_[by].counted, there = of_[by].divisor * of.counted,
+                   apart = here > there ? here - there : there - here;
+      if (j.updates && apart > 1e-9 * here)
+        throw_error<data_error>(
+            {"step(): the gradients of ", count_ + 1, " mini-batches with ", of_[by].counted,
+             " terms of the loss '", names[by], "' and ", of.counted, " of '", names[i],
+             "' were divided as if they had ", of_[by].divisor, " and ", of.divisor,
+             ": call count_terms() with each of them, and no other, before the first"});
+    }
+    return by < 0 ? 1 : of_[by].divisor / of_[by].counted;
+  }
 
   int count_ = 0;
-  // Terms of the first mini-batch, by which all gradients are divided; terms of all.
-  double first_terms_ = 0, counted_ = 0;
-  double loss_ = 0;  // summed over all terms
+  of_loss of_[Losses];
   long samples_ = 0;
 };
 

@@ -170,18 +170,22 @@ void for_each_further_loss([[maybe_unused]] Use const& use) {
     }(typename M::loss::further{});
 }
 /// Enters the further losses of model M in a job that has the divisor of the first: see
-/// further_losses. terms_of(type_identity of one): its divisor.
+/// further_losses. terms_of(type_identity of one): the sum of the weights of its terms.
 template <class M, class Terms>
 void take_further_losses(job& j, Terms const& terms_of) {
   [[maybe_unused]] int rows = model_tables<M>::output.rows();  // of a sample in the losses so far
   for_each_further_loss<M>([&]<class S>(std::type_identity<S> loss) {
     double const terms = terms_of(loss);
-    j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}), rows,
-                                          S::weight() * j.loss_terms / (terms > 0 ? terms : 1)};
+    j.further.items[j.further.count++] = {leaf_index<S>(typename M::leaves{}),
+                                          rows,
+                                          S::weight() * j.loss_terms / loss_divisor(terms),
+                                          S::weight(),
+                                          terms,
+                                          S::further::sums};
     rows += further_loss_rows(model_tables<M>::inputs[input_of_labels<S, M>], typename M::leaves{});
   });
 }
-/// The divisor of further loss S of a batch.
+/// The sum of the weights of the terms of further loss S in a batch.
 ///
 /// throws: data_error as loss_terms does
 template <class S, class Batch>
@@ -200,8 +204,16 @@ double further_terms_of(Batch const& b) {
 /// Enters the divisor of the loss in a job.
 inline void set_loss_terms(job& j, double counted) {
   j.counted = counted;
-  // A divisor of 1 for a batch in which no label counts: its sums are 0, and 0 / 0 would be NaN.
-  j.loss_terms = j.gradient_terms = counted > 0 ? counted : 1;
+  j.loss_terms = j.gradient_terms = loss_divisor(counted);
+}
+/// Counts the terms of all losses.
+///
+/// throws: data_error as loss_terms does
+template <class Batch>
+void count_loss_terms(Batch const& b, job& j) {
+  set_loss_terms(j, loss_terms_of(b));
+  take_further_losses<typename Batch::model>(
+      j, [&b]<class S>(std::type_identity<S>) { return further_terms_of<S>(b); });
 }
 
 /// Checks the labels and enters them in a job, with the loss's divisor and further losses. To be
@@ -212,9 +224,7 @@ template <class Batch>
 void take_labels(Batch const& b, long per_sample, job& j) {
   check_size({"labels"}, b.labels.size(), std::size_t(j.samples * per_sample));
   j.label = b.labels.data();
-  set_loss_terms(j, loss_terms_of(b));
-  take_further_losses<typename Batch::model>(
-      j, [&b]<class S>(std::type_identity<S>) { return further_terms_of<S>(b); });
+  count_loss_terms(b, j);
 }
 
 }  // namespace pp::detail

@@ -50,7 +50,7 @@ struct loss_rows {
   static constexpr int logits = group_of<P, G>::value.in[0], labels = group_of<P, G>::value.in[1],
                        gradient = group_of<P, G>::value.out[0];
 
-  /// Whether it is a loss beside the first of the model: its terms have a factor, and its rows
+  /// Whether it is a loss beside the first of the model: its gradients have a factor, and its rows
   /// follow those of the losses before it.
   static constexpr bool is_further =
       detail::is_further_loss(group_of<P, G>::value.leaf, typename P::leaves{});
@@ -77,14 +77,10 @@ struct loss_rows {
     if constexpr (is_further) all *= float(further(a)->factor);
     return is_weighted ? all * weight(a, row) : all;
   }
-  /// Writes a row's loss, as it counts.
+  /// Writes a row's loss.
   PIPE_HD PIPE_INLINE static void put(arguments const& a, extent row, double loss) {
-    if constexpr (is_further) {
-      detail::further_loss const& mine = *further(a);
-      a.loss[extent(mine.rows_before) * P::samples + row] = mine.factor * loss;
-    } else {
-      a.loss[row] = loss;
-    }
+    if constexpr (is_further) row += extent(further(a)->rows_before) * P::samples;
+    a.loss[row] = loss;
   }
   /// The same from the loss of a row that counts for one.
   PIPE_HD PIPE_INLINE static void put_loss(arguments const& a, extent row, double loss) {

@@ -15,14 +15,15 @@ namespace pp::cuda {
 
 /// In the device's memory, one for all ranks.
 struct step_outcome {
-  double loss = 0;   ///< of the mini-batch
+  double loss = 0;   ///< of the mini-batch: of several losses their weighted sum
   double norm = 0;   ///< of all gradients, before clipping
   float factor = 1;  ///< what gradients are multiplied by when they are used: of clipping, of the
                      ///< mean, of the loss scale
-  float loss_scale = 1;    ///< that is in the gradients
-  int sound = 1;           ///< loss and norm are finite; else no update
-  long long updates = 0;   ///< sound steps
-  long long rejected = 0;  ///< others
+  float loss_scale = 1;                  ///< that is in the gradients
+  int sound = 1;                         ///< loss and norm are finite; else no update
+  long long updates = 0;                 ///< sound steps
+  long long rejected = 0;                ///< others
+  double losses[detail::most_losses]{};  ///< the value of each loss
 };
 
 /// fp16 has few exponents: the loss is multiplied by `scale`, and so are all gradients until they
@@ -49,11 +50,13 @@ struct loss_scaling {
   }
 };
 
-/// The decision about a step, in one block: loss = sum of losses / loss_terms, norm = sqrt(sum of
-/// squares) unscaled, the clipping factor, and whether all is finite.
+/// The decision about a step, in one block: each loss = sum of its losses / its terms, norm =
+/// sqrt(sum of squares) unscaled, the clipping factor, and whether all is finite.
 ///
-/// shape: squares, clamped (parameters), losses (rows) -> one step_outcome, and the next loss scale
-/// law:   threads add every 256th, then as add_threads: the same on every GPU
+/// shape: squares, clamped (parameters), losses (model's losses, rows) -> one step_outcome, and the
+///        next loss scale
+/// law:   threads add every 256th, then as add_threads, and further losses in order: the same on
+///        every GPU
 /// needs: to run after the squares of all parameters are summed and, if they are clipped by value,
 ///        clipped
 struct judge_kernel {
@@ -61,8 +64,9 @@ struct judge_kernel {
     double const* squares = nullptr;  ///< of every parameter's gradient, in the order of the model
     double const* clamped = nullptr;  ///< the same after clipping by value; null if there is none
     extent parameters = 0;
-    double const* losses = nullptr;  ///< of every row
+    double const* losses = nullptr;  ///< of every row, of the first loss
     extent rows = 0;
+    extent apart = 0;  ///< from those of one loss to those of the next
     run_state const* state = nullptr;
     loss_scaling* scaling = nullptr;  ///< null: the loss is not scaled
     bool completes =
@@ -109,7 +113,14 @@ struct judge_kernel {
         detail::outcome_of(square, left_square, scale, state.clip_norm);
     double const norm = found.norm;
     step_outcome& v = *a.out;
-    v.loss = loss / state.loss_terms;
+    v.losses[0] = loss / state.loss_terms;
+    for (int i = 0; i < state.further.count; ++i) {
+      double const* const row = a.losses + (i + 1) * a.apart;
+      double sum = 0;
+      for (extent k = 0; k < a.rows; ++k) sum += row[k];
+      v.losses[i + 1] = sum / detail::loss_divisor(state.further.items[i].counted);
+    }
+    v.loss = state.further.sum_of(v.losses);
     v.norm = norm;
     v.factor = float(found.factor);
     v.loss_scale = a.scaling != nullptr ? a.scaling->scale : 1;

@@ -122,13 +122,11 @@ struct loss_rows : group_rows<P, G> {
     share const own = own_rows(a);
     double* losses = a.loss;
     T scale = a.loss_scale;
-    double factor = 1;
     if constexpr (is_further) {
       if (a.further == nullptr) return;  // inference, which has no labels
       detail::further_loss const& mine = *a.further->find(g.leaf);
       losses += extent(mine.rows_before) * P::samples;
-      factor = mine.factor;
-      scale *= T(factor);
+      scale *= T(mine.factor);
     }
     for (extent r = own.begin; r < own.end; ++r) {
       T* const gradient = a.at(g.out[0]) + r * g.columns;
@@ -137,7 +135,6 @@ struct loss_rows : group_rows<P, G> {
             is_weighted ? a.at(is_weighted ? g.in[detail::op::loss_weights] : 0)[r] : T(1);
         double const loss = loss_of(r, is_weighted ? scale * weight : scale, gradient);
         losses[r] = is_weighted ? double(weight) * loss : loss;
-        if constexpr (is_further) losses[r] *= factor;
       } else {
         losses[r] = 0;
       }

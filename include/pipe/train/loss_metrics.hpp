@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Each loss of a model with several, as metrics of a step.
+//
+//     log.write({.step = ..., .loss = r.loss, ..., .scalars = loss_metrics<Trainer>(r)});
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <string>
+#include <vector>
+
+#include <pipe/runtime/job.hpp>
+#include <pipe/train/metrics.hpp>
+
+namespace pp {
+
+/// The losses of a step as user-defined metrics "loss/NAME", which words_of_step shows. None for a
+/// model with one loss, which is the metric "loss".
+///
+/// names: Trainer::loss_names
+template <class Trainer>
+std::vector<detail::named_scalar> loss_metrics(step_result const& r) {
+  std::vector<detail::named_scalar> all;
+  if constexpr (Trainer::loss_names.size() > 1)
+    for (int i = 0; i < r.losses.size(); ++i)
+      all.push_back({"loss/" + std::string(Trainer::loss_names[i]), r.losses[i]});
+  return all;
+}
+
+/// The names of these metrics: columns of a metrics_file.
+template <class Trainer>
+std::vector<std::string> loss_metric_names() {
+  std::vector<std::string> names;
+  if constexpr (Trainer::loss_names.size() > 1)
+    for (auto const name : Trainer::loss_names) names.push_back("loss/" + std::string(name));
+  return names;
+}
+
+}  // namespace pp

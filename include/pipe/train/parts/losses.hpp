@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The losses of a trainer's model: their names, values and terms.
+#pragma once
+
+#include <string_view>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/graph/further_loss.hpp>
+#include <pipe/graph/layers.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/loss_values.hpp>
+#include <pipe/train/parts/batch.hpp>
+
+namespace pp::detail {
+
+/// The names of the losses of a model that ends in Loss: of their labels in a batch.
+template <class Loss>
+constexpr list<std::string_view, losses_in<Loss>> names_of_losses() {
+  list<std::string_view, losses_in<Loss>> all{{"labels"}};
+  if constexpr (losses_in<Loss> > 1)
+    [&]<class... S>(layers<S...>) {
+      int i = 0;
+      ((all[++i] = S::name.view()), ...);
+    }(typename Loss::further{});
+  return all;
+}
+
+/// A trainer of a model with one loss, or several.
+template <class Trainer, class M>
+struct with_losses {
+  /// The names of the model's losses: those of their labels in a batch, "labels" for the first one.
+  static constexpr list<std::string_view, losses_in<typename M::loss>> loss_names =
+      names_of_losses<typename M::loss>();
+
+  /// The divisor of a mini-batch's mean loss, of several of the first one: the sum of the weights
+  /// of rows with a label of 0 or more, or of elements; each weighs 1 if the loss has no weights.
+  /// It is the weight of the loss in an average over mini-batches. 0 if no term counts; 1 for a
+  /// sum. Accepts any number of labels.
+  ///
+  /// throws: data_error for labels and weights that evaluate rejects
+  template <class T = Trainer>
+  static double loss_terms(typename T::batch const& b) {
+    return loss_terms_of(b);
+  }
+  /// Each loss of a mini-batch, in the order of loss_names; as evaluate.
+  template <class T = Trainer>
+  loss_values evaluate_losses(typename T::batch const& b) {
+    T& t = static_cast<T&>(*this);
+    auto const access = t.engine_.enter();
+    return t.run(t.prepare(b, job::kind::evaluate)).losses;
+  }
+  template <class T = Trainer>
+  loss_values evaluate_losses(typename T::device_batch const& b) {
+    T& t = static_cast<T&>(*this);
+    auto const access = t.enter_with_device_data();
+    return t.run(t.prepare(b, job::kind::evaluate)).losses;
+  }
+  /// Counts the terms of a mini-batch of the next step ahead: for mini-batches that are accumulated
+  /// and whose losses have terms in different proportions. Each of a step is counted before the
+  /// first is accumulated, in any order; if none is, they are divided as the first one. Parameters
+  /// that change from outside, and a run that fails, forget what was counted. Over processes all of
+  /// them call it.
+  ///
+  /// law:    then gradients are those of one mini-batch of all, up to rounding
+  /// throws: data_error as evaluate; error if mini-batches are accumulated already. The step throws
+  ///         data_error if the proportions of the terms are not those that were counted
+  template <class T = Trainer>
+  void count_terms(typename T::batch const& b) {
+    T& t = static_cast<T&>(*this);
+    count_on(t, t.engine_.enter(), b);
+  }
+  template <class T = Trainer>
+  void count_terms(typename T::device_batch const& b) {
+    T& t = static_cast<T&>(*this);
+    count_on(t, t.enter_with_device_data(), b);
+  }
+
+ private:
+  template <class T, class Access, class Batch>
+  static void count_on(T& t, Access const&, Batch const& b) {
+    if (t.accumulated_.count() > 0)
+      throw_error<error>({"count_terms(): ", t.accumulated_.count(),
+                          " mini-batches of this step are accumulated already: count all of them "
+                          "before the first"});
+    t.accumulated_.count_ahead(t.prepare(b, job::kind::train), M::loss::sums);
+  }
+};
+
+}  // namespace pp::detail
