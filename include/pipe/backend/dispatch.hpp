@@ -16,42 +16,27 @@ namespace pp::detail {
 /// of nothing else has the anchor op_kind::pointwise.
 constexpr bool is_anchor(op_kind k) { return k != op_kind::none && !is_pointwise(k); }
 
-/// Whether a backend has a kernel for this kind, or needs none. Never false: it does not compile.
-template <template <op_kind> class KernelOf, op_kind Kind>
-constexpr bool has_kernel() {
-  if constexpr (is_anchor(Kind))
-    static_assert(sizeof(KernelOf<Kind>) > 0, "a kind of op is without a kernel in this backend");
-  return true;
+/// The kinds that anchor groups, in their order.
+struct anchor_list {
+  op_kind kinds[op_kinds]{};
+  int count = 0;
+  constexpr anchor_list() {
+    for (int k = 0; k < op_kinds; ++k)
+      if (is_anchor(op_kind(k))) kinds[count++] = op_kind(k);
+  }
+};
+inline constexpr anchor_list anchors{};
+/// The numbers of all anchors, over which tables of kernels are made.
+using anchor_numbers = std::make_integer_sequence<int, anchors.count>;
+
+/// Whether a backend has a kernel for every kind of anchor. Never false: it does not compile.
+template <template <op_kind> class KernelOf, int... Number>
+constexpr bool has_kernels(std::integer_sequence<int, Number...>) {
+  return ((sizeof(KernelOf<anchors.kinds[Number]>) > 0) && ...);
 }
-template <template <op_kind> class KernelOf, int... Kind>
-constexpr bool has_kernels(std::integer_sequence<int, Kind...>) {
-  return (has_kernel<KernelOf, op_kind(Kind)>() && ...);
-}
-/// The same for every kind.
 template <template <op_kind> class KernelOf>
 constexpr bool has_kernels() {
-  return has_kernels<KernelOf>(std::make_integer_sequence<int, op_kinds>{});
-}
-
-template <template <op_kind> class KernelOf, op_kind Kind, class Result, class F>
-constexpr bool ask_kernel(op_kind anchor, Result& answer, F const& f) {
-  if constexpr (is_anchor(Kind)) {
-    if (anchor != Kind) return false;
-    answer = f(KernelOf<Kind>{});
-    return true;
-  }
-  return false;
-}
-template <template <op_kind> class KernelOf, class Result, class F, int... Kind>
-constexpr Result ask_kernel(op_kind anchor, Result otherwise, F const& f,
-                            std::integer_sequence<int, Kind...>) {
-  (void)(ask_kernel<KernelOf, op_kind(Kind)>(anchor, otherwise, f) || ...);
-  return otherwise;
-}
-/// f(KernelOf<anchor>{}) for a kind that is a run-time value; `otherwise` if it is no anchor.
-template <template <op_kind> class KernelOf, class Result, class F>
-constexpr Result ask_kernel(op_kind anchor, Result otherwise, F const& f) {
-  return ask_kernel<KernelOf>(anchor, otherwise, f, std::make_integer_sequence<int, op_kinds>{});
+  return has_kernels<KernelOf>(anchor_numbers{});
 }
 
 }  // namespace pp::detail

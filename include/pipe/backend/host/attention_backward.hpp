@@ -63,7 +63,6 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
   T* const scores = space.take(part.scores);
   T* const slopes = space.take(part.scores);
   T* const mean = space.take(part.per_query);
-  score_row<T> rules;
 
   extent const end = within(own, shape.samples * shape.kv_heads).end * group;
   for (extent head = own.begin * group; head < end; ++head) {
@@ -108,7 +107,7 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
       bool begun = false;  // whether there are sums
       for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
         extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
-        if (!mask_shows(shape, t0, rows, s0, count)) continue;
+        if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;
         int high = 0;
         for (extent i = 0; i < rows; i += high) {
           high = set.tiles.next_rows(rows - i);
@@ -125,11 +124,9 @@ PIPE_ONE_COPY void attention_backward(attention_set<T> const& set, attention_sha
           for (extent r = i; r < i + high; ++r) {
             extent visible = visible_keys(shape, present, t0 + r, s0);
             if (visible > count) visible = count;
-            if (set.shape_row != nullptr)
-              set.shape_row(shape, {shape.place(t0 + r), s0, slope_of_head}, visible, columns,
-                            scale, scores + r * key_block, rules);
-            set.softmax_slopes(scores + r * key_block, slopes + r * key_block, visible, columns,
-                               scale, lse[(first_row + r) * shape.heads + h], mean[r], rules);
+            set.softmax_slopes(shape, {shape.place(t0 + r), s0, slope_of_head},
+                               scores + r * key_block, slopes + r * key_block, visible, columns,
+                               scale, lse[(first_row + r) * shape.heads + h], mean[r]);
           }
           multiply_block<T>(set.tiles, high, padded, depth, {slope, key_block, 1},
                             keys + s0 * padded, padded, query_sums + i * padded, padded, begun);

@@ -49,14 +49,12 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
                           softmax_rows<T> const& state) {
   extent const d = shape.head_size, padded = state.ldo;
   extent const seen = visible_keys(shape, present, t0 + rows - 1, 0);
-  bool const is_shaped = set.shape_row != nullptr;
-  bool begun = is_shaped;  // whether there are sums
-  if (is_shaped) begin_rows(state, rows);
+  bool begun = set.begin != nullptr;  // whether there are sums
+  if (begun) set.begin(state, rows);
   double const slope = slope_of(shape, head);
-  score_row<T> rules;
   for (extent s0 = shape.first_key(t0) / key_block * key_block; s0 < seen; s0 += key_block) {
     extent const count = shape.keys - s0 < key_block ? shape.keys - s0 : key_block;
-    if (!mask_shows(shape, t0, rows, s0, count)) continue;
+    if (shape.mask != nullptr && !mask_shows(shape, t0, rows, s0, count)) continue;
     int high = 0;
     for (extent i = 0; i < rows; i += high) {
       high = set.tiles.next_rows(rows - i);
@@ -70,14 +68,8 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
       for (extent r = i; depth > 0 && r < i + high; ++r) {
         extent visible = visible_keys(shape, present, t0 + r, s0);
         if (visible > count) visible = count;
-        T* const row = scores + r * key_block;
-        if (!is_shaped)
-          set.softmax_row(row, visible, columns, scale, !begun, state, r, rules);
-        else if (set.shape_row(shape, {shape.place(t0 + r), s0, slope}, visible, columns, scale,
-                               row, rules))
-          set.softmax_row(row, visible, columns, T(1), false, state, r, rules);
-        else
-          std::memset(row, 0, sizeof(T) * static_cast<std::size_t>(columns));
+        set.softmax_row(shape, {shape.place(t0 + r), s0, slope}, scores + r * key_block, visible,
+                        columns, scale, !begun, state, r);
       }
       if (depth > 0)
         multiply_block<T>(set.tiles, high, padded, depth, {score, key_block, 1},
@@ -85,7 +77,7 @@ PIPE_ONE_COPY void attend(attention_set<T> const& set, attention_shape const& sh
     }
     begun = true;
   }
-  if (is_shaped) end_rows(state, rows);
+  if (set.end != nullptr) set.end(state, rows);
 }
 
 /// out = softmax(scale * Q K^T) V, head by head; lse = the log of each softmax's denominator, for

@@ -50,18 +50,18 @@ struct attention_set {
                extent padded, T* to, extent to_stride) = nullptr;
   void (*turn_back)(T const* from, extent stride, extent rows, extent d, T const* rotation,
                     extent padded, T* to, extent to_stride) = nullptr;
-  /// Plain scores become shaped ones and `rules` is filled; false if no key is seen. Null: scores
-  /// are plain.
-  bool (*shape_row)(attention_shape const& shape, score_place const& at, extent visible,
-                    extent columns, T scale, T* score, score_row<T>& rules) = nullptr;
-  /// This and softmax_slopes read `rules` only if shape_row is there.
-  void (*softmax_row)(T* score, extent visible, extent columns, T scale, bool first,
-                      softmax_rows<T> const& state, extent row,
-                      score_row<T> const& rules) = nullptr;
+  /// Before and after the blocks of keys of a block of queries. Null: scores are plain, and a row
+  /// sees a key of the first block.
+  void (*begin)(softmax_rows<T> const& state, extent rows) = nullptr;
+  void (*end)(softmax_rows<T> const& state, extent rows) = nullptr;
+  /// This and softmax_slopes read the shape and the place only where scores are shaped.
+  void (*softmax_row)(attention_shape const& shape, score_place const& at, T* score, extent visible,
+                      extent columns, T scale, bool first, softmax_rows<T> const& state,
+                      extent row) = nullptr;
   void (*finish)(softmax_rows<T> const& state, extent rows, extent d, T* out, extent stride, T* lse,
                  extent lse_stride) = nullptr;
-  void (*softmax_slopes)(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean,
-                         score_row<T> const& rules) = nullptr;
+  void (*softmax_slopes)(attention_shape const& shape, score_place const& at, T* score, T* slope,
+                         extent visible, extent columns, T scale, T lse, T mean) = nullptr;
   T (*dot)(T const* a, T const* b, extent d) = nullptr;
 
   /// Scores are computed in columns of this many: whole vectors, and no less than a tile's rows, so
@@ -120,7 +120,7 @@ PIPE_ONE_COPY void transpose_blocks(attention_set<T> const& set, T const* from, 
 }
 
 /// The slope of a head's ALiBi, or 0.
-inline double slope_of(attention_shape const& shape, extent head) {
+PIPE_ONE_COPY inline double slope_of(attention_shape const& shape, extent head) {
   return shape.scores.has_alibi ? detail::alibi_slope(int(head), int(shape.heads)) : 0;
 }
 
@@ -132,9 +132,10 @@ inline extent visible_keys(attention_shape const& shape, extent present, extent 
 }
 /// Whether one of `rows` queries from t on sees one of `count` keys from s on, as far as the mask
 /// says: a block that it hides is passed over.
-inline bool mask_shows(attention_shape const& shape, extent t, extent rows, extent s,
-                       extent count) {
-  if (shape.mask == nullptr) return true;
+///
+/// needs: a mask
+PIPE_ONE_COPY inline bool mask_shows(attention_shape const& shape, extent t, extent rows, extent s,
+                                     extent count) {
   bool seen[key_block];
   for (extent r = 0; r < rows; ++r)
     if (shape.mask(int(shape.place(t + r)), int(s), int(count), seen)) return true;

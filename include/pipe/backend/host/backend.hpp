@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <pipe/backend/backend.hpp>
+#include <pipe/backend/host/kernel_facts.hpp>
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/base/list.hpp>
@@ -23,21 +24,6 @@ struct host_has_no_cublaslt;
 }  // namespace wrong
 
 namespace host {
-
-/// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`. Asked of the
-/// portable kernels, as facts are the same on every instruction set.
-template <class T>
-constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
-  return detail::ask_kernel<portable::kernel_of>(g.anchor, 0L, [&g, samples, parts](auto kernel) {
-    return kernel.template workspace_bytes<T>(g, samples, parts);
-  });
-}
-/// In how many parts a group runs where a rank has this number of threads.
-constexpr int parts_of(detail::group const& g, int samples, int threads) {
-  return detail::ask_kernel<portable::kernel_of>(g.anchor, 1, [&g, samples, threads](auto kernel) {
-    return kernel.parts(g, samples, threads);
-  });
-}
 
 /// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.
 template <class P>

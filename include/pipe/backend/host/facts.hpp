@@ -45,6 +45,11 @@ struct row_facts {
   static constexpr int tile_rows(detail::group const&, int) { return 0; }
 };
 
+/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
+/// its products are multiples. Defined in kernel_facts.hpp, from all kernels.
+template <class P>
+constexpr int least_tile_rows();
+
 /// Facts of user-defined layers, whose functions are called once for a whole micro-batch.
 struct custom_facts : row_facts {
   static constexpr int parts(detail::group const&, int, int) { return 1; }
@@ -60,9 +65,10 @@ struct column_facts : row_facts {
 
 /// Facts of sums over the rows of a micro-batch, whose parts own columns.
 struct batch_facts : row_facts {
-  static constexpr int parts(detail::group g, int samples, int threads) {
-    g.rows = g.attributes.batch().rows;
-    return parts_for(g, samples, threads, 1);
+  static constexpr int parts(detail::group const& g, int samples, int threads) {
+    detail::group whole = g;
+    whole.rows = g.attributes.batch().rows;
+    return parts_for(whole, samples, threads, 1);
   }
 };
 

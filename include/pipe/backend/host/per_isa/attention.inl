@@ -96,7 +96,7 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
 }
 
 /// A block of one row's scores becomes e^(scale * score - largest), `largest` being the row's
-/// maximum so far: the online softmax. IsShaped: what is not seen becomes 0.
+/// maximum so far: the online softmax. IsShaped: of the shaped scores; what is not seen becomes 0.
 ///
 /// shape:  score (columns), of which the first `visible` are scores; zero beyond, so that the
 ///         product with the values needs no mask
@@ -105,10 +105,18 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
 /// needs:  columns: whole vectors; score may be read up to the next whole vector
 /// source: Milakov, Gimelshein, Online normalizer calculation for softmax, 2018
 template <bool IsShaped, class T>
-void softmax_row(T* score, extent visible, extent columns, T scale, bool first,
-                 softmax_rows<T> const& state, extent row,
-                 [[maybe_unused]] score_row<T> const& rules) {
+void softmax_row([[maybe_unused]] attention_shape const& shape,
+                 [[maybe_unused]] score_place const& at, T* score, extent visible, extent columns,
+                 T scale, bool first, softmax_rows<T> const& state, extent row) {
   constexpr int Lanes = lanes<T>;
+  [[maybe_unused]] score_row<T> rules;
+  if constexpr (IsShaped) {
+    if (!shape_row(shape, at, visible, columns, scale, score, rules)) {
+      std::memset(score, 0, sizeof(T) * static_cast<std::size_t>(columns));
+      return;
+    }
+    scale = T(1);
+  }
   vec<T> const none{}, lowest = none - static_cast<T>(__builtin_huge_val());
   vec<T> top = lowest;
   for (extent c = 0; c < visible; c += Lanes) {
@@ -181,9 +189,12 @@ T dot(T const* a, T const* b, extent d) {
 ///
 /// IsShaped: p is 0 where nothing is seen, and in place of the scale stands the rule's slope.
 template <bool IsShaped, class T>
-void softmax_slopes(T* score, T* slope, extent visible, extent columns, T scale, T lse, T mean,
-                    [[maybe_unused]] score_row<T> const& rules) {
+void softmax_slopes([[maybe_unused]] attention_shape const& shape,
+                    [[maybe_unused]] score_place const& at, T* score, T* slope, extent visible,
+                    extent columns, T scale, T lse, T mean) {
   constexpr int Lanes = lanes<T>;
+  [[maybe_unused]] score_row<T> rules;
+  if constexpr (IsShaped) shape_row(shape, at, visible, columns, scale, score, rules);
   vec<T> const none{};
   extent c = 0;
   for (; c < visible; c += Lanes) {
@@ -216,7 +227,10 @@ constexpr attention_set<T> attention_kernels() {
     set.turn = &turn_rows<false, T>;
     set.turn_back = &turn_rows<true, T>;
   }
-  if constexpr (IsShaped) set.shape_row = &shape_row<T>;
+  if constexpr (IsShaped) {
+    set.begin = &begin_rows<T>;
+    set.end = &end_rows<T>;
+  }
   set.softmax_row = &softmax_row<IsShaped, T>;
   set.finish = &finish_rows<T>;
   set.softmax_slopes = &softmax_slopes<IsShaped, T>;

@@ -23,19 +23,6 @@ void run(arguments<typename P::element> const& a) {
   if constexpr (streams<P, G>()) finish_streaming();
 }
 
-/// Tiles of fewer rows than this, a power of two, are not compiled for pipeline P: the rows of all
-/// its products are multiples.
-template <class P>
-constexpr int least_tile_rows() {
-  auto all = unsigned(rows_step);
-  for (int i = 0; i < P::groups; ++i) {
-    detail::group const g = P::group_at(i);
-    all |= unsigned(detail::ask_kernel<kernel_of>(
-        g.anchor, 0, [&g](auto kernel) { return kernel.tile_rows(g, P::samples); }));
-  }
-  return int(all & -all);
-}
-
 /// Group G of P as its kernel sees it: a matrix of `rows` x g.columns, of which each part makes
 /// some rows or columns.
 template <class P, int G>

@@ -90,7 +90,8 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.attention.finish = &finish_rows<T>;
   if constexpr (Program::shapes_scores) {
     k.shaped = k.attention;
-    k.shaped.shape_row = &shape_row<T>;
+    k.shaped.begin = &begin_rows<T>;
+    k.shaped.end = &end_rows<T>;
     k.shaped.softmax_row = &softmax_row<true, T>;
   }
   k.multiply = &multiply_row<T>;
