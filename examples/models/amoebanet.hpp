@@ -80,9 +80,7 @@ struct AmoebaNet
             Repeat<L / 3 - 2, Then<Normal<4 * D, false>>>, Normal<4 * D, false>, AvgPool2d<7>,
             Flatten, Linear<Classes>, CrossEntropy> {};
 
-struct AmoebaNet18x208 : AmoebaNet<18, 208> {};
-struct AmoebaNet18x256 : AmoebaNet<18, 256> {};
-static_assert(parameters_of<AmoebaNet18x208>() == 81'505'540);
-static_assert(parameters_of<AmoebaNet18x256>() == 122'470'120);
+using AmoebaNet18x208 = AmoebaNet<18, 208>;
+using AmoebaNet18x256 = AmoebaNet<18, 256>;
 
 }  // namespace models

@@ -7,6 +7,30 @@
 #include "resnet.hpp"
 #include "unet.hpp"
 
+// The trained numbers as published.
+namespace models {
+
+static_assert(parameters_of<AlexNet>() == 60'965'224);
+static_assert(parameters_of<AlexNetOneTower>() == 61'100'840);
+static_assert(parameters_of<AmoebaNet18x208>() == 81'505'540);
+static_assert(parameters_of<AmoebaNet18x256>() == 122'470'120);
+static_assert(parameters_of<ResNet18>() == 11'689'512);
+static_assert(parameters_of<ResNet34>() == 21'797'672);
+static_assert(parameters_of<ResNet50>() == 25'557'032);
+static_assert(parameters_of<ResNet101>() == 44'549'160);
+static_assert(parameters_of<ResNet152>() == 60'192'808);
+static_assert(parameters_of<WideResNet50>() == 68'883'240);
+static_assert(parameters_of<WideResNet101>() == 126'886'696);
+static_assert(parameters_of<ResNeXt50>() == 25'028'904);
+static_assert(parameters_of<Wrn28x10>() == 36'479'194);
+static_assert(parameters_of<WideResNet<28, 10, 100>>() == 36'536'884);
+static_assert(parameters_of<WideResNet<40, 2, 10>>() == 2'243'546);
+static_assert(parameters_of<UNet5x64>() == 232'687'328);
+static_assert(parameters_of<UNet<2, 8, 2>>() == 17'068);
+static_assert(parameters_of<CarvanaUNet>() == 31'037'698);
+
+}  // namespace models
+
 using models::hub::torchvision_resnet;
 
 static listed<models::AlexNet> const alexnet("alexnet");

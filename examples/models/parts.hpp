@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the models of this folder have in common.
+// What the models of this folder have in common. A header has a family and, as aliases, the sizes
+// of it that were published: one that a program does not name costs it nothing to compile. The
+// sources of the list compare their numbers of parameters with the published ones.
 #pragma once
 
 #include <pipe/pipe.hpp>

@@ -43,10 +43,8 @@ struct ShallowResNet
   static constexpr int blocks[] = {A, B, C, D}, convolutions = 2;
 };
 
-struct ResNet18 : ShallowResNet<2, 2, 2, 2> {};
-struct ResNet34 : ShallowResNet<3, 4, 6, 3> {};
-static_assert(parameters_of<ResNet18>() == 11'689'512);
-static_assert(parameters_of<ResNet34>() == 21'797'672);
+using ResNet18 = ShallowResNet<2, 2, 2, 2>;
+using ResNet34 = ShallowResNet<3, 4, 6, 3>;
 
 /// Blocks of C channels, `Inner` of them inside, in `Number` groups.
 template <int Blocks, int C, int Inner, int Number, int Steps>
@@ -65,18 +63,12 @@ struct DeepResNet : Model<Image, Named<"stem", Stem<Width>>,
   static constexpr int blocks[] = {3, B, C, 3}, convolutions = 3;
 };
 
-struct ResNet50 : DeepResNet<4, 6, 64> {};
-struct ResNet101 : DeepResNet<4, 23, 64> {};
-struct ResNet152 : DeepResNet<8, 36, 64> {};
-struct WideResNet50 : DeepResNet<4, 6, 128> {};
-struct WideResNet101 : DeepResNet<4, 23, 128> {};
-struct ResNeXt50 : DeepResNet<4, 6, 128, 32> {};
-static_assert(parameters_of<ResNet50>() == 25'557'032);
-static_assert(parameters_of<ResNet101>() == 44'549'160);
-static_assert(parameters_of<ResNet152>() == 60'192'808);
-static_assert(parameters_of<WideResNet50>() == 68'883'240);
-static_assert(parameters_of<WideResNet101>() == 126'886'696);
-static_assert(parameters_of<ResNeXt50>() == 25'028'904);
+using ResNet50 = DeepResNet<4, 6, 64>;
+using ResNet101 = DeepResNet<4, 23, 64>;
+using ResNet152 = DeepResNet<8, 36, 64>;
+using WideResNet50 = DeepResNet<4, 6, 128>;
+using WideResNet101 = DeepResNet<4, 23, 128>;
+using ResNeXt50 = DeepResNet<4, 6, 128, 32>;
 
 /// Norm and activation come first, and the shortcut is of what they make where channels change.
 template <int C, int Steps>
@@ -96,9 +88,6 @@ struct WideResNet : Model<Input<32, 32, 3>, Conv2d<16, 3, Padding<1>, NoBias>, W
                           Repeat<(Depth - 4) / 6 - 1, Keep<64 * K>>, BatchNorm, ReLU, MeanPool,
                           Linear<Classes>, CrossEntropy> {};
 
-struct Wrn28x10 : WideResNet<28, 10, 10> {};
-static_assert(parameters_of<Wrn28x10>() == 36'479'194);
-static_assert(parameters_of<WideResNet<28, 10, 100>>() == 36'536'884);
-static_assert(parameters_of<WideResNet<40, 2, 10>>() == 2'243'546);
+using Wrn28x10 = WideResNet<28, 10, 10>;
 
 }  // namespace models

@@ -6,6 +6,30 @@
 #include "transformers.hpp"
 #include "vision_transformer.hpp"
 
+// The trained numbers as published.
+namespace models {
+
+inline constexpr long norms_of_a_layer = 5 * 2 * 1024;
+static_assert(parameters_of<BertBase>() == 109'482'240 + 2 * 768 + 2);
+static_assert(parameters_of<BertLarge>() == 335'141'888 + 2 * 1024 + 2);
+static_assert(parameters_of<Gpt2Small>() == 124'439'808);
+static_assert(parameters_of<Gpt2<24, 1024, 16>>() == 354'823'168);
+static_assert(parameters_of<Gpt2<36, 1280, 20>>() == 774'030'080);
+static_assert(parameters_of<Gpt2Xl>() == 1'557'611'200);
+static_assert(parameters_of<TinyLlama>() == 1'100'048'384);
+static_assert(parameters_of<SmolLm135M>() == 134'515'008);
+static_assert(parameters_of<Llama2x7B>() == 6'738'415'616);
+static_assert(parameters_of<Llama2x70B>() == 68'976'648'192);
+static_assert(parameters_of<Llama3x8B>() == 8'030'261'248);
+static_assert(parameters_of<Llama3x70B>() == 70'553'706'496);
+static_assert(parameters_of<T6x8192x16>() == 407'896'064 + 6 * norms_of_a_layer);
+static_assert(parameters_of<T<12, 16384, 32>>() == 1'238'368'256 + 12 * norms_of_a_layer);
+static_assert(parameters_of<T64x16384x32>() == 6'036'652'032 + 64 * norms_of_a_layer);
+static_assert(parameters_of<VitBase>() == 86'567'656);
+static_assert(parameters_of<VitLarge>() == 304'326'632);
+
+}  // namespace models
+
 using models::hub::torchvision_vit;
 
 static listed<models::VitBase> const vit_base("vit-b-16", torchvision_vit<models::VitBase>());

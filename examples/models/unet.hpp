@@ -51,9 +51,7 @@ struct unet<std::index_sequence<I...>, B, C, Image> {
 template <int B, int C, int Depth = 5, class Image = Input<192, 192, 3>>
 struct UNet : unet<std::make_index_sequence<Depth>, B, C, Image>::type {};
 
-struct UNet5x64 : UNet<5, 64> {};
-static_assert(parameters_of<UNet5x64>() == 232'687'328);
-static_assert(parameters_of<UNet<2, 8, 2>>() == 17'068);
+using UNet5x64 = UNet<5, 64>;
 
 /// Two convolutions with batch norms.
 template <int C>
@@ -83,7 +81,6 @@ struct BatchNormUNet : batch_norm_unet<std::make_index_sequence<Depth>, C, Class
 };
 
 /// Trained on the cars of Carvana, at half of their size.
-struct CarvanaUNet : BatchNormUNet<64, 2, Input<640, 960, 3>> {};
-static_assert(parameters_of<CarvanaUNet>() == 31'037'698);
+using CarvanaUNet = BatchNormUNet<64, 2, Input<640, 960, 3>>;
 
 }  // namespace models

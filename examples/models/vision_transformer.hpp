@@ -21,9 +21,7 @@ struct VisionTransformer
   static constexpr int depth = L;
 };
 
-struct VitBase : VisionTransformer<12, 768, 12> {};
-struct VitLarge : VisionTransformer<24, 1024, 16> {};
-static_assert(parameters_of<VitBase>() == 86'567'656);
-static_assert(parameters_of<VitLarge>() == 304'326'632);
+using VitBase = VisionTransformer<12, 768, 12>;
+using VitLarge = VisionTransformer<24, 1024, 16>;
 
 }  // namespace models

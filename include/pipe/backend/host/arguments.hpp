@@ -3,6 +3,7 @@
 // The arguments of a host kernel.
 #pragma once
 
+#include <pipe/backend/host/parts.hpp>
 #include <pipe/backend/launch_context.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/graph/further_loss.hpp>
@@ -18,12 +19,18 @@ struct arguments : detail::launch_context, detail::random_context {
   int part = 0, parts = 1;                          ///< which of how many parts to do
 
   T* at(int i) const { return static_cast<T*>(slot[i]); }
+  /// Null for an operand that is absent.
+  T* maybe(int i) const { return i < 0 ? nullptr : at(i); }
   int const* ids(int i) const { return static_cast<int const*>(slot[i]); }
 };
 
 /// A compiled kernel group: one entry of a backend's table of launches.
 template <class T>
 using kernel = void (*)(arguments<T> const&);
+
+/// The epilogue of a finished row of a group's anchor. Null: there is none, the row is stored.
+template <class T>
+using row_finish = void (*)(arguments<T> const& a, extent row, T const* y);
 
 }  // namespace pp::host
 PIPE_OPTIMIZED_END

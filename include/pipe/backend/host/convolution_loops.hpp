@@ -161,7 +161,7 @@ struct turned_weight {
 /// w[c].
 template <class T>
 struct convolution_steps {
-  void (*finish)(arguments<T> const& a, extent row, T const* x) = nullptr;  // null: it is stored
+  row_finish<T> finish = nullptr;
   void (*add_products)(T const* x, T const* w, extent n, T* y) = nullptr;
 };
 

@@ -21,6 +21,7 @@
 #include <pipe/backend/host/attention.hpp>
 #include <pipe/backend/host/attention_backward.hpp>
 #include <pipe/backend/host/attention_forward.hpp>
+#include <pipe/backend/host/batch_norm_loops.hpp>
 #include <pipe/backend/host/contraction.hpp>
 #include <pipe/backend/host/contraction_loops.hpp>
 #include <pipe/backend/host/convolution.hpp>

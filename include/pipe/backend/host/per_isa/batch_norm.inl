@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Batch norm: each column is normalised over all rows of a group of samples, which is a micro-batch
-// or, with SyncOver, a part of one. Sums over rows come first,
-// as kernels of their own whose parts own columns; then rows are normalised one by one, with
-// whatever pointwise ops follow. Samples that only fill up the last micro-batch are in no sum.
+// The functions that the loops of batch_norm_loops.hpp call: statistics and sums of columns, and
+// single rows.
 
 /// Rows whose sum is made before it is added to the sum of those before: a single sum of a hundred
 /// thousand rows would lose digits.
@@ -140,23 +138,17 @@ PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T con
   }
 }
 
-/// The rows of a micro-batch that are of real samples, `rows` for each of them.
-template <class P, class T>
-extent real_rows(arguments<T> const& a, int rows) {
-  return extent(rows) * (a.valid_samples < P::samples ? a.valid_samples : P::samples);
+/// batch_set::sums
+template <class T, bool Whole>
+PIPE_ONE_COPY void batch_gradient_sums(extent rows, extent columns, int n, T const* dy, T const* x,
+                                       T const* statistics, T* sums) {
+  block_sums<2, Whole, T>(rows, columns, batch_term<T>{dy, x, statistics, statistics + n, n},
+                          {sums, sums + n});
 }
-
-/// Calls run(g, rows) for each group g of samples that has some of the rows `own`: with those.
-template <class P, class Run>
-void for_groups(detail::batch_attributes const& of, int sample_rows, share own, Run const& run) {
-  extent const each = extent(sample_rows) * of.group_size(P::samples);
-  for (extent r = own.begin; r < own.end;) {
-    extent const g = r / each;
-    share const part = within(share{r, own.end}, (g + 1) * each);
-    run(g, part);
-    r = part.end;
-  }
-}
+template <class T, bool Whole>
+inline constexpr batch_set<T> batch_functions{
+    &batch_statistics<T, Whole>, &batch_norm_row<T, Whole>, &batch_gradient_sums<T, Whole>,
+    &batch_norm_gradient_row<T, Whole>};
 
 /// The statistics of each group or, outside of training, the running ones. Groups without a real
 /// sample have zeros, so that their rows are finite.
@@ -168,29 +160,9 @@ struct kernel_of<op_kind::batch_statistics> : batch_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    constexpr detail::batch_attributes of = g.attributes.batch();
-    constexpr int n = g.columns;
-    share const own = k::own_columns(a, n);
-    T* const out = a.at(g.out[0]);
-    extent const rows = real_rows<P>(a, of.rows);
-    for_groups<P>(of, of.rows, share{0, extent(of.rows) * P::samples}, [&](extent i, share group) {
-      T* const to = out + i * 3 * n;
-      bool const is_running = !a.training || of.is_constant;
-      extent const real = within(group, rows).size();
-      if (!is_running && real > 0)
-        return batch_statistics<T, k::whole>(real, n, own, T(of.epsilon),
-                                             a.at(g.in[0]) + group.begin * n, to);
-      for (extent c = own.begin; c < own.end; ++c) {
-        to[c] = is_running ? a.at(g.in[1])[c] : T(0);
-        to[n + c] = is_running ? reciprocal_sqrt(a.at(g.in[2])[c] + T(of.epsilon)) : T(0);
-        to[2 * n + c] = is_running ? a.at(g.in[2])[c] : T(0);
-      }
-    });
+    host::batch_statistics(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
   }
 };
-
 /// Every row normalised, and scaled and shifted where there are gamma and beta.
 ///
 /// shape: x (rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y (rows, C)
@@ -200,21 +172,10 @@ struct kernel_of<op_kind::batch_norm> : row_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    T* const buffer = static_cast<T*>(a.workspace);
-    for_groups<P>(g.attributes.batch(), g.rows, k::own_rows(a), [&](extent i, share rows) {
-      T const* const statistics = a.at(g.in[1]) + i * 3 * g.columns;
-      for (extent r = rows.begin; r < rows.end; ++r) {
-        T* const y = k::result_row(a, r, buffer);
-        batch_norm_row<T, k::whole>(g.columns, a.at(g.in[0]) + r * g.columns, statistics,
-                                    k::maybe(a, g.in[2]), k::maybe(a, g.in[3]), y);
-        finish_row<P, G>(a, r, y);
-      }
-    });
+    host::batch_norm(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples,
+                     finish_of<P, G>());
   }
 };
-
 /// What the gradients need of all rows of a group: the sums of dy * xhat and of dy.
 ///
 /// shape: dy, x (rows, C), statistics (groups, 3, C) -> sums (groups, 2, C)
@@ -224,23 +185,9 @@ struct kernel_of<op_kind::batch_sums> : batch_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    constexpr detail::batch_attributes of = g.attributes.batch();
-    constexpr int n = g.columns;
-    share const own = k::own_columns(a, n);
-    for_groups<P>(of, of.rows, share{0, real_rows<P>(a, of.rows)}, [&](extent i, share rows) {
-      T const* const mean = a.at(g.in[2]) + i * 3 * n + own.begin;
-      T* const sums = a.at(g.out[0]) + i * 2 * n + own.begin;
-      extent const from = rows.begin * n + own.begin;
-      block_sums<2, k::whole, T>(
-          rows.size(), own.size(),
-          batch_term<T>{a.at(g.in[0]) + from, a.at(g.in[1]) + from, mean, mean + n, n},
-          {sums, sums + n});
-    });
+    host::batch_sums(batch_functions<typename k::T, k::whole>, a, group_in<P, G>, P::samples);
   }
 };
-
 /// The gradient by the input of a batch norm. Rows that only fill up the micro-batch have none:
 /// they are in no statistic, and dy is 0 there.
 ///
@@ -252,37 +199,10 @@ struct kernel_of<op_kind::batch_norm_gradient> : column_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
     using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    constexpr detail::batch_attributes of = g.attributes.batch();
-    constexpr int n = g.columns;
-    T* const buffer = static_cast<T*>(a.workspace);
-    extent const real = real_rows<P>(a, g.rows), each = extent(g.rows) * of.group_size(P::samples);
-    T const *const sums = k::maybe(a, g.in[3]), *const gamma = k::maybe(a, g.in[4]);
-    T* const means = sums != nullptr ? buffer + n : nullptr;
-    for_groups<P>(of, g.rows, k::own_rows(a), [&](extent i, share rows) {
-      extent const count = within(share{i * each, (i + 1) * each}, real).size();
-      for (int c = 0; sums != nullptr && count > 0 && c < 2 * n; ++c)
-        means[c] = sums[i * 2 * n + c] * (gamma != nullptr ? gamma[c % n] : T(1)) / T(count);
-      for (extent r = rows.begin; r < rows.end; ++r) {
-        T* const dx = k::result_row(a, r, buffer);
-        if (r < real)
-          batch_norm_gradient_row<T, k::whole>(n, a.at(g.in[0]) + r * n, a.at(g.in[1]) + r * n,
-                                               a.at(g.in[2]) + i * 3 * n, gamma, means, dx);
-        else
-          std::memset(dx, 0, sizeof(T) * std::size_t(n));
-        finish_row<P, G>(a, r, dx);
-      }
-    });
+    host::batch_norm_gradient(batch_functions<typename k::T, k::whole>, a, group_in<P, G>,
+                              P::samples, finish_of<P, G>());
   }
 };
-
-/// to[c] (+)= from[c]
-template <class T>
-void add_to_sum(int n, T const* from, T* to, bool accumulate) {
-  for (int c = 0; c < n; ++c) to[c] = accumulate ? to[c] + from[c] : from[c];
-}
-
 /// The gradients of gamma and beta: the sums of each group, added once, in order.
 ///
 /// shape: sums (groups, 2, C) -> dgamma (C), dbeta (C); either may be absent
@@ -290,18 +210,9 @@ template <>
 struct kernel_of<op_kind::batch_parameter_gradient> : custom_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    constexpr detail::group g = k::g;
-    share const own = k::own_columns(a, g.columns);
-    for_groups<P>(g.attributes.batch(), 1, share{0, real_rows<P>(a, 1)}, [&](extent of, share) {
-      for (int i = 0; i < 2; ++i)
-        if (auto* const to = k::maybe(a, g.out[i]))
-          add_to_sum(int(own.size()), a.at(g.in[0]) + (2 * of + i) * g.columns + own.begin,
-                     to + own.begin, a.accumulate || of > 0);
-    });
+    host::batch_parameter_gradient(a, group_in<P, G>, P::samples);
   }
 };
-
 /// The sums of the running statistics, over real rows: of x - m and of (x - m)^2, where m is the
 /// running mean, see commit_rule.
 ///
@@ -311,22 +222,6 @@ template <>
 struct kernel_of<op_kind::batch_running_sums> : custom_facts {
   template <class P, int G>
   static void run(arguments<typename P::element> const& a) {
-    using k = group_rows<P, G>;
-    using T = typename k::T;
-    constexpr detail::group g = k::g;
-    constexpr int n = g.columns;
-    constexpr detail::batch_attributes of = g.attributes.batch();
-    T const* const running = a.at(g.in[1]);
-    share const own = k::own_columns(a, n);
-    for_groups<P>(of, of.rows, share{0, real_rows<P>(a, of.rows)}, [&](extent i, share group) {
-      T const* const statistics = a.at(g.in[0]) + i * 3 * n;
-      T const rows = T(group.size());
-      for (extent c = own.begin; c < own.end; ++c) {
-        T const d = statistics[c] - running[c], sum = rows * d,
-                squares = rows * (statistics[2 * n + c] + d * d);
-        add_to_sum(1, &sum, a.at(g.out[0]) + c, a.accumulate || i > 0);
-        add_to_sum(1, &squares, a.at(g.out[1]) + c, a.accumulate || i > 0);
-      }
-    });
+    host::batch_running_sums(a, group_in<P, G>, P::samples);
   }
 };

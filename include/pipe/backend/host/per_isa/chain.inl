@@ -205,6 +205,15 @@ void finish_row(arguments<typename P::element> const& a, extent row, typename P:
   if constexpr (epilogue::length > 0) epilogue::run_row(a, row, x);
 }
 
+/// finish_row for loops that are compiled once for all groups; null where nothing follows.
+template <class P, int G>
+constexpr row_finish<typename P::element> finish_of() {
+  if constexpr (P::group_at(G).epilogue.size() > 0)
+    return &finish_row<P, G>;
+  else
+    return nullptr;
+}
+
 /// The epilogue on register tiles: functions of contraction_ends, whose sink is a product_part.
 template <class P, int G>
 struct tile_epilogue {

@@ -15,9 +15,8 @@ void add_products(T const* x, T const* w, extent n, T* y) {
 template <class P, int G>
 constexpr convolution_steps<typename P::element> steps_of_convolution() {
   using T = typename P::element;
-  constexpr detail::group g = P::group_at(G);
   convolution_steps<T> steps;
-  if constexpr (g.epilogue.size() > 0) steps.finish = &finish_row<P, G>;
+  steps.finish = finish_of<P, G>();
   steps.add_products = &add_products<T>;
   return steps;
 }
