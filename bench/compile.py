@@ -2,8 +2,13 @@
 """What the compiler needs for a GPT of 2 to 96 blocks and for two networks of images in four stages, to prove schedules, and to plan a model of
 83.9 billion parameters: processor seconds, memory and object size.
 
-nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture."""
+nvcc compiles the GPT for a GPU, with all of its kernels, for one architecture.
 
+    bench/run.sh compile [--only PROGRAM...]
+
+--only: g++ alone, and of the programs of the first table those of these names."""
+
+import argparse
 import os
 import pathlib
 import shutil
@@ -141,6 +146,9 @@ def ratio(seconds, name, over):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="PROGRAM")
+    only = parser.parse_args().only
     compilers = [c for c in COMPILERS if shutil.which(c)]
     print("; ".join(version(c) for c in compilers))
     print("-O2, Stages<4>; seconds are user and system time of all the compiler's processes, medians")
@@ -148,6 +156,12 @@ def main():
     programs = {"empty": EMPTY} | {f"{n} blocks": GPT.replace("BLOCKS", str(n)) for n in (2, 12, 48, 96)}
     programs |= {"12, one schedule": ONE_SCHEDULE, "12, two schedules": TWO_SCHEDULES, "12, and one of B and W": B_AND_W}
     programs |= {"ResNet-50": RESNET, "AmoebaNet-D(18, 512)": AMOEBANET}
+    if only:
+        if unknown := [name for name in only if name not in programs]:
+            parser.error(f"no program is called {', '.join(unknown)}; there are {', '.join(programs)}")
+        with tempfile.TemporaryDirectory() as folder:
+            measure("g++", {name: programs[name] for name in only}, ROUNDS, pathlib.Path(folder))
+        return
     on_gpu = {"empty": EMPTY} | {f"{n} blocks": GPT_ON_GPU.replace("BLOCKS", str(n)) for n in (12, 96)}
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure("g++", programs, ROUNDS, pathlib.Path(folder))
