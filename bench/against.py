@@ -63,13 +63,11 @@ class Side:
         self.steps = folder / "steps"
         gpt = folder / "gpt_12.cpp"
         gpt.write_text(GPT.replace("BLOCKS", "12"))
-        (folder / "steps.cpp").write_text(STEPS)
         gcc = ["g++", "-std=c++20", "-I", tree / "include"]
         self.texts = {}
         for source in (tree / "examples" / "first_model.cpp", gpt):
             self.texts[source.stem] = folder / (source.stem + ".ii")
             subprocess.run([*gcc, "-E", source, "-o", self.texts[source.stem]], check=True)
-        subprocess.run([*gcc, "-O3", "-DNDEBUG", "-march=native", folder / "steps.cpp", "-o", self.steps, "-pthread"], check=True)
 
     def add(self, name, value):
         self.values.setdefault(name, []).append(float(value))
@@ -80,7 +78,15 @@ class Side:
         subprocess.run(command, check=True)
         self.add("compile_over_commit_" + name, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
 
+    def build_steps(self):
+        source = self.folder / "steps.cpp"
+        source.write_text(STEPS)
+        subprocess.run(["g++", "-std=c++20", "-O3", "-DNDEBUG", "-march=native", "-I", self.tree / "include", source, "-o", self.steps,
+                        "-pthread"], check=True)
+
     def step(self):
+        if not self.steps.exists():
+            self.build_steps()
         for line in subprocess.run([self.steps], check=True, capture_output=True, text=True).stdout.splitlines():
             name, value = line.split()
             self.add("step_over_commit_" + name, value)
@@ -95,7 +101,7 @@ class Side:
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--commit", default="HEAD~1", help="a revision of this repository (default: %(default)s)")
-    options.add_argument("--rounds", type=int, default=15)
+    options.add_argument("--rounds", type=int, default=15, help="0 counts instructions alone (default: %(default)s)")
     chosen = options.parse_args()
     git = ["git", "-C", ROOT]
     revision = subprocess.run([*git, "rev-parse", "--short", chosen.commit + "^{commit}"], check=True, capture_output=True, text=True)
