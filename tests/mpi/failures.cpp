@@ -55,7 +55,8 @@ void say(char const* what) {
 constexpr int lost = 2;
 char const *phase = "", *way = "", *file = "", *hook = "";
 
-/// The end of this process, by the way that is asked for.
+/// The end of this process, by the way that is asked for. One that was stopped returns when mpirun
+/// continues it to end it.
 void strike() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -69,8 +70,10 @@ void strike() {
 /// Strikes in this phase: in the given call of MPI, or of send() by sockets, or at once.
 void arrive(char const* at, char const* in = nullptr) {
   if (!is(phase, at) || Between::process() != lost) return;
-  if (in == nullptr) strike();
-  hook = in;
+  if (in == nullptr)
+    strike();
+  else
+    hook = in;
 }
 /// Called in a function of MPI. Where there is none, the next send() is as good.
 [[maybe_unused]] void pass(char const* function) {
@@ -320,7 +323,7 @@ void run(char const* what) {
 
 #ifdef BY_SOCKETS
 extern "C" ssize_t send(int to, void const* data, std::size_t n, int flags) {
-  if (hook != nullptr && *hook != 0) hook = "", strike();
+  if (*hook != 0) hook = "", strike();
   return syscall(SYS_sendto, to, data, n, flags, nullptr, 0);
 }
 #else

@@ -6,6 +6,9 @@ import socket
 import subprocess
 import time
 
+# Seconds from the loss of a process, or from a start that fails, to the end of all. It takes up to ten on a machine that does nothing else; tests run
+# beside others.
+LIMIT = 40
 LAUNCHERS = re.compile(r"OMPI_|PMIX?_|MPI_|SLURM_|TORCHELASTIC_|LOCAL_|MASTER_|PIPE_|(RANK|WORLD_SIZE)$")
 
 
@@ -35,7 +38,7 @@ class Job:
             env={**clean, **{k: v for k, v in mine.items() if v is not None}})
         return self
 
-    def end(self, timeout=30):
+    def end(self, timeout=LIMIT):
         """Waits for all; returns what each has said. One that does not end is killed, and has said so."""
         end = time.monotonic() + timeout
         for rank, process in self.running.items():

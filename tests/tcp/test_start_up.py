@@ -14,13 +14,12 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
+from job import LIMIT, free_port
 from job import Job as AnyJob
-from job import free_port
 
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
 TOKEN = "00112233445566778899aabbccddeeff"
 DEADLINE = 2  # seconds of a start that is to fail
-LIMIT = 10  # seconds from the loss of a process to the end of all
 
 
 class Job(AnyJob):
@@ -75,13 +74,13 @@ def answer_to(port, data):
 
 
 class StartUp(unittest.TestCase):
-    def expect(self, job, *expected, within=DEADLINE + 8, fails=True):
+    def expect(self, job, *expected, fails=True):
         """expected: by process an expression for its last line."""
         outputs = job.end()
         for rank, expression in enumerate(expected):
             if expression is not None:
                 self.assertRegex(outputs[rank].rstrip().split("\n")[-1], rf"^process {rank}: {expression}$", outputs)
-        self.assertLess(job.seconds, within, outputs)
+        self.assertLess(job.seconds, LIMIT, outputs)
         for rank, code in job.codes().items():
             self.assertIn(fails, (code != 0, None), (rank, outputs))
 
@@ -186,7 +185,7 @@ class StartUp(unittest.TestCase):
             self.assertIn(b"it has ended after 33 of 64 bytes of a hand-shake", half.recv(4096))
         self.assertLess(memory_of(job.running[0].pid) - before, 1 << 20)
         job.add(1, "world 20000", PIPE_JOB_TOKEN=TOKEN)
-        self.expect(job, "ends", "ends", within=60, fails=False)
+        self.expect(job, "ends", "ends", fails=False)
 
     def test_silent_and_slow_connections_keep_none_out(self):
         job = Job("world 20000", None, size=2)
@@ -197,7 +196,7 @@ class StartUp(unittest.TestCase):
             except OSError:
                 pass  # newer ones have taken its place
         job.add(1, "world 20000")
-        self.expect(job, "ends", "ends", within=60, fails=False)
+        self.expect(job, "ends", "ends", fails=False)
         for s in connections:
             s.close()
 
@@ -233,17 +232,17 @@ class StartUp(unittest.TestCase):
                         kept[-1].sendall(data)
                 for s in kept:
                     s.close()
-                self.expect(job, None, words, within=15)
+                self.expect(job, None, words)
 
     def test_a_port_that_is_taken(self):
         with socket.create_server(("127.0.0.1", 0)) as server:
             job = Job("world 2000", None, size=2, port=server.getsockname()[1])
-            self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*", within=10)
+            self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*")
 
     def test_an_address_that_is_not_here(self):
         self.expect(Job("world 2000", None, size=2, MASTER_ADDR="192.0.2.1"),
                     r"error: process 0 cannot listen at 192\.0\.2\.1:\d+: it is no address of this machine, and MASTER_ADDR must be one of "
-                    r"process 0's", within=10)
+                    r"process 0's")
 
     def test_two_launchers_on_one_port(self):
         first = Job("idle", None, size=2, PIPE_JOB_TOKEN=TOKEN)
@@ -268,7 +267,7 @@ class StartUp(unittest.TestCase):
             ({"PIPE_JOB_TOKEN": "secret"}, r"PIPE_JOB_TOKEN has 6 characters: expected 32 hexadecimal digits, as of `openssl rand -hex 16`"),
         ):
             job = Job(None, None).add(0, "world", **variables)
-            self.expect(job, "error: " + words, within=15)
+            self.expect(job, "error: " + words)
 
     def test_calls_that_differ_are_named(self):
         words = r"error: process 1 makes another call than process 0, where a barrier of 0 bytes is expected \(8 have come\): .*"
@@ -289,10 +288,10 @@ class StartUp(unittest.TestCase):
             other.call(bytes(24))
             other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[:7])
             other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[7:] + word)
-            outputs = job.end(timeout=10)
+            outputs = job.end()
             other.close()
             self.assertRegex(outputs[0], r"process 1 was lost: it has sent what no process of this job sends, while process 0 was .*\n")
-            self.assertLess(job.seconds, 15)
+            self.assertLess(job.seconds, LIMIT)
 
     def test_what_no_process_sends_is_no_call(self):
         for make in (lambda other: other.call(bytes(24), length=2**32 - 1),
@@ -301,7 +300,7 @@ class StartUp(unittest.TestCase):
             job = Job("idle", None, size=2)
             other = FalseProcess(job.port)
             make(other)
-            self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*", within=15)
+            self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*")
             other.close()
 
     def test_a_failure_reaches_all(self):
@@ -309,14 +308,14 @@ class StartUp(unittest.TestCase):
 
     def test_a_process_that_is_late_is_named(self):
         late = r"rank_error: process 1: timed out after 2 s waiting for process 0, late"
-        self.expect(Job("late", "late"), None, late, within=30, fails=None)
+        self.expect(Job("late", "late"), None, late, fails=None)
 
     def test_a_process_that_ends_early_is_named(self):
         early = r"rank_error: process 1 has ended the program, while process {} was training"
         job = Job("ends_early", "ends_early", "ends_early")
         outputs = job.end()
         self.assertRegex(outputs[0] + outputs[2], early.format("[02]"))
-        self.assertLess(job.seconds, 15)
+        self.assertLess(job.seconds, LIMIT)
 
 
 def fnv(text):
@@ -363,7 +362,7 @@ class Loss(unittest.TestCase):
 
     def lose(self, case, phase, way, victim, words, count=3, deadline=20000):
         job = Job(*[f"{case} {deadline} {victim} {phase} {way}"] * count)
-        outputs = job.end(timeout=25)
+        outputs = job.end()
         text = "".join(outputs.values())
         struck = re.search(r"^strikes at ([\d.]+)$", text, re.MULTILINE)
         self.assertTrue(struck, outputs)
@@ -406,7 +405,7 @@ class Loss(unittest.TestCase):
         job = Job(*[f"world 2000 {victim} before killed"] * 3)
         outputs = job.end()
         self.assertRegex(outputs[who], words, outputs)
-        self.assertLess(job.seconds, DEADLINE + 8)
+        self.assertLess(job.seconds, LIMIT)
 
     def test_in_the_hand_shake(self):
         """Of process 0, and of another, when both have been accepted, and a third is missing."""
@@ -417,9 +416,9 @@ class Loss(unittest.TestCase):
             wait_until_joined(job.port, 1)
             job.running[victim].send_signal({"kill": 9, "stop": 19}[way])
             other = 1 - victim
-            outputs = {other: job.running[other].communicate(timeout=10)[0]}
+            outputs = {other: job.running[other].communicate(timeout=LIMIT)[0]}
             self.assertRegex(outputs[other], rf"process {other}: {words}\n", outputs)
-            self.assertLess(time.monotonic() - job.begun, DEADLINE + 8)
+            self.assertLess(time.monotonic() - job.begun, LIMIT)
             job.running[victim].kill()
             job.running[victim].communicate()
 
@@ -430,7 +429,7 @@ class Loss(unittest.TestCase):
         for rank in (0, 1):
             self.assertIsNone(job.running[rank].poll())
         job.running[2].kill()
-        outputs = job.end(timeout=15)
+        outputs = job.end()
         self.assertRegex(outputs[0], r"process 2 was lost: killed, while process 0 was computing\n")
 
 
