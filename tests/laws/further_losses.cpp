@@ -199,7 +199,8 @@ TEST_CASE("losses have the names of their labels", "[laws]") {
   static_assert(trainer::loss_names.size() == 3 && trainer::loss_names[0] == "labels" &&
                 trainer::loss_names[1] == "kind" && trainer::loss_names[2] == "size");
   static_assert(Exact<Size>::loss_names.size() == 1);
-  step_result const r{.loss = 6, .losses = {{1, 2, 3}, 3}};
+  double const values[] = {1, 2, 3};
+  step_result const r{.loss = 6, .losses = {values, 3}};
   auto const metrics = loss_metrics<trainer>(r);
   REQUIRE(metrics.size() == 3);
   CHECK(metrics[2].name == "loss/size");

@@ -40,9 +40,9 @@ inline std::string words_of_step(step_metrics const& m) {
   std::snprintf(words, sizeof words, "loss %.4f", m.loss);
   std::string all = words, each;
   for (detail::named_scalar const& s : m.scalars) {
-    if (!s.name.starts_with("loss/")) continue;
+    if (!s.name.starts_with(detail::loss_prefix)) continue;
     std::snprintf(words, sizeof words, " %.4f", s.value);
-    each += (each.empty() ? "" : ", ") + s.name.substr(5) + words;
+    each += (each.empty() ? "" : ", ") + s.name.substr(detail::loss_prefix.size()) + words;
   }
   if (!each.empty()) all += " (" + each + ")";
   std::snprintf(words, sizeof words, "  rate %.1e  norm %5.2f  %6.0f samples/s  bubble %2.0f %%",

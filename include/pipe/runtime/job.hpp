@@ -122,9 +122,10 @@ struct job {
 
   /// The value of each loss, of the sums of their terms.
   [[gnu::cold]] loss_values means_of(double const* sums) const {
-    loss_values all{{sums[0] / loss_terms}, 1 + further.count};
+    loss_values all(sums, 1 + further.count);
+    all.items[0] /= loss_terms;
     for (int i = 0; i < further.count; ++i)
-      all.items[i + 1] = sums[i + 1] / loss_divisor(further.items[i].counted);
+      all.items[i + 1] /= loss_divisor(further.items[i].counted);
     return all;
   }
 };

@@ -14,6 +14,11 @@ struct loss_values {
   double items[detail::most_losses]{};
   int count = 0;
 
+  constexpr loss_values() = default;
+  constexpr loss_values(double const* values, int number) : count(number) {
+    for (int i = 0; i < number; ++i) items[i] = values[i];
+  }
+
   constexpr int size() const { return count; }
   constexpr double operator[](int i) const { return items[i]; }
   constexpr double const* begin() const { return items; }

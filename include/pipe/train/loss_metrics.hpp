@@ -9,6 +9,7 @@
 #endif
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/runtime/job.hpp>
@@ -16,26 +17,26 @@
 
 namespace pp {
 
-/// The losses of a step as user-defined metrics "loss/NAME", which words_of_step shows. None for a
-/// model with one loss, which is the metric "loss".
+/// "loss/NAME" of each loss of a model with several: columns of a metrics_file.
 ///
 /// names: Trainer::loss_names
-template <class Trainer>
-std::vector<detail::named_scalar> loss_metrics(step_result const& r) {
-  std::vector<detail::named_scalar> all;
-  if constexpr (Trainer::loss_names.size() > 1)
-    for (int i = 0; i < r.losses.size(); ++i)
-      all.push_back({"loss/" + std::string(Trainer::loss_names[i]), r.losses[i]});
-  return all;
-}
-
-/// The names of these metrics: columns of a metrics_file.
 template <class Trainer>
 std::vector<std::string> loss_metric_names() {
   std::vector<std::string> names;
   if constexpr (Trainer::loss_names.size() > 1)
-    for (auto const name : Trainer::loss_names) names.push_back("loss/" + std::string(name));
+    for (auto const name : Trainer::loss_names)
+      names.push_back(std::string(detail::loss_prefix) + std::string(name));
   return names;
+}
+
+/// The losses of a step as user-defined metrics of these names, which words_of_step shows. None for
+/// a model with one loss, which is the metric "loss".
+template <class Trainer>
+std::vector<detail::named_scalar> loss_metrics(step_result const& r) {
+  std::vector<detail::named_scalar> all;
+  for (std::string& name : loss_metric_names<Trainer>())
+    all.push_back({std::move(name), r.losses[int(all.size())]});
+  return all;
 }
 
 }  // namespace pp

@@ -29,6 +29,8 @@ struct named_scalar {
   std::string name;
   double value = 0;
 };
+/// What the names of metrics begin with that are each of several losses.
+inline constexpr std::string_view loss_prefix = "loss/";
 
 }  // namespace detail
 

@@ -53,6 +53,16 @@ constexpr bool has_updates_for_cuda() {
     return true;
 }
 
+/// The most numbers that a head of an attention has on a GPU, whose kernels hold those of a query
+/// in registers.
+inline constexpr int most_of_a_cuda_head = 128;
+
+/// Whether the host's engine runs o, and GPUs do not.
+constexpr bool runs_on_the_host_alone(op const& o) {
+  return norms_groups(o) || (o.kind == op_kind::attention &&
+                             o.columns / o.attributes.attention().heads > most_of_a_cuda_head);
+}
+
 }  // namespace detail
 
 namespace wrong {
@@ -66,7 +76,8 @@ template <class... What>
 struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
-/// A layer that only the host's engine runs: a batch norm with SyncOver.
+/// A layer that only the host's engine runs: a batch norm with SyncOver, an attention of wide
+/// heads.
 template <class... What>
 struct layer_runs_on_the_host_alone;
 template <class... What>
@@ -139,7 +150,7 @@ struct Cuda {
   template <class M>
   static constexpr int first_on_the_host_alone() {
     for (int i = 0; i < M::graph.size.ops; ++i)
-      if (detail::norms_groups(M::graph.ops[i])) return M::graph.ops[i].leaf;
+      if (detail::runs_on_the_host_alone(M::graph.ops[i])) return M::graph.ops[i].leaf;
     return -1;
   }
   template <class M, class Chosen>

@@ -227,8 +227,7 @@ class cuda_engine {
   /// Enters what the device has decided about a step in its result.
   void report(cuda::step_outcome const& outcome, job const& j, step_result& result) {
     result.loss = outcome.loss;
-    for (; result.losses.count < executor_.description().losses; ++result.losses.count)
-      result.losses.items[result.losses.count] = outcome.losses[result.losses.count];
+    result.losses = {outcome.losses, executor_.description().losses};
     if (j.what != job::kind::train) return;
     result.gradient_norm = outcome.norm;
     result.loss_scale = loss_scale_ = outcome.loss_scale;

@@ -120,11 +120,7 @@ struct flow_step {
   void set_losses(loss_values const& to) {
     for (int i = 0; i < losses_; ++i) report_[squares() + i] = to[i];
   }
-  loss_values losses() const {
-    loss_values all;
-    for (; all.count < losses_; ++all.count) all.items[all.count] = report_[squares() + all.count];
-    return all;
-  }
+  loss_values losses() const { return {report_.begin() + squares(), losses_}; }
   double loss() const { return of.further.sum_of(losses().items); }
   /// Where a report on the step has what is `bytes` from its start: see for_each_report_stream.
   void* report_at(long bytes) { return reinterpret_cast<char*>(report_.begin()) + bytes; }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/attention/score_rule.hpp>
+#include <pipe/backend/cuda/backend.hpp>
 #include <pipe/backend/cuda/block/cp_async.hpp>
 #include <pipe/backend/cuda/matmul/tile_products.hpp>
 #include <pipe/backend/cuda/block/vectors.hpp>
@@ -54,8 +55,7 @@ struct attention_geometry : score_rule<P, G> {
   static constexpr int width = heads * head_size, key_width = key_heads * head_size,
                        fused = width + 2 * key_width;
   static constexpr bool some_see_none = is_causal && ahead < 0;  // the first queries
-  static_assert(head_size <= 128,
-                "pipe: on CUDA the heads of an attention have at most 128 elements");
+  static_assert(head_size <= detail::most_of_a_cuda_head);
 
   static constexpr int rotation_slot = !is_gradient ? group_of<P, G>::value.in[2]
                                        : is_fused   ? group_of<P, G>::value.in[4]

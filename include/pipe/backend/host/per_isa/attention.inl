@@ -300,7 +300,7 @@ struct kernel_of<op_kind::attention> : attention_forward_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
-    attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), k::maybe(a, g.in[1]));
+    attention_slices<T const> const x = slices<P, G, T const>(a.at(g.in[0]), a.maybe(g.in[1]));
     attention_forward<T>(attention_rows<T, (g.in[2] >= 0), least_tile_rows<P>(), is_shaped<P, G>()>,
                          shape, reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,
                          {a.at(g.out[0]), g.columns}, a.at(g.out[1]), a.workspace,
@@ -324,8 +324,8 @@ struct kernel_of<op_kind::attention_gradient> : attention_backward_facts {
     constexpr attention_shape shape = attention_shape_of(g, P::samples, mask_of<P, G>());
     constexpr bool fused = g.attributes.attention().is_fused();
     attention_slices<T const> const x =
-        slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : k::maybe(a, g.in[4]));
-    attention_slices<T> const d = slices<P, G, T>(k::maybe(a, g.out[0]), k::maybe(a, g.out[1]));
+        slices<P, G, T const>(a.at(g.in[1]), fused ? nullptr : a.maybe(g.in[4]));
+    attention_slices<T> const d = slices<P, G, T>(a.maybe(g.out[0]), a.maybe(g.out[1]));
     constexpr bool turns = fused && g.in[4] >= 0;
     attention_backward<T>(attention_rows<T, turns, least_tile_rows<P>(), is_shaped<P, G>()>, shape,
                           reciprocal_sqrt(T(shape.head_size)), x.q, x.k, x.v,

@@ -16,7 +16,7 @@ struct kernel_of<op_kind::custom> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
-                           a.at(g.out[0]), k::maybe(a, g.out[1])};
+                           a.at(g.out[0]), a.maybe(g.out[1])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
@@ -35,7 +35,7 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                  a.at(g.in[1]), k::maybe(a, g.in[2]),       {},
+                                  a.at(g.in[1]), a.maybe(g.in[2]),           {},
                                   a.at(g.out[0])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
@@ -58,9 +58,9 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     custom_weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                   a.at(g.in[1]), k::maybe(a, g.in[2]),       {}};
+                                   a.at(g.in[1]), a.maybe(g.in[2]),           {}};
     for (int i = 0; i < layer::parameters; ++i) {
-      with.gradient[i] = k::maybe(a, g.out[i]);
+      with.gradient[i] = a.maybe(g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
         std::memset(with.gradient[i], 0,
                     sizeof(T) * std::size_t(layer::elements(i, g.attributes.custom().form)));
@@ -86,10 +86,10 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
     custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
                               g.attributes.custom().form,
                               a.at(g.in[0]),
-                              k::maybe(a, g.in[1]),
+                              a.maybe(g.in[1]),
                               {}};
     for (int i = 0; i < layer::buffers; ++i) {
-      with.sum[i] = k::maybe(a, g.out[i]);
+      with.sum[i] = a.maybe(g.out[i]);
       if (with.sum[i] != nullptr && !a.accumulate)
         std::memset(with.sum[i], 0, sizeof(T) * std::size_t(layer::buffer_elements(i, with.in)));
     }

@@ -40,7 +40,6 @@ struct group_rows {
   static share own_columns(args const& a, extent columns) {
     return part_of(columns, columns_step<T>, a.part, a.parts);
   }
-  static T* maybe(args const& a, int slot) { return a.maybe(slot); }
 
   /// Row r of the anchor's main operand, from the prologue, if there is one, by way of `buffer`.
   static T const* main_row(args const& a, extent r, [[maybe_unused]] T* buffer) {

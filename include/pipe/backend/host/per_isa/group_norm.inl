@@ -72,8 +72,8 @@ struct kernel_of<op_kind::group_norm> : column_facts {
                                     a.at(g.out[1]) + s * 2 * of.groups, columns, columns + 2 * n);
       for (extent r = s * g.rows; r < (s + 1) * g.rows; ++r) {
         T* const y = k::result_row(a, r, buffer);
-        batch_norm_row<T, k::whole>(n, a.at(g.in[0]) + r * n, columns, k::maybe(a, g.in[1]),
-                                    k::maybe(a, g.in[2]), y);
+        batch_norm_row<T, k::whole>(n, a.at(g.in[0]) + r * n, columns, a.maybe(g.in[1]),
+                                    a.maybe(g.in[2]), y);
         finish_row<P, G>(a, r, y);
       }
     }
@@ -94,7 +94,7 @@ struct kernel_of<op_kind::group_norm_gradient> : column_facts {
     constexpr int n = g.columns, groups = g.attributes.group().groups;
     T *const buffer = static_cast<T*>(a.workspace), *const columns = buffer + n,
              *const means = columns + 2 * n;
-    T const* const gamma = k::maybe(a, g.in[2]);
+    T const* const gamma = a.maybe(g.in[2]);
     share const own = part_of(P::samples, 1, a.part, a.parts);
     for (extent s = own.begin; s < own.end; ++s) {
       T const *const dy = a.at(g.in[0]) + s * g.rows * n, *const x = a.at(g.in[1]) + s * g.rows * n;
@@ -131,7 +131,7 @@ struct kernel_of<op_kind::group_parameter_gradient> : column_facts {
       spread_groups(n, groups, a.at(g.in[2]) + s * 2 * groups, columns);
       batch_term<T> const term{a.at(g.in[0]) + s * g.rows * n, a.at(g.in[1]) + s * g.rows * n,
                                columns, columns + n, n};
-      column_sums<2, k::whole, T>(g.rows, n, term, {k::maybe(a, g.out[0]), k::maybe(a, g.out[1])},
+      column_sums<2, k::whole, T>(g.rows, n, term, {a.maybe(g.out[0]), a.maybe(g.out[1])},
                                   a.accumulate || s > 0);
     }
   }

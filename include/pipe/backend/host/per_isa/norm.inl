@@ -88,7 +88,7 @@ struct kernel_of<op_kind::norm> : row_facts {
       T* const y = k::result_row(a, r, buffer);
       norm_row<T, k::whole, streams<P, G>() && g.epilogue.size() == 0>(
           g.columns, of.has_mean, T(of.epsilon), k::main_row(a, r, buffer + g.columns),
-          a.at(g.in[1]), k::maybe(a, g.in[2]), a.at(g.out[1]) + 2 * r, y);
+          a.at(g.in[1]), a.maybe(g.in[2]), a.at(g.out[1]) + 2 * r, y);
       finish_row<P, G>(a, r, y);
     }
   }
