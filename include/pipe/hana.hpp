@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Models from computed lists: a Boost.Hana sequence of layer types stands wherever layers do, and
-// the layers of a model are such a sequence again. The only header that needs Boost; not part of
-// <pipe/pipe.hpp>.
+// so does a hana::type; the layers of a model are such a sequence again. The only header that needs
+// Boost; not part of <pipe/pipe.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -18,10 +18,14 @@
 #include <boost/hana/unpack.hpp>
 
 #include <pipe/graph/diagnostics.hpp>
+#include <pipe/nn/branches.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/group.hpp>
+#include <pipe/nn/lora.hpp>
 #include <pipe/nn/model.hpp>
+#include <pipe/nn/named.hpp>
 #include <pipe/nn/norm.hpp>
+#include <pipe/nn/reversible.hpp>
 
 namespace pp {
 
@@ -45,12 +49,21 @@ namespace detail {
 template <class T>
 inline constexpr bool is_sequence = boost::hana::Foldable<std::remove_cvref_t<T>>::value;
 
+/// The type of a hana::type, as hana::type_c<L> is one.
+template <class T>
+inline constexpr bool is_hana_type =
+    boost::hana::is_a<boost::hana::type_tag, std::remove_cvref_t<T>>;
+
+/// What hana computes, and no layer is: a sequence, or a hana::type.
+template <class T>
+concept computed = is_sequence<T> || is_hana_type<T>;
+
 /// layers<T...> for elements hana::type<T>..., where an element that is a sequence stands for
 /// itself; otherwise the diagnosis of the first element that is neither.
 struct types_of_elements {
   template <class E>
   static constexpr auto type_of(E const&) {
-    if constexpr (boost::hana::is_a<boost::hana::type_tag, E>)
+    if constexpr (is_hana_type<E>)
       return std::type_identity<typename E::type>{};
     else
       return std::type_identity<E>{};
@@ -67,7 +80,7 @@ struct types_of_elements {
   /// The index of the first element that is not a hana::type; sizeof...(E) if all are.
   template <class... E>
   static constexpr int first_without_type() {
-    bool const fits[] = {(boost::hana::is_a<boost::hana::type_tag, E> || is_sequence<E>)..., false};
+    bool const fits[] = {computed<E>..., false};
     int i = 0;
     while (fits[i]) ++i;
     return i;
@@ -85,11 +98,14 @@ constexpr auto unpack_types() {
 template <class Sequence>
 using unpacked_types = decltype(unpack_types<std::remove_cvref_t<Sequence>>());
 
-/// The types of an item of a list: of a sequence its own, of any other type that one.
+/// The types of an item of a list: of a sequence its own, of a hana::type the one that it holds, of
+/// any other type that one.
 template <class Item>
 constexpr auto spliced_types() {
   if constexpr (is_sequence<Item>)
     return unpacked_types<Item>{};
+  else if constexpr (is_hana_type<Item>)
+    return layers<typename Item::type>{};
   else
     return layers<Item>{};
 }
@@ -128,13 +144,29 @@ struct listed<List, layers<T...>> {
 template <template <class...> class List, class... Items>
 using spliced = typename listed<List, decltype((layers<>{} + ... + spliced_types<Items>()))>::type;
 
-/// Base of such a list: the one that is written, under whose name it is reported.
-template <template <class...> class List, class... Items>
-struct splice : spliced<List, Items...> {
-  using written = spliced<List, Items...>;
+/// The layer that an item stands for where there is one: several types are a Seq.
+template <class... L>
+struct as_one {
+  using type = Seq<L...>;
 };
+template <class L>
+struct as_one<L> {
+  using type = L;
+};
+template <class... L>
+using one_of = typename as_one<L...>::type;
+template <class Item>
+using one_layer = spliced<one_of, Item>;
+
+/// Base of a layer with computed parts: the one that is written, under whose name it is reported.
+template <class Written>
+struct stands_for : Written {
+  using written = Written;
+};
+template <template <class...> class List, class... Items>
+using splice = stands_for<spliced<List, Items...>>;
 template <class... Items>
-concept with_a_sequence = (is_sequence<Items> || ...);
+concept with_computed = (computed<Items> || ...);
 
 /// Repeat for a known number of times: a template over layers alone.
 template <int N>
@@ -173,8 +205,8 @@ using tuple_of_types = boost::hana::tuple<boost::hana::type<L>...>;
 template <template <class...> class List, class Sequence>
 using Unpack = typename detail::listed<List, detail::unpacked_types<Sequence>>::type;
 
-/// The layers of a model, with its input and loss, or those inside a `Seq`, `Repeat`, `Residual`,
-/// `Frozen` or `Group`, as a `hana::tuple` of `hana::type`s.
+/// The layers of a model, with its input and loss, or those inside a layer that is made of layers
+/// (`Seq`, `Repeat`, `SumOf`, `Named`, ...), as a `hana::tuple` of `hana::type`s.
 ///
 /// law: Model<decltype(layers_of<M>)> is the model M
 template <class M>
@@ -185,22 +217,41 @@ inline constexpr
 // A sequence among the items of a list stands for its types: Model<Input<8>, decltype(items), MSE>.
 // The list is derived from the one that is written out.
 template <class... Items>
-  requires detail::with_a_sequence<Items...>
+  requires detail::with_computed<Items...>
 struct Model<Items...> : detail::splice<Model, Items...> {};
 template <class... L>
-  requires detail::with_a_sequence<L...>
+  requires detail::with_computed<L...>
 struct Seq<L...> : detail::splice<Seq, L...> {};
 template <int N, class... L>
-  requires detail::with_a_sequence<L...>
+  requires detail::with_computed<L...>
 struct Repeat<N, L...> : detail::splice<detail::repeat_of<N>::template list, L...> {};
 template <class... L>
-  requires detail::with_a_sequence<L...>
+  requires detail::with_computed<L...>
 struct Residual<L...> : detail::splice<Residual, L...> {};
 template <class... L>
-  requires detail::with_a_sequence<L...>
+  requires detail::with_computed<L...>
+struct SumOf<L...> : detail::splice<SumOf, L...> {};
+template <class... L>
+  requires detail::with_computed<L...>
+struct ConcatOf<L...> : detail::splice<ConcatOf, L...> {};
+template <class... L>
+  requires detail::with_computed<L...>
 struct Frozen<L...> : detail::splice<Frozen, L...> {};
 template <class... Items>
-  requires detail::with_a_sequence<Items...>
+  requires detail::with_computed<Items...>
 struct Group<Items...> : detail::splice<Group, Items...> {};
+
+// Where there is one layer, a sequence stands for it: for a Seq, if it has several types.
+template <text Name, class L>
+  requires detail::computed<L>
+struct Named<Name, L> : detail::stands_for<Named<Name, detail::one_layer<L>>> {};
+template <class F, class G>
+  requires detail::with_computed<F, G>
+struct Reversible<F, G>
+    : detail::stands_for<Reversible<detail::one_layer<F>, detail::one_layer<G>>> {};
+template <class L, int Rank, class... Options>
+  requires detail::computed<L>
+struct LoRA<L, Rank, Options...>
+    : detail::stands_for<LoRA<detail::one_layer<L>, Rank, Options...>> {};
 
 }  // namespace pp

@@ -37,21 +37,36 @@ struct Several
                                CrossEntropyWith<ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
                    FurtherLoss<"size", "late", Flatten, Linear<2>, Huber<>>>> {};
 
+/// Losses of one value: by itself, in another shape, and through a layer.
+struct Alike : Model<Input<2, 3>, Linear<5>, Tanh, Linear<4>, Stash<"y">,
+                     Losses<CrossEntropy, FurtherLoss<"again", "y", LossWeight<3>, CrossEntropy>,
+                            FurtherLoss<"flat", "y", Flatten, MSE>,
+                            FurtherLoss<"more", "y", Linear<3>, MSE>>> {};
+/// A loss of the input, which no parameter can make less.
+struct OfInput : Model<Input<3>, Stash<"x">, Linear<4>, Tanh,
+                       Losses<MSE, FurtherLoss<"more", "x", Linear<2>, MSE>,
+                              FurtherLoss<"own", "x", LossWeight<2>, MSE>>> {};
+
 template <class... More>
 using Read =
     Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, SumIn<2>, More...>;
+template <class... More>
+using AlikeIn = Pipeline<Alike, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, More...>;
 
 }  // namespace
 
 TEST_CASE("models with several losses obey the laws", "[laws]") {
   laws::gradients_are_differences<Reader>(1);
   laws::gradients_are_differences<Several>(2);
+  laws::gradients_are_differences<Alike>(7);
+  laws::gradients_are_differences<OfInput>(8);
   // Each a sum of two leaves; in one process, in memory that is copied, and on ranks in turn.
   using one = Read<>;
   using again = Read<Messages, GPipe, Stages<2>, RecomputeAll, HostThreads<2>>;
   using apart = Read<StageReplicas<1, 2>>;
   laws::same_as_one_stage<one, again>(3);
   laws::same_as_one_stage<one, apart>(4);
+  laws::same_as_one_stage<AlikeIn<>, AlikeIn<Stages<3>, ZeroBubbleH1>>(5);
 }
 
 namespace {

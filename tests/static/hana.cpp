@@ -130,13 +130,22 @@ using Written = Model<Input<8>, Linear<8>, ReLU, Linear<4>, LayerNorm, Softmax, 
 static_assert(std::is_base_of_v<Written, Around>);
 
 // Every template over layers; of parameters and names, what is written.
+constexpr auto branches = hana::tuple_t<Linear<4>, Seq<ReLU, Linear<4>>>;
+constexpr auto linears = hana::tuple_t<Linear<2>, Linear<4>>;
 using Outer = Model<Input<8>, Group<LearningRate<1, 2>, decltype(nested)>,
                     Frozen<decltype(nested), Linear<8>>, Residual<decltype(nested), Linear<8>>,
-                    Seq<ReLU, decltype(nested)>, MSE>;
-using Inner = Model<Input<8>, Group<LearningRate<1, 2>, Linear<8>, ReLU, Linear<4>>,
-                    Frozen<Linear<8>, ReLU, Linear<4>, Linear<8>>,
-                    Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>,
-                    Seq<ReLU, Linear<8>, ReLU, Linear<4>>, MSE>;
+                    Seq<ReLU, decltype(nested)>, SumOf<decltype(branches)>,
+                    ConcatOf<decltype(hana::type_c<Linear<2>>), decltype(linears)>,
+                    Named<"one", decltype(nested)>, Named<"two", decltype(hana::type_c<Linear<8>>)>,
+                    Reversible<decltype(nested), Linear<4>>, LoRA<decltype(nested), 2>, MSE>;
+using Inner =
+    Model<Input<8>, Group<LearningRate<1, 2>, Linear<8>, ReLU, Linear<4>>,
+          Frozen<Linear<8>, ReLU, Linear<4>, Linear<8>>,
+          Residual<Linear<8>, ReLU, Linear<4>, Linear<8>>, Seq<ReLU, Linear<8>, ReLU, Linear<4>>,
+          SumOf<Linear<4>, Seq<ReLU, Linear<4>>>, ConcatOf<Linear<2>, Linear<2>, Linear<4>>,
+          Named<"one", Seq<Linear<8>, ReLU, Linear<4>>>, Named<"two", Linear<8>>,
+          Reversible<Seq<Linear<8>, ReLU, Linear<4>>, Linear<4>>,
+          LoRA<Seq<Linear<8>, ReLU, Linear<4>>, 2>, MSE>;
 template <class M>
 constexpr unsigned long long hash_of_names() {
   unsigned long long sum = 0;

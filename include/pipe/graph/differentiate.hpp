@@ -99,10 +99,7 @@ class differentiator : gradient_ops, reversal<differentiator> {
     switch (o.kind) {
       case op_kind::cross_entropy:
       case op_kind::squared_error:
-      case op_kind::element_loss:
-        gradient_[x.index] = o.out[0];
-        cross(x, o.unit);
-        return;
+      case op_kind::element_loss: contribute(o, x, o.out[0]); return;
       case op_kind::matmul: matmul_rule(o, x, dy); return;
       case op_kind::convolution:
       case op_kind::convolution_input_gradient: convolution_rule(o, x, dy); return;

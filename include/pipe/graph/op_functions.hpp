@@ -98,6 +98,8 @@ class op_functions {
   }
   /// The number of low-rank terms so far.
   constexpr int low_rank_terms() const { return low_rank_terms_; }
+  /// Those of a LoRA inside another one are not terms of the outer one.
+  constexpr void leave_low_rank_terms(int before) { low_rank_terms_ = before; }
   /// Drops random units of x, with the probability of the layer being described; see Dropout.
   constexpr handle dropout(handle x) {
     return self().as_probable(
@@ -208,8 +210,8 @@ class op_functions {
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }
-  /// The layers of S, a FurtherLoss, on a value, and the loss of their result by an input of the
-  /// model. They are part of the last unit. The current value stays.
+  /// The layers of S, a FurtherLoss, if it has any, on a value, and the loss of their result by an
+  /// input of the model. They are part of the last unit. The current value stays.
   template <class S>
   constexpr void further_loss(handle from) {
     if (!self().ok()) return;
@@ -218,7 +220,7 @@ class op_functions {
     int const leaf = self().leaf_;
     self().set(from);
     ++self().depth_;
-    self().template part<typename S::chain>(0);
+    if constexpr (S::has_layers) self().template part<typename S::chain>(0);
     --self().depth_;
     handle const x = self().current();
     self().leaf_ = self().template index_of<S>();

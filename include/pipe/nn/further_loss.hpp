@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <pipe/base/text.hpp>
+#include <pipe/graph/further_loss.hpp>
 #include <pipe/nn/compose.hpp>
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/named.hpp>
@@ -22,13 +23,19 @@ struct LossWeight : detail::ratio<Numerator, Denominator> {
 
 namespace detail {
 
+/// A loss that is not there: no loss_layer.
+struct no_loss {};
+
 /// The items of a further loss, sorted: its weight, its layers, and its loss.
 template <class Layers, class... Items>
-struct further_items;
+struct further_items {
+  using loss = no_loss;
+  using layers_before = layers<>;
+};
 template <class... L, class Loss>
 struct further_items<layers<L...>, Loss> {
   using loss = Loss;
-  using chain = Seq<L...>;
+  using layers_before = layers<L...>;
 };
 template <class... L, class First, class Second, class... Rest>
 struct further_items<layers<L...>, First, Second, Rest...>
@@ -42,22 +49,43 @@ struct weighted_items<LossWeight<N, D>, Items...> : further_items<layers<>, Item
   using weight = LossWeight<N, D>;
 };
 
+/// These layers as one with a name; void if there are none.
+template <text Name, class Layers>
+struct named_chain {
+  using type = void;
+};
+template <text Name, class First, class... Rest>
+struct named_chain<Name, layers<First, Rest...>> {
+  using type = Named<Name, Seq<First, Rest...>>;
+};
+template <text Name, class Layers>
+using chain_with_name = typename named_chain<Name, Layers>::type;
+
+/// A loss that is neither a further one nor several.
+template <class L>
+concept single_loss = loss_layer<L> && !requires { typename L::further; };
+/// The base of Losses: First, if it is a single loss and the others are further ones; else no loss.
+template <class First, class... Further>
+using first_of_losses =
+    std::conditional_t<single_loss<First> && (brings_further_loss<Further> && ...), First, no_loss>;
+
 }  // namespace detail
 
-/// A loss beside the first one, in Losses: layers over the value stashed as `Value`, and a loss of
-/// their result by the labels that a batch has under the name `Labels`.
+/// A loss beside the first one, in Losses: layers over the value stashed as `Value`, if there are
+/// any, and a loss of their result by the labels that a batch has under the name `Labels`.
 ///
 ///     FurtherLoss<"next", "sentence", LossWeight<1, 2>, FirstPosition, Linear<2>, CrossEntropy>
 ///
 /// shape: labels as those of the loss; the mini-batch's are set by name: batch.set<"next">(ids)
 /// names: its layers are called `Labels` in weight files: "next.1.weight"
-/// needs: at least one layer
 template <text Labels, text Value, class... Items>
 struct FurtherLoss : detail::weighted_items<Items...>::loss {
   using items = detail::weighted_items<Items...>;
-  using chain = Named<Labels, typename items::chain>;
+  using chain = detail::chain_with_name<Labels, typename items::layers_before>;
   using further = typename items::loss;
-  using parts = detail::layers<chain, further>;
+  static constexpr bool has_layers = !std::is_void_v<chain>;
+  using parts =
+      std::conditional_t<has_layers, detail::layers<chain, further>, detail::layers<further>>;
   static constexpr text name = Labels;
   static constexpr text key = Value;
   static constexpr bool is_further_loss = true;
@@ -80,13 +108,15 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
 /// law: with one loss it is that loss; the others are computed where the model ends, so no cut
 ///      separates them
 template <class First, class... Further>
-struct Losses : First {
+struct Losses : detail::first_of_losses<First, Further...> {
   using parts = detail::layers<First, Further...>;
   using further = detail::layers<Further...>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    (Further::describe(b), ...);
-    if (b.ok()) First::describe(b);
+    if constexpr (detail::loss_layer<Losses>) {
+      (Further::describe(b), ...);
+      if (b.ok()) First::describe(b);
+    }
   }
 };
 

@@ -73,6 +73,7 @@ struct LoRA {
     detail::low_rank_term const& term = b.scope().adapter;
     if (b.low_rank_terms() == term.terms_before)
       b.report_at(detail::fault_kind::nothing_to_adapt, term.position, term.leaf, shape{}, shape{});
+    b.leave_low_rank_terms(term.terms_before);
   }
 
   // The formula of the factor, applied to x A.

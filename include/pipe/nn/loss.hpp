@@ -20,7 +20,7 @@ namespace detail {
 template <class L>
 concept loss_layer = requires {
   { L::labels_are_ids } -> std::convertible_to<bool>;
-} && !requires { L::graph; };
+} && !requires { L::graph; } && !requires { L::is_further_loss; };
 
 }  // namespace detail
 
