@@ -74,6 +74,7 @@ template <int N, int F>
 using LastCells =
     std::conditional_t<(N > 1), Seq<NormalCells<N - 1, F>, Normal<F, false>>, Normal<F, true>>;
 
+/// For 72 cells clang++ needs -fconstexpr-steps=2000000.
 template <int L, int D, int Classes = 1000>
   requires(L > 0 && L % 3 == 0 && D > 0 && D % 8 == 0)
 struct AmoebaNet

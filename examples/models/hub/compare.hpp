@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pipe/train/names.hpp>
+#include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/train/weights.hpp>
 
 namespace models::hub {
