@@ -66,19 +66,23 @@ using Reduction =
         Recall<"s2">, SumOf<Conv7<F, 1>, Max3<1>>,                                           // s4
         Pop<"s5", Concat>, Pop<"s6", Concat>>;
 
-/// N >= 2 normal cells, the first of which follows a reduction; after the last comes another cell.
+/// N normal cells, the first of which follows a reduction; after the last comes another cell.
 template <int N, int F>
-using NormalCells = Seq<Then<Normal<F, true>>, Repeat<N - 1, Then<Normal<F, false>>>>;
+using NormalCells = Stack<N, Then<Normal<F, true>>, Then<Normal<F, false>>>;
+/// The same at the end of the model.
+template <int N, int F>
+using LastCells =
+    std::conditional_t<(N > 1), Seq<NormalCells<N - 1, F>, Normal<F, false>>, Normal<F, true>>;
 
-/// needs: L a multiple of 3, at least 9; D a multiple of 8
+/// For 72 cells clang++ needs -fconstexpr-steps=2000000.
 template <int L, int D, int Classes = 1000>
+  requires(L > 0 && L % 3 == 0 && D > 0 && D % 8 == 0)
 struct AmoebaNet
     : Model<Input<224, 224, 3>, Op<D / 4, 3, Stride<2>, Padding<1>>, Stash<"earlier">,
             Then<Reduction<D / 2, false>>, Then<Reduction<D, true>>,  // the stem
             NormalCells<L / 3, D>, Then<Reduction<2 * D, false>>,     //
-            NormalCells<L / 3, 2 * D>, Then<Reduction<4 * D, false>>, Then<Normal<4 * D, true>>,
-            Repeat<L / 3 - 2, Then<Normal<4 * D, false>>>, Normal<4 * D, false>, AvgPool2d<7>,
-            Flatten, Linear<Classes>, CrossEntropy> {};
+            NormalCells<L / 3, 2 * D>, Then<Reduction<4 * D, false>>, LastCells<L / 3, 4 * D>,
+            AvgPool2d<7>, Flatten, Linear<Classes>, CrossEntropy> {};
 
 using AmoebaNet18x208 = AmoebaNet<18, 208>;
 using AmoebaNet18x256 = AmoebaNet<18, 256>;

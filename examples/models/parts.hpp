@@ -5,6 +5,8 @@
 // sources of the list compare their numbers of parameters with the published ones.
 #pragma once
 
+#include <type_traits>
+
 #include <pipe/pipe.hpp>
 
 namespace models {
@@ -20,6 +22,10 @@ constexpr long parameters_of() {
       sum += p.form.elements();
   return sum;
 }
+
+/// N layers, the first of which differs from the further ones. needs: N > 0
+template <int N, class First, class Further>
+using Stack = std::conditional_t<(N > 1), Seq<First, Repeat<N - 1, Further>>, Seq<First>>;
 
 /// A convolution that keeps the size of its image, divided by its stride, and the norm after it.
 template <int Filters, int Kernel, int Steps = 1, int Number = 1>

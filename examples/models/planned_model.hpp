@@ -14,10 +14,21 @@
 #include "hub/compare.hpp"
 #include "list.hpp"
 
-/// Adds M to the list under a name. names: those in files of a hub.
+/// Adds M to the list under a name.
 template <class M>
 struct listed {
-  explicit listed(std::string name, pp::name_map const& names = {}) {
+  /// names: those in files of a hub
+  explicit listed(std::string name, pp::name_map (*names)() = [] { return pp::name_map{}; }) {
+    add(std::move(name), [names](pp::weight_files const&) { return names(); });
+  }
+  /// names: those of the hub, or of the age, that the files are of
+  listed(std::string name, pp::name_map (*names)(pp::weight_files const&)) {
+    add(std::move(name), names);
+  }
+
+ private:
+  template <class Names>
+  static void add(std::string name, Names names) {
     using plan = pp::Planned<M, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<1>,
                              pp::OneFOneB, pp::AdamW>;
     auto const row = [name] {
@@ -31,9 +42,10 @@ struct listed {
       return std::vector<std::string>{name, pp::readable_count(p.parameters), words[0], words[1],
                                       pp::readable_bytes(most)};
     };
-    all_models().push_back({std::move(name), row, [] { return pp::explain<plan>(); },
-                            [names](std::string const& path) {
-                              return models::hub::compare<M>(pp::weight_files(path), names);
-                            }});
+    auto const compare = [names](std::string const& path) {
+      pp::weight_files const files(path);
+      return models::hub::compare<M>(files, names(files));
+    };
+    all_models().push_back({std::move(name), row, [] { return pp::explain<plan>(); }, compare});
   }
 };

@@ -4,6 +4,8 @@
 // Komodakis, Wide residual networks, 2016; Xie et al., Aggregated residual transformations, 2017.
 #pragma once
 
+#include <type_traits>
+
 #include "parts.hpp"
 
 namespace models {
@@ -24,16 +26,13 @@ using Plain = Seq<Residual<Main>, ReLU>;
 
 template <int C>
 using Stem = Seq<ConvNorm<C, 7, 2>, ReLU, MaxPool2d<3, Stride<2>, Padding<1>>>;
-/// Blocks of equal channels, the first of which may change them.
-template <int Blocks, class First, class Further>
-using Stack = Seq<First, Repeat<Blocks - 1, Further>>;
 
 template <int Blocks, int C>
 using Widened = Stack<Blocks, Projected<Basic<C, 2>, C, 2>, Plain<Basic<C>>>;
 /// A, B, C and D blocks of two convolutions on `Width` channels, on twice as many, ...
-/// needs: at least 2 of each
 template <int A, int B, int C, int D, int Width = 64, int Classes = 1000,
           class Image = Input<224, 224, 3>>
+  requires(A > 0 && B > 0 && C > 0 && D > 0)
 struct ShallowResNet
     : Model<Image, Named<"stem", Stem<Width>>,
             Named<"layer1", Stack<A, Plain<Basic<Width>>, Plain<Basic<Width>>>>,
@@ -54,6 +53,7 @@ using DeepStack = Stack<Blocks, Projected<Bottleneck<C, Inner, Number, Steps>, C
 /// 4 * Width outside.
 template <int B, int C, int Inner, int Number = 1, int Width = 64, int Classes = 1000,
           class Image = Input<224, 224, 3>>
+  requires(B > 0 && C > 0)
 struct DeepResNet : Model<Image, Named<"stem", Stem<Width>>,
                           Named<"layer1", DeepStack<3, 4 * Width, Inner, Number, 1>>,
                           Named<"layer2", DeepStack<B, 8 * Width, 2 * Inner, Number, 2>>,
@@ -79,13 +79,18 @@ using Widen = Seq<BatchNorm, ReLU,
 template <int C>
 using Keep = Residual<BatchNorm, ReLU, Conv2d<C, 3, Padding<1>, NoBias>, BatchNorm, ReLU,
                       Conv2d<C, 3, Padding<1>, NoBias>>;
+/// Blocks on C channels behind `Before` of them; the first has a projection only where it must.
+template <int Blocks, int Before, int C, int Steps>
+using WideStack =
+    Stack<Blocks, std::conditional_t<Before == C && Steps == 1, Keep<C>, Widen<C, Steps>>, Keep<C>>;
 
-/// WRN-Depth-K for CIFAR.
+/// WRN-Depth-K for CIFAR, of (Depth - 4) / 6 blocks on 16 K channels, on 32 K and on 64 K.
 template <int Depth, int K, int Classes>
-struct WideResNet : Model<Input<32, 32, 3>, Conv2d<16, 3, Padding<1>, NoBias>, Widen<16 * K, 1>,
-                          Repeat<(Depth - 4) / 6 - 1, Keep<16 * K>>, Widen<32 * K, 2>,
-                          Repeat<(Depth - 4) / 6 - 1, Keep<32 * K>>, Widen<64 * K, 2>,
-                          Repeat<(Depth - 4) / 6 - 1, Keep<64 * K>>, BatchNorm, ReLU, MeanPool,
+  requires(Depth % 6 == 4 && Depth > 4 && K > 0)
+struct WideResNet : Model<Input<32, 32, 3>, Conv2d<16, 3, Padding<1>, NoBias>,
+                          WideStack<(Depth - 4) / 6, 16, 16 * K, 1>,
+                          WideStack<(Depth - 4) / 6, 16 * K, 32 * K, 2>,
+                          WideStack<(Depth - 4) / 6, 32 * K, 64 * K, 2>, BatchNorm, ReLU, MeanPool,
                           Linear<Classes>, CrossEntropy> {};
 
 using Wrn28x10 = WideResNet<28, 10, 10>;

@@ -37,6 +37,7 @@ struct Llama
 };
 
 using Llama2x7B = Llama<32, 4096, 11008, 32, 32, 32000, 10000>;
+using Llama2x13B = Llama<40, 5120, 13824, 40, 40, 32000, 10000>;
 using Llama2x70B = Llama<80, 8192, 28672, 64, 8, 32000, 10000>;
 using Llama3x8B = Llama<32, 4096, 14336, 32, 8, 128256, 500000>;
 using Llama3x70B = Llama<80, 8192, 28672, 64, 8, 128256, 500000>;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "parts.hpp"
@@ -19,15 +20,7 @@ constexpr int channels_at(int first, int number) { return first << number; }
 
 /// B units, the last of which has `Out` channels.
 template <int B, int Mid, int Out>
-struct unet_cell {
-  using type = Seq<Repeat<B - 1, Unit<Mid>>, Unit<Out>>;
-};
-template <int Mid, int Out>
-struct unet_cell<1, Mid, Out> {
-  using type = Unit<Out>;
-};
-template <int B, int Mid, int Out>
-using Cell = typename unet_cell<B, Mid, Out>::type;
+using Cell = std::conditional_t<(B > 1), Seq<Repeat<B - 1, Unit<Mid>>, Unit<Out>>, Seq<Unit<Out>>>;
 
 /// The name of the value of level I: "level 0", ...
 template <int I>
@@ -49,6 +42,7 @@ struct unet<std::index_sequence<I...>, B, C, Image> {
 };
 
 template <int B, int C, int Depth = 5, class Image = Input<192, 192, 3>>
+  requires(B > 0 && C > 0 && C % 2 == 0 && Depth > 0 && Depth < 10)
 struct UNet : unet<std::make_index_sequence<Depth>, B, C, Image>::type {};
 
 using UNet5x64 = UNet<5, 64>;
@@ -76,6 +70,7 @@ struct batch_norm_unet<std::index_sequence<I...>, C, Classes, Image> {
 /// The U-Net of milesial's Pytorch-UNet: batch norms, transposed convolutions, a class for each
 /// pixel. Images of any size that Depth halvings divide.
 template <int C, int Classes, class Image, int Depth = 4>
+  requires(C > 0 && Depth > 0 && Depth < 10)
 struct BatchNormUNet : batch_norm_unet<std::make_index_sequence<Depth>, C, Classes, Image>::type {
   static constexpr int depth = Depth;
 };

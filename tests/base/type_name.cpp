@@ -5,6 +5,7 @@
 
 #include <pipe/base/text.hpp>
 #include <pipe/base/type_name.hpp>
+#include <pipe/nn/image_pool.hpp>
 
 namespace pp {
 struct Norm;
@@ -20,10 +21,15 @@ struct array {
 };
 template <array A>
 struct Sized;
+template <auto Value>
+struct Valued;
 }  // namespace pp
 
 namespace app {
 struct pp_like;
+struct extents {
+  int high, wide;
+};
 namespace pp {
 struct Inner;
 }
@@ -69,6 +75,14 @@ static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{-300, 0}>>().find('"'
 static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{64, 65}>>().find('"') ==
               std::string_view::npos);
 static_assert(pp::detail::type_name<pp::Sized<pp::array<2>{1, 0}>>().find('"') ==
+              std::string_view::npos);
+
+// The extents of a window as a program spells them, and other pairs as the compiler does.
+#if !defined(__clang_major__) || __clang_major__ > 14  // which spells no types of values
+static_assert(pp::detail::type_name<pp::MaxPool2d<pp::Axes<-1, 22>, pp::Stride<2, 3>>>() ==
+              "MaxPool2d<Axes<-1, 22>, Stride<2, 3>>");
+#endif
+static_assert(pp::detail::type_name<pp::Valued<app::extents{1, 7}>>().find("Axes") ==
               std::string_view::npos);
 
 // Whose a type is: only the outermost namespace counts.

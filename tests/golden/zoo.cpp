@@ -2,6 +2,11 @@
 //
 // The types of examples/models, narrow ones, with files as the hubs have them: what zoo.py wrote is
 // loaded through the maps of names, and outputs agree.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "../../examples/models/alexnet.hpp"
 #include "../../examples/models/bert.hpp"
 #include "../../examples/models/hub/bert.hpp"
@@ -30,6 +35,15 @@ void check(std::string const& name, name_map const& names = {}) {
   golden::check_near(name + ": output", output, theirs.numbers<double>("output"));
 }
 
+/// The names in a hub's file of M, of joined tensors the first.
+template <class M>
+std::set<std::string> names_there(name_map const& names) {
+  std::vector<std::string> here;
+  for (auto const& p : detail::parameter_names<M>()) here.push_back(p.name);
+  auto const there = detail::first_names(detail::sources_there(here, names));
+  return {there.begin(), there.end()};
+}
+
 }  // namespace
 
 TEST_CASE("files of hubs are loaded through their maps of names", "[golden]") {
@@ -49,10 +63,22 @@ TEST_CASE("files of hubs are loaded through their maps of names", "[golden]") {
 }
 
 TEST_CASE("norms of older files are scaled by gamma and shifted by beta", "[golden]") {
-  auto const names = models::hub::huggingface_bert<models::BertBase>("gamma", "beta");
-  std::vector<std::string> here;
-  for (auto const& p : detail::parameter_names<models::BertBase>()) here.push_back(p.name);
-  std::vector<std::string> const there = detail::first_names(detail::sources_there(here, names));
-  CHECK(std::ranges::find(there, "bert.embeddings.LayerNorm.gamma") != there.end());
-  CHECK(std::ranges::find(there, "bert.encoder.layer.11.output.LayerNorm.beta") != there.end());
+  using models::BertBase;
+  auto const there =
+      names_there<BertBase>(models::hub::huggingface_bert<BertBase>("gamma", "beta"));
+  CHECK(there.contains("bert.embeddings.LayerNorm.gamma"));
+  CHECK(there.contains("bert.encoder.layer.11.output.LayerNorm.beta"));
+}
+
+TEST_CASE("stages of a residual network that are a single block have their names", "[golden]") {
+  using Single = models::ShallowResNet<1, 1, 2, 1, 2, 5, Input<32, 48, 3>>;
+  auto const there = names_there<Single>(models::hub::torchvision_resnet<Single>());
+  for (std::string const first : {"layer1.0.conv1.weight", "layer2.0.downsample.0.weight"})
+    CHECK(there.contains(first));
+  CHECK(there.contains("layer3.1.bn2.bias"));
+  CHECK(std::ranges::none_of(there, [](std::string const& name) {
+    return name.starts_with("layer4.") && !name.starts_with("layer4.0.");
+  }));
+  using Deep = models::DeepResNet<1, 1, 1, 1, 1, 5, Input<32, 48, 3>>;
+  CHECK(names_there<Deep>(models::hub::torchvision_resnet<Deep>()).contains("layer3.0.bn3.bias"));
 }

@@ -12,7 +12,10 @@ import torch
 import torchvision.models as vision
 from safetensors.torch import load_file
 from torch import nn
-from transformers import BertConfig, BertForSequenceClassification, ViTConfig, ViTForImageClassification
+from transformers import (
+    BertConfig, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel, GPT2Model, LlamaConfig, LlamaForCausalLM, ViTConfig,
+    ViTForImageClassification)
+from transformers.core_model_loading import revert_weight_conversion
 
 from write_golden import HERE, Draw, stored, write_safetensors
 
@@ -109,6 +112,12 @@ def vit(kind):
         num_labels=5, attn_implementation="eager"))
 
 
+def llama(layers, width, hidden, key_value_heads, vocabulary):
+    return LlamaForCausalLM(LlamaConfig(
+        num_hidden_layers=layers, hidden_size=width, intermediate_size=hidden, num_attention_heads=width // 128,
+        num_key_value_heads=key_value_heads, vocab_size=vocabulary))
+
+
 # name: the module, and the shape of a sample as PyTorch has it
 CASES = {
     "alexnet": (lambda: narrowed(vision.alexnet(num_classes=5), alexnet_width), (3, 111, 63)),
@@ -119,10 +128,18 @@ CASES = {
     "vit_huggingface": (lambda: vit("huggingface"), (3, 12, 12)),
     "bert": (bert, 7),
 }
-# The names of examples/models.
+# The names of examples/models, and behind a dot the hub, where they have several.
 SIZES = {
-    "alexnet-one-tower": vision.alexnet, "resnet-18": vision.resnet18, "resnet-50": vision.resnet50, "wide-resnet-50-2": vision.wide_resnet50_2,
-    "vit-b-16": vision.vit_b_16, "unet-carvana": lambda: UNet(64, 2), "bert-base": lambda: BertForSequenceClassification(BertConfig()),
+    "alexnet-one-tower": vision.alexnet, "resnet-18": vision.resnet18, "resnet-50": vision.resnet50, "resnet-152": vision.resnet152,
+    "wide-resnet-50-2": vision.wide_resnet50_2, "resnext-50-32x4d": vision.resnext50_32x4d, "unet-carvana": lambda: UNet(64, 2),
+    "vit-b-16": vision.vit_b_16, "vit-b-16.huggingface": lambda: ViTForImageClassification(ViTConfig(num_labels=1000)),
+    "vit-l-16": vision.vit_l_16, "gpt2": lambda: GPT2Model(GPT2Config()),  # as the published file, without a prefix
+    "gpt2-xl": lambda: GPT2LMHeadModel(GPT2Config(n_layer=48, n_embd=1600, n_head=25)),
+    "bert-base": lambda: BertForSequenceClassification(BertConfig()),
+    "bert-large": lambda: BertForSequenceClassification(BertConfig(
+        hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)),
+    "llama2-7b": lambda: llama(32, 4096, 11008, 32, 32000), "llama2-70b": lambda: llama(80, 8192, 28672, 8, 32000),
+    "llama3-8b": lambda: llama(32, 4096, 14336, 8, 128256), "llama3-70b": lambda: llama(80, 8192, 28672, 8, 128256),
 }
 
 
@@ -166,16 +183,23 @@ def run(name, make, form, samples=2):
     yield "label", output.argmax(-1)
 
 
+def write_size(size, make):
+    with torch.device("meta"):
+        model = make()
+    tensors = model.state_dict()
+    if hasattr(model, "save_pretrained"):
+        tensors = revert_weight_conversion(model, tensors)  # as save_pretrained does, which takes no tensors without memory
+    lines = [" ".join([name, *map(str, t.shape)]) for name, t in tensors.items()]
+    (HERE / "zoo" / f"{size}.names").write_text("\n".join(lines) + "\n")
+
+
 def main():
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     (HERE / "zoo").mkdir(exist_ok=True)
     write_safetensors(HERE / "zoo.safetensors", {f"{name}/{what}": t for name, case in CASES.items() for what, t in run(name, *case)})
     for size, make in SIZES.items():
-        with torch.device("meta"):
-            tensors = make().state_dict()
-        lines = [" ".join([name, *map(str, t.shape)]) for name, t in tensors.items()]
-        (HERE / "zoo" / f"{size}.names").write_text("\n".join(lines) + "\n")
+        write_size(size, make)
 
 
 if __name__ == "__main__":

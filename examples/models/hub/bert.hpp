@@ -6,6 +6,7 @@
 #include <string>
 
 #include <pipe/train/name_map.hpp>
+#include <pipe/train/weight_files.hpp>
 
 namespace models::hub {
 
@@ -39,6 +40,13 @@ pp::name_map huggingface_bert(std::string const& scale = "weight",
     add_norm(here + "3.", there + "output.LayerNorm.");
   }
   return names;
+}
+
+/// The same, with the names of norms that the files have.
+template <class Bert>
+pp::name_map huggingface_bert(pp::weight_files const& files) {
+  bool const are_older = files.has("bert.embeddings.LayerNorm.gamma");
+  return are_older ? huggingface_bert<Bert>("gamma", "beta") : huggingface_bert<Bert>();
 }
 
 }  // namespace models::hub

@@ -8,6 +8,8 @@
 #include <pipe/train/name_map.hpp>
 #include <pipe/train/weight_files.hpp>
 
+#include "names_under.hpp"
+
 namespace models::hub {
 
 /// From the names of a Gpt2 of ../transformers.hpp to Hugging Face's. `prefix`: of all names there,
@@ -39,7 +41,7 @@ pp::name_map huggingface_gpt2(std::string const& prefix = {}) {
 template <class Gpt2>
 pp::name_map huggingface_gpt2(pp::weight_files const& files) {
   std::string const prefix = "transformer.";
-  return huggingface_gpt2<Gpt2>(files.has(prefix + "wte.weight") ? prefix : "");
+  return huggingface_gpt2<Gpt2>(has_names_under(prefix, files) ? prefix : "");
 }
 
 }  // namespace models::hub

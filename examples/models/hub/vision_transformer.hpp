@@ -7,12 +7,17 @@
 #include <string>
 
 #include <pipe/train/name_map.hpp>
+#include <pipe/train/weight_files.hpp>
+
+#include "names_under.hpp"
 
 namespace models::hub {
 
-/// From the names of a VisionTransformer of ../vision_transformer.hpp to torchvision's.
+/// From the names of a VisionTransformer of ../vision_transformer.hpp to torchvision's. `expand`,
+/// `contract`: what the file calls the two products of a multi-layer perceptron: "linear_1" and
+/// "linear_2" in the files that torchvision downloads.
 template <class ViT>
-pp::name_map torchvision_vit() {
+pp::name_map torchvision_vit(std::string const& expand = "0", std::string const& contract = "3") {
   pp::name_map names{{"class_token.weight", "class_token"},
                      {"pos_embedding.weight", "encoder.pos_embedding"},
                      {"norm.", "encoder.ln."},
@@ -23,8 +28,8 @@ pp::name_map torchvision_vit() {
     names.push_back({here + "0.0.", there + "ln_1."});
     names.push_back({here + "0.1.", there + "self_attention."});
     names.push_back({here + "1.0.", there + "ln_2."});
-    names.push_back({here + "1.1.", there + "mlp.0."});
-    names.push_back({here + "1.3.", there + "mlp.3."});
+    names.push_back({here + "1.1.", there + "mlp." + expand + "."});
+    names.push_back({here + "1.3.", there + "mlp." + contract + "."});
   }
   return names;
 }
@@ -53,6 +58,14 @@ pp::name_map huggingface_vit() {
     names.push_back({here + "1.3.", there + "output.dense."});
   }
   return names;
+}
+
+/// That of these whose names the files have.
+template <class ViT>
+pp::name_map vit_of_files(pp::weight_files const& files) {
+  if (has_names_under("vit.", files)) return huggingface_vit<ViT>();
+  bool const are_older = has_names_under("encoder.layers.encoder_layer_0.mlp.linear_", files);
+  return are_older ? torchvision_vit<ViT>("linear_1", "linear_2") : torchvision_vit<ViT>();
 }
 
 }  // namespace models::hub

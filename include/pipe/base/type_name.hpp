@@ -147,7 +147,26 @@ constexpr std::size_t append_literal(std::string_view spelled,
   return i + 2;
 }
 
-/// A spelling without superfluous prefixes, with literals restored and one space after each comma.
+/// Appends `Axes<1, 7>` for extents_of_window{1, 7} at the beginning of `spelled`. Returns the
+/// length of its spelling, or 0 if there is none: clang++ 14 spells no type, only {1, 7}.
+template <std::size_t Capacity>
+constexpr std::size_t append_axes(std::string_view spelled, static_vector<char, Capacity>& name) {
+  if (spelled[0] != 'e' && spelled[0] != 'd') return 0;
+  constexpr std::string_view in_detail = "detail::", type = "extents_of_window{";
+  std::size_t i = spelled.substr(0, in_detail.size()) == in_detail ? in_detail.size() : 0;
+  if (spelled.substr(i, type.size()) != type) return 0;
+  for (char const c : std::string_view("Axes<")) name.push_back(c);
+  for (i += type.size(); spelled[i] != '}'; ++i) {
+    char const c = spelled[i];
+    if (c == '-' || c == ',' || (c >= '0' && c <= '9')) name.push_back(c);
+    if (c == ',') name.push_back(' ');
+  }
+  name.push_back('>');
+  return i + 1;
+}
+
+/// A spelling without superfluous prefixes, with literals and `Axes` restored and one space after
+/// each comma.
 /// Works on single characters: a call of std::string_view's functions for each takes compilers far
 /// longer.
 template <std::size_t Capacity>
@@ -159,6 +178,7 @@ constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
       std::string_view const rest(at, std::size_t(end - at));
       std::size_t skipped = superfluous_at(rest);
       if (skipped == 0) skipped = append_literal(rest, name);
+      if (skipped == 0) skipped = append_axes(rest, name);
       at += skipped;
       if (skipped > 0) continue;
     }
