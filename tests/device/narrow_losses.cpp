@@ -20,6 +20,9 @@ struct Several
     : Model<Input<24>, Linear<40>, ReLU, Stash<"early">, Linear<10>,
             Losses<MSE, FurtherLoss<"kind", "early", Linear<16>, GELU, Linear<6>, CrossEntropy>>> {
 };
+/// Two losses of one value.
+struct Same : Model<Input<24>, Linear<40>, ReLU, Linear<10>, Stash<"y">,
+                    Losses<MSE, FurtherLoss<"sizes", "y", LossWeight<2>, MSE>>> {};
 /// Stages of one width.
 struct Even : Model<Input<32>, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>, ReLU, Linear<32>,
                     ReLU, Linear<32>, ReLU, Linear<32>, MSE> {};
@@ -75,6 +78,22 @@ TEST_CASE("several losses of narrow layers are launches of their own", "[cuda]")
   STATIC_REQUIRE_FALSE(has_loss_in_backward<on_device<Several, FP32, MicroBatches<3>>>);
   are_alike<on_device<Several, FP32, MicroBatches<3>>,
             by_launches<Several, FP32, MicroBatches<3>>>();
+  are_alike<on_device<Same, FP32, MicroBatches<3>>, by_launches<Same, FP32, MicroBatches<3>>>();
+
+  // The same gradients as on the host, whose are central differences.
+  using device = on_device<Same, FP32, MicroBatches<3>>;
+  using host = Pipeline<Same, PortableHost, MicroBatchSize<35>, MicroBatches<3>>;
+  device a({.seed = 5});
+  host b({.seed = 5});
+  laws::sample_batch<device> const data(6);
+  a.gradients(data.view());
+  b.gradients(data.template view<host>());
+  auto const on_device_ones = a.parameters();
+  auto const on_host_ones = b.parameters();
+  for (std::size_t i = 0; i < on_host_ones.size(); ++i)
+    for (std::size_t k = 0; k < on_host_ones[i].gradients.size(); ++k)
+      CHECK(on_device_ones[i].gradients[k] ==
+            Approx(on_host_ones[i].gradients[k]).margin(1e-5).epsilon(1e-4));
 }
 
 TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {

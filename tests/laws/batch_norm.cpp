@@ -114,6 +114,24 @@ TEST_CASE("a step moves running statistics once, by those of its mini-batch",
   expected.check(t);
 }
 
+TEST_CASE("a biased variance is that of torchgpipe's deferred batch norm", "[laws][batch_norm]") {
+  // x = i^1.5, i = 0 ... 11, in three micro-batches; torchgpipe moves the statistics after the
+  // last.
+  auto const moves = []<class Norm>(Norm, double mean, double variance) {
+    struct Net : Model<Input<1>, Norm, Linear<1>, MSE> {};
+    Pipeline<Net, PortableHost, MicroBatches<3>, MicroBatchSize<4>, Stages<2>, RecomputeAll, SGD> t;
+    std::vector<float> x(12), labels(12);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(std::pow(double(i), 1.5));
+    t.step({x, labels});
+    std::vector<float> const found = buffers_of(t);
+    REQUIRE(found.size() == 2);
+    CHECK(double(found[0]) == Approx(mean).epsilon(1e-6));
+    CHECK(double(found[1]) == Approx(variance).epsilon(1e-6));
+  };
+  moves(BatchNormWith<BiasedVariance>{}, 1.492960, 14.910708);
+  moves(BatchNorm{}, 1.492960, 16.184409);
+}
+
 TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
   using leaves = Of<SumIn<2>>;
   leaves t({.seed = 3});

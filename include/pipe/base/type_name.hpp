@@ -151,7 +151,6 @@ constexpr std::size_t append_literal(std::string_view spelled,
 /// length of its spelling, or 0 if there is none: clang++ 14 spells no type, only {1, 7}.
 template <std::size_t Capacity>
 constexpr std::size_t append_axes(std::string_view spelled, static_vector<char, Capacity>& name) {
-  if (spelled[0] != 'e' && spelled[0] != 'd') return 0;
   constexpr std::string_view in_detail = "detail::", type = "extents_of_window{";
   std::size_t i = spelled.substr(0, in_detail.size()) == in_detail ? in_detail.size() : 0;
   if (spelled.substr(i, type.size()) != type) return 0;
@@ -178,7 +177,7 @@ constexpr static_vector<char, Capacity> tidy_name(std::string_view spelled) {
       std::string_view const rest(at, std::size_t(end - at));
       std::size_t skipped = superfluous_at(rest);
       if (skipped == 0) skipped = append_literal(rest, name);
-      if (skipped == 0) skipped = append_axes(rest, name);
+      if (skipped == 0 && (*at == 'e' || *at == 'd')) skipped = append_axes(rest, name);
       at += skipped;
       if (skipped > 0) continue;
     }
