@@ -64,14 +64,14 @@ void learn(options const& o) {
   if (all.size() < 10 * context)
     throw pp::error("'" + o.text + "' has too little to learn from: --text FILE gives a text, " +
                     "--weights FOLDER the weights of a model");
-  std::fprintf(stderr,
-               "no --weights: a small GPT-2 learns %zu tokens of '%s', and is kept in '%s'\n",
-               all.size(), o.text.c_str(), o.learned.c_str());
-
   std::string const tokens_path = o.learned + "/tokenizer.json",
                     weights_path = o.learned + "/model.safetensors";
   make_folder(o.learned);
   require_writable({tokens_path, weights_path});
+  std::fprintf(stderr,
+               "no --weights: a small GPT-2 learns %zu tokens of '%s', and is kept in '%s'\n",
+               all.size(), o.text.c_str(), o.learned.c_str());
+
   Trainer trainer(
       {.seed = o.seed,
        .optimizer = {.learning_rate = 3e-3, .beta2 = 0.99},
