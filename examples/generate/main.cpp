@@ -10,10 +10,10 @@
 // Text is written as it comes, to the output; what else there is to say, to the error output.
 //
 // Exit codes: 0 done; 1 an error; 2 wrong options.
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <limits>
 #include <new>
 #include <string>
 #include <vector>
@@ -22,6 +22,7 @@
 
 #include <pipe/base/error.hpp>
 
+#include "../options.hpp"
 #include "generate.hpp"
 
 namespace {
@@ -76,25 +77,27 @@ int main(int count, char** arguments) {
       ->delimiter(',')
       ->excludes(prompt);
   app.add_option("--tokens", o.tokens, "how many to write, at most")
-      ->check(CLI::Range(1L, std::numeric_limits<long>::max()))
+      ->check(whole<long, 1>)
       ->capture_default_str();
   auto* const temperature = app.add_option("--temperature", o.temperature,
                                            "divides the scores; 0: the most likely token, always")
-                                ->check(CLI::NonNegativeNumber)
+                                ->check(at_least_0)
                                 ->capture_default_str();
   app.add_option("--top-k", o.top_k, "only the k most likely tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole<int>)
       ->capture_default_str();
   app.add_option("--top-p", o.top_p, "then only the fewest of this probability together")
       ->check(CLI::Range(1e-9, 1.0))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of all random numbers")->capture_default_str();
+  app.add_option("--seed", o.seed, "of all random numbers")
+      ->check(whole<std::uint64_t>)
+      ->capture_default_str();
   bool greedy = false;
   app.add_flag("--greedy", greedy, "--temperature 0")->excludes(temperature);
   app.add_option("--text", o.text, "a file, or a folder of files, for the small model to learn")
       ->capture_default_str();
   app.add_option("--steps", o.steps, "training steps of the small model")
-      ->check(CLI::Range(1L, std::numeric_limits<long>::max()))
+      ->check(whole<long, 1>)
       ->capture_default_str();
   app.add_option("--learned", o.learned, "the folder where the small model is kept")
       ->capture_default_str();

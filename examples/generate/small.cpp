@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <system_error>
 
 #include <pipe/data.hpp>
 #include <pipe/report/progress_line.hpp>
@@ -13,6 +14,7 @@
 
 #include "../models/hub/gpt2.hpp"
 #include "../models/transformers.hpp"
+#include "../outputs.hpp"
 #include "run.hpp"
 
 namespace {
@@ -23,12 +25,20 @@ using Trainer = pp::Pipeline<SmallGpt2, pp::Stages<2>, pp::MicroBatches<4>, pp::
                              pp::OneFOneB, pp::AdamW>;
 
 /// A file, or those of a folder in the order of their names. Links are other names of files.
+///
+/// throws: pp::file_error if there is neither, or it cannot be read
 std::vector<std::string> texts_at(std::filesystem::path const& path) {
   std::vector<std::filesystem::path> files;
-  if (std::filesystem::is_directory(path))
-    for (auto const& entry : std::filesystem::directory_iterator(path))
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    for (auto const& entry : std::filesystem::directory_iterator(path, error))
       if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
-  if (std::filesystem::is_regular_file(path)) files = {path};
+  } else if (std::filesystem::exists(path, error)) {
+    files = {path};
+  } else if (!error) {
+    error = std::make_error_code(std::errc::no_such_file_or_directory);
+  }
+  if (error) throw pp::file_error("cannot read '" + path.string() + "': " + error.message());
   std::sort(files.begin(), files.end());
   std::vector<std::string> texts;
   for (auto const& file : files) texts.push_back(pp::detail::file_bytes(file.string()));
@@ -54,6 +64,10 @@ void learn(options const& o) {
   if (all.size() < 10 * context)
     throw pp::error("'" + o.text + "' has too little to learn from: --text FILE gives a text, " +
                     "--weights FOLDER the weights of a model");
+  std::string const tokens_path = o.learned + "/tokenizer.json",
+                    weights_path = o.learned + "/model.safetensors";
+  make_folder(o.learned);
+  require_writable({tokens_path, weights_path});
   std::fprintf(stderr,
                "no --weights: a small GPT-2 learns %zu tokens of '%s', and is kept in '%s'\n",
                all.size(), o.text.c_str(), o.learned.c_str());
@@ -88,10 +102,8 @@ void learn(options const& o) {
                 .bubble = r.bubble});
   }
   if (stop) throw pp::error("training was stopped, and nothing is kept");
-  std::filesystem::create_directories(o.learned);
-  pp::write_tokenizer(tokenizer, o.learned + "/tokenizer.json");
+  pp::write_tokenizer(tokenizer, tokens_path);
   // [save]
-  pp::save_weights(trainer, o.learned + "/model.safetensors",
-                   models::hub::huggingface_gpt2<SmallGpt2>());
+  pp::save_weights(trainer, weights_path, models::hub::huggingface_gpt2<SmallGpt2>());
   // [/save]
 }

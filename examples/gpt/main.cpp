@@ -20,15 +20,11 @@
 // SIGTERM.
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -36,33 +32,10 @@
 
 #include <pipe/train/distinct_files.hpp>
 
+#include "../options.hpp"
 #include "gpt.hpp"
 
 namespace {
-
-/// The number a text is, all of it; NaN otherwise.
-double number(std::string const& text) {
-  char* end = nullptr;
-  double const x = std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == 0 ? x : NAN;
-}
-
-/// What keeps a text from being a whole number that a T holds, `least` or more; nothing if all is
-/// well.
-template <class T, int least = 0>
-std::string whole(std::string const& text) {
-  T value = 0;
-  auto const [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool const good = fault == std::errc{} && end == text.data() + text.size() && value >= T(least);
-  return good ? ""
-              : "needs a whole number of at least " + std::to_string(least) + " and at most " +
-                    std::to_string(std::numeric_limits<T>::max()) + ", got '" + text + "'";
-}
-
-std::string above_0(std::string const& text) {
-  double const x = number(text);
-  return x > 0 && std::isfinite(x) ? "" : "needs a number above 0, got '" + text + "'";
-}
 
 int code_of_warnings = 0;
 

@@ -4,9 +4,11 @@
 
 #include <pipe/train/profile.hpp>
 
+#include "../outputs.hpp"
 #include "gpt.hpp"
 
 void measure(options const& o) {
+  require_writable({o.profile});
   // [measure]
   using OneStage =
       pp::Pipeline<GPT, pp::MicroBatches<8>, pp::MicroBatchSize<2>, pp::AdamW, pp::Host>;

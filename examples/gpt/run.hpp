@@ -25,6 +25,7 @@
 #include <pipe/train/text.hpp>
 #include <pipe/train/weights.hpp>
 
+#include "../outputs.hpp"
 #include "device_text.hpp"
 #include "gpt.hpp"
 #include "held_out.hpp"
@@ -82,9 +83,7 @@ void run(options const& o) {
   pp::text_data const text(source, context);
   std::string const run_text = text_of_run<Trainer>(o, text.bytes());
   earlier_run const earlier(o, run_text);
-  if (process() == 0)
-    for (std::string const& file : {o.save, o.page})
-      if (!file.empty()) pp::atomic_file{file};  // says now what keeps it from being written later
+  if (process() == 0) require_writable({o.save, o.page});
   std::printf("%stext: %s, %s in %s\n", plan.c_str(), source.string().c_str(),
               pp::readable_bytes(text.bytes()).c_str(), pp::counted(text.files(), "file").c_str());
 

@@ -11,6 +11,8 @@
 // Ctrl-C ends the training; what it has learned until then is judged. Exit codes: 0 done; 1 an
 // error; 2 wrong options; 130, 143 stopped by SIGINT, SIGTERM.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -18,12 +20,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include <pipe/base/error.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/write_file.hpp>
 #include <pipe/train/distinct_files.hpp>
 #include <pipe/train/stop_request.hpp>
 
+#include "../options.hpp"
+#include "../outputs.hpp"
 #include "page.hpp"
 #include "train.hpp"
 
@@ -35,26 +40,8 @@ struct options {
   std::string out = "images.html", command;
 };
 
-int run(options const& o) {
-  image_task const task = !o.mnist.empty()   ? mnist_of(o.mnist)
-                          : !o.cifar.empty() ? cifar_of(o.cifar)
-                                             : glyphs_of(o.fonts);
-  network const net = !o.mnist.empty()   ? mnist_network()
-                      : !o.cifar.empty() ? cifar_network()
-                                         : glyph_network();
-  pp::atomic_file{o.out};  // says now what keeps it from being written later
-  long const steps = steps_of(task, o.training, net.samples);
-  std::printf("task: %s\nnetwork: %s; %ld steps of %ld pictures\n", task.words.c_str(),
-              net.words.c_str(), steps, net.samples);
-  std::fflush(stdout);
-  pp::stop_request stop;
-  pp::progress_line line(steps);
-  trained const result = net.train(task, o.training, [&](pp::step_metrics const& m) {
-    line.write(m);
-    return !stop;
-  });
-  line.end();
-
+/// Writes the page and prints what the network gets wrong.
+void show(options const& o, image_task const& task, trained const& result) {
   pp::write_file(o.out, page_of(task, result, o.command));
   pp::text_table table({"is", "says", "times"}, {0, 1});
   std::vector<confused_pair> const pairs = confused_pairs(task, result);
@@ -65,9 +52,38 @@ int run(options const& o) {
   std::printf("\nimages_error %.2f %% of %zu pictures kept back, loss %.3f, after %ld steps\n",
               100 * error_of(task, result), result.answers.size(), result.loss, result.steps);
   std::printf("wrote %s\n", o.out.c_str());
-  if (stop)
-    std::fprintf(stderr, "images: stopped by %s after %ld of %ld steps\n", stop.name(),
-                 result.steps, steps);
+}
+
+int run(options const& o) {
+  image_task const task = !o.mnist.empty()   ? mnist_of(o.mnist)
+                          : !o.cifar.empty() ? cifar_of(o.cifar)
+                                             : glyphs_of(o.fonts);
+  if (task.training.size() == 0 || task.test.size() == 0)
+    throw pp::data_error("expected pictures to learn from and others to be judged by, found " +
+                         task.words);
+  network const net = !o.mnist.empty()   ? mnist_network()
+                      : !o.cifar.empty() ? cifar_network()
+                                         : glyph_network();
+  require_writable({o.out, o.training.save});
+  long const steps = steps_of(task, o.training, net.samples);
+  std::printf("task: %s\nnetwork: %s; %ld steps of %ld pictures\n", task.words.c_str(),
+              net.words.c_str(), steps, net.samples);
+  std::fflush(stdout);
+  pp::stop_request stop;
+  pp::progress_line line(steps);
+  net.train(
+      task, o.training,
+      [&](pp::step_metrics const& m) {
+        line.write(m);
+        return !stop;
+      },
+      [&](trained const& result) {
+        line.end();
+        show(o, task, result);
+        if (stop)
+          std::fprintf(stderr, "images: stopped by %s after %ld of %ld steps\n", stop.name(),
+                       result.steps, steps);
+      });
   return std::fflush(stdout) == 0 ? stop.exit_code() : 1;
 }
 
@@ -83,11 +99,13 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--steps", o.training.steps,
                  "ends after that many mini-batches, if that is sooner")
-      ->check(CLI::Range(1L, 1L << 40));
+      ->check(whole<long, 1>);
   app.add_option("--lr", o.training.learning_rate, "the highest learning rate")
-      ->check(CLI::Range(1e-9, 1e9))
+      ->check(above_0)
       ->capture_default_str();
-  app.add_option("--seed", o.training.seed, "of all random numbers")->capture_default_str();
+  app.add_option("--seed", o.training.seed, "of all random numbers")
+      ->check(whole<std::uint64_t>)
+      ->capture_default_str();
   auto* const fonts =
       app.add_option("--fonts", o.fonts, "folders of fonts")->check(CLI::ExistingDirectory);
   auto* const mnist = app.add_option("--mnist", o.mnist,

@@ -35,12 +35,16 @@ struct trained {
 
 /// Shows a step; false ends the training.
 using see_step = std::function<bool(pp::step_metrics const&)>;
+/// Shows what has come of a training, before the weights are saved.
+using see_result = std::function<void(trained const&)>;
 
 /// A network as a program: what it is, and how it is trained.
 struct network {
   std::string words;  ///< parameters and stages
   long samples = 0;   ///< of a mini-batch
-  std::function<trained(image_task const&, training_options const&, see_step const&)> train;
+  std::function<void(image_task const&, training_options const&, see_step const&,
+                     see_result const&)>
+      train;
 };
 
 /// The networks for letters and digits of fonts, for digits, and for CIFAR's pictures, which may be

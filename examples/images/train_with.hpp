@@ -19,8 +19,8 @@
 
 /// Trains Net on pictures that are moved by up to two cells; `flips`: and mirrored.
 template <class Net>
-trained train_with(image_task const& task, training_options const& o, bool flips,
-                   see_step const& see) {
+void train_with(image_task const& task, training_options const& o, bool flips, see_step const& see,
+                see_result const& show) {
   // [train]
   using Trainer = pp::Pipeline<Net, pp::Stages<2>, pp::MicroBatches<4>, pp::MicroBatchSize<32>,
                                pp::OneFOneB, pp::AdamW>;
@@ -63,7 +63,6 @@ trained train_with(image_task const& task, training_options const& o, bool flips
   }
   // [/train]
   result.steps = trainer.steps();
-  if (!o.save.empty()) pp::save_weights(trainer, o.save);
 
   // [test]
   std::vector<float> const kept_back = task.test.numbers({}, deviation);
@@ -79,7 +78,8 @@ trained train_with(image_task const& task, training_options const& o, bool flips
     result.answers.push_back(int(best - row.begin()));
     result.chances.push_back(float(1 / sum));
   }
-  return result;
+  show(result);
+  if (!o.save.empty()) pp::save_weights(trainer, o.save);
 }
 
 /// Net as a program.
@@ -89,7 +89,6 @@ network network_of(bool flips) {
                                pp::OneFOneB, pp::AdamW>;
   return {pp::readable_count(Trainer::plan.parameters) + " parameters, 2 stages, 1F1B",
           Trainer::samples,
-          [flips](image_task const& task, training_options const& o, see_step const& see) {
-            return train_with<Net>(task, o, flips, see);
-          }};
+          [flips](image_task const& task, training_options const& o, see_step const& see,
+                  see_result const& show) { train_with<Net>(task, o, flips, see, show); }};
 }

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -24,6 +23,8 @@
 #include <pipe/train/optimizer_state.hpp>
 #include <pipe/train/weights.hpp>
 
+#include "../options.hpp"
+#include "../outputs.hpp"
 #include "nets.hpp"
 
 namespace {
@@ -153,12 +154,12 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--folder", folder, "where the files are")->capture_default_str();
   app.add_option("--steps", steps, "steps before the files are made")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole<int>)
       ->capture_default_str();
   try {
     app.parse(count, arguments);
     if (task != "check") {
-      std::filesystem::create_directories(folder);
+      make_folder(folder);
       make<Mlp>(folder, "mlp", steps);
       make<Gpt>(folder, "gpt", steps);
     }

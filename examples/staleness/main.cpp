@@ -29,6 +29,8 @@
 #include <pipe/train/stop_request.hpp>
 
 #include "../gpt/standard_library.hpp"
+#include "../options.hpp"
+#include "../outputs.hpp"
 #include "page.hpp"
 
 namespace {
@@ -101,8 +103,7 @@ int run(options const& o) {
   pp::text_data const text(source, context);
   experiment const e{text, o.steps};
   std::vector<std::size_t> const which = chosen(o);
-  for (std::string const& file : {o.out, csv_path(o)})
-    pp::atomic_file{file};  // says now what keeps it from being written later
+  require_writable({o.out, csv_path(o)});
   page_words words{.text = (o.text.empty() ? "the C++ standard library's headers" : o.text) + ", " +
                            pp::readable_bytes(text.bytes()),
                    .command = o.command,
@@ -151,7 +152,7 @@ int main(int count, char** arguments) {
       ->capture_default_str();
   app.add_option("--rates", o.rates, "factors of each optimizer's learning rate, by commas")
       ->delimiter(',')
-      ->check(CLI::Range(1e-9, 1e9))
+      ->check(above_0)
       ->capture_default_str();
   app.add_option("--schedules", o.schedules, "by commas; default: all")
       ->delimiter(',')

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -27,6 +28,13 @@ std::string language_of(std::filesystem::path const& path) {
   return path.parent_path().parent_path().filename().string();
 }
 
+template <class Names>
+std::string listed(Names const& names) {
+  std::string text;
+  for (std::string const& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 bool is_usable(std::string const& text) {
   return !text.empty() && text.size() <= 2 * longest && text.find('\n') == text.npos;
 }
@@ -42,11 +50,12 @@ corpus::corpus(std::string const& pattern, std::vector<std::string> const& langu
   std::unordered_map<std::string, std::size_t> places;  // of messages, by context and original
   std::vector<message> all;
   std::map<std::string, int> numbers;
+  std::set<std::string> installed;
   for (std::string const& path : pp::files_like(pattern)) {
     std::string const language = language_of(path);
-    bool const is_wanted =
-        languages.empty() || std::ranges::find(languages, language) != languages.end();
-    if (!is_wanted || language.starts_with("en")) continue;
+    if (language.starts_with("en")) continue;
+    installed.insert(language);
+    if (!languages.empty() && std::ranges::find(languages, language) == languages.end()) continue;
     try {
       pp::message_catalogue const catalogue(path);
       ++files_;
@@ -76,6 +85,15 @@ corpus::corpus(std::string const& pattern, std::vector<std::string> const& langu
       ++left_out_;
     }
   }
+  std::vector<std::string> absent;
+  for (std::string const& language : languages)
+    if (language != "en" && !numbers.contains(language)) {
+      absent.push_back(language);
+      installed.erase(language);  // none of its catalogues can be read
+    }
+  if (!absent.empty())
+    throw pp::error("'" + pattern + "': found no catalogue to read for " + listed(absent) +
+                    "; there are " + (installed.empty() ? "none" : listed(installed)));
   if (languages.empty() && most > 0) keep_languages(all, most);
   for (message& m : all)
     if (m.texts.size() > 1)

@@ -26,7 +26,8 @@ class corpus {
   /// `most` that have the most messages, or all if that is 0. Messages are the same if their
   /// originals and contexts are; one in twenty, by its original, is kept back.
   ///
-  /// throws: pp::error if there are fewer than 100 messages, or there is no language but English
+  /// throws: pp::error if one of `languages` has no catalogue that can be read, if there are fewer
+  ///         than 100 messages, or there is no language but English
   corpus(std::string const& pattern, std::vector<std::string> const& languages, int most);
 
   std::vector<std::string> const& languages() const { return languages_; }  ///< the first is "en"

@@ -13,27 +13,32 @@
 // The last line of its output is a row: translate_bleu and BLEU of messages that were kept back.
 //
 // Exit codes: 0 done; 1 an error; 2 wrong options; 130, 143 stopped by SIGINT, SIGTERM.
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <limits>
 #include <string>
 
 #include <CLI/CLI.hpp>
 
+#include "../options.hpp"
 #include "translate.hpp"
 
 namespace {
 
-/// throws: CLI::ValidationError for a number that is none of languages
+/// throws: CLI::ValidationError for what is no number of languages and no name of one
 void take_languages(options& o, std::string const& given) {
+  CLI::ValidationError const wrong(
+      "--languages", "needs names, a number from 1 to 999, or all, got '" + given + "'");
   bool const is_number = given.find_first_not_of("0123456789") == given.npos;
-  if (given.empty() || (is_number && (given.size() > 3 || std::stoi(given) == 0)))
-    throw CLI::ValidationError("--languages", "needs names, a number from 1 to 999, or all");
+  if (given.empty() || (is_number && (given.size() > 3 || std::stoi(given) == 0))) throw wrong;
   o.most_languages = is_number ? std::stoi(given) : 0;
   if (is_number || given == "all") return;
   for (std::size_t at = 0, end = 0; end != given.npos; at = end + 1) {
     end = given.find(',', at);
     o.languages.push_back(given.substr(at, end - at));
+    if (!std::isalpha(static_cast<unsigned char>(o.languages.back()[0]))) throw wrong;
   }
 }
 
@@ -52,18 +57,18 @@ int main(int count, char** arguments) {
                                   "32 layers in the encoder and 32 in the decoder, instead of 3");
   app.add_flag("--plain-init", o.plain, "with --deep: the initial values of the 3, to compare")
       ->needs(deep);
-  app.add_option("--steps", o.steps, "training steps")
-      ->check(CLI::Range(0L, std::numeric_limits<long>::max()))
-      ->capture_default_str();
+  app.add_option("--steps", o.steps, "training steps")->check(whole<long>)->capture_default_str();
   app.add_option("--lr", o.learning_rate, "the highest learning rate")
-      ->check(CLI::PositiveNumber)
+      ->check(above_0)
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of all random numbers")->capture_default_str();
+  app.add_option("--seed", o.seed, "of all random numbers")
+      ->check(whole<std::uint64_t>)
+      ->capture_default_str();
   app.add_option("--show", o.shown, "translations to print")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole<long>)
       ->capture_default_str();
   app.add_option("--judge", o.judged, "translations of which BLEU is computed")
-      ->check(CLI::PositiveNumber)
+      ->check(whole<long, 1>)
       ->capture_default_str();
   app.add_option("--checkpoints", o.checkpoints,
                  "the folder for checkpoints and words, from which an interrupted run goes on")

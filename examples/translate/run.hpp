@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <pipe/data.hpp>
@@ -22,6 +24,7 @@
 #include <pipe/train/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
+#include "../outputs.hpp"
 #include "translate.hpp"
 
 /// Words for BLEU: letters, numbers, and all else by single characters, as those of scripts without
@@ -82,7 +85,6 @@ class translation_words {
     std::vector<std::string> special{"<end>"};
     for (std::string const& language : c.languages()) special.push_back(name_of(language));
     pp::byte_pair_tokenizer t = learner.learned(vocabulary, special);
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
     pp::write_tokenizer(t, path);
     return t;
   }
@@ -190,6 +192,7 @@ int run(options const& o) {
       !found.path.empty() && found.position.text != text)
     throw pp::error("'" + o.checkpoints + "' has another run, " + found.position.text +
                     ": --checkpoints FOLDER begins this one");
+  make_folder(o.checkpoints);
   translation_words const words(c, o.seed, o.checkpoints + "/tokenizer.json");
 
   // [train]
@@ -205,9 +208,9 @@ int run(options const& o) {
     std::printf("resumed: after step %ld of %ld, from '%s'\n", trainer.steps(), o.steps,
                 resumed.path.c_str());
   pp::progress_line line(o.steps);
-  pp::stop_request stop;
+  std::optional<pp::stop_request> stop(std::in_place);
   double loss = 0;
-  while (trainer.steps() < o.steps && !stop.is_requested(trainer)) {
+  while (trainer.steps() < o.steps && !stop->is_requested(trainer)) {
     lesson now;
     for (std::uint64_t i = 0; now.size() < Trainer::samples; ++i)
       now.add(words, c.draw(o.seed, std::uint64_t(trainer.steps()), i));
@@ -225,7 +228,15 @@ int run(options const& o) {
     saved.after_step(trainer, pp::data_position(text), r.loss);
   }
   saved.finish(trainer, pp::data_position(text), loss);
-  if (stop) return stop.exit_code();  // the same command goes on
+  line.end();
+  if (trainer.steps() < o.steps) {
+    std::fflush(stdout);
+    std::fprintf(stderr,
+                 "translate: stopped by %s after step %ld of %ld; the same command goes on\n",
+                 stop->name(), trainer.steps(), o.steps);
+    return stop->exit_code();
+  }
+  stop.reset();  // what follows may be interrupted
   // [/train]
 
   double const bleu = examine(trainer, o, c, words);

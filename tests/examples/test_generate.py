@@ -64,7 +64,12 @@ class Generate(unittest.TestCase):
                 (("--weights", "generate-model", "--model", "gpt2"), 1, r"'wte.weight': expected shape \[50257, 768\], found \[512, 96\]"),
                 (("--weights", "generate-model", "--tokenizer", "empty"), 1, "'empty' has neither tokenizer.json nor vocab.json"),
                 (("--weights", "generate-model", "--tokenizer", "tokenizer.json"), 1, "'tokenizer.json': there is no model"),
-                (("--ids", "600"), 1, r"token 600 of the prompt is not in \[0, 512\)"), (("--learned", "x", "--text", "none"), 1, "'none' has too little to learn"),
+                (("--ids", "600"), 1, r"token 600 of the prompt is not in \[0, 512\)"), (("--learned", "x", "--text", "none"), 1, "cannot read 'none': No such file or directory"),
+                (("--learned", "x", "--text", "empty"), 1, "'empty' has too little to learn"),
+                (("--learned", "text/x", "--text", "text"), 1, "cannot make the folder 'text/x': Not a directory"),
+                (("--top-k", "-2"), 2, r"--top-k: needs a whole number of at least 0 and at most 2147483647, got '-2' \("),
+                (("--temperature", "-1"), 2, r"--temperature: needs a number of at least 0, got '-1' \("),
+                (("--seed", "-1"), 2, r"--seed: needs a whole number of at least 0 and at most \d{20}, got '-1' \("),
                 (("--model", "gpt3"), 2, "--model"), (("--top-p", "2"), 2, "--top-p"), (("--greedy", "--temperature", "1"), 2, "--greedy|--temperature")):
             with self.subTest(arguments):
                 result = self.run_generate(*arguments)

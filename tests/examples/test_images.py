@@ -3,6 +3,7 @@
 """What the example `images` prints and draws, of files of MNIST and CIFAR that are written here and of the fonts that are installed."""
 import base64
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -13,6 +14,10 @@ from pathlib import Path
 
 PROGRAM = str(Path(sys.argv.pop(1)).resolve())
 NUMBERS = re.compile(r"images_error (\d+\.\d+) % of (\d+) pictures kept back, loss (\d+\.\d+), after (\d+) steps")
+
+
+# A shell's background jobs are started to ignore it, and so would be what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def mnist(folder, name, count, side=28):
@@ -66,6 +71,40 @@ class Images(unittest.TestCase):
         self.assertLess(after[0], 50)
         self.assertGreater(Path(self.folder, "bars.safetensors").stat().st_size, 100000)
 
+    def test_a_run_that_is_stopped_is_judged_and_saved(self):
+        files = mnist(self.folder, "train", 640) + mnist(self.folder, "test", 10)
+        process = subprocess.Popen([PROGRAM, "--mnist", *files, "--epochs", "100000", "--save", "bars"], cwd=self.folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.startswith("step"):
+                break
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 130, errors)
+        steps = NUMBERS.search(output).group(4)
+        self.assertEqual(errors, f"images: stopped by SIGINT after {steps} of 500000 steps\n")
+        self.assertTrue(Path(self.folder, "images.html").exists() and Path(self.folder, "bars").exists())
+
+    def test_what_cannot_be_saved_costs_nothing(self):
+        files = mnist(self.folder, "train", 64) + mnist(self.folder, "test", 10)
+        for option in "--save", "--out":
+            done = self.run_program("--mnist", *files, option, "no/where")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (1, "", "images: cannot write 'no/where': No such file or directory\n"))
+        # A place that goes while the network learns: what it gets wrong is shown all the same.
+        Path(self.folder, "place").mkdir()
+        process = subprocess.Popen([PROGRAM, "--mnist", *files, "--epochs", "100000", "--save", "place/bars"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.startswith("step"):
+                break
+        Path(self.folder, "place").rmdir()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, errors)
+        self.assertRegex(output, NUMBERS)
+        self.assertIn("images: cannot write 'place/bars': No such file or directory\n", errors)
+        self.assertTrue(Path(self.folder, "images.html").exists())
+
     def test_a_run_repeats_to_the_byte(self):
         files = [cifar(self.folder, "data.bin", 200), cifar(self.folder, "test.bin", 30)]
         pages = []
@@ -88,6 +127,7 @@ class Images(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         good = mnist(self.folder, "a", 3)
+        none = mnist(self.folder, "none", 0)
         large = mnist(self.folder, "large", 2, side=40)
         Path(self.folder, "cut").write_bytes(Path(self.folder, good[0]).read_bytes()[:-1])
         for arguments, code, words in (
@@ -95,9 +135,14 @@ class Images(unittest.TestCase):
             (("--mnist", *good, *large), 1, "images: large-images: images of 40 x 40 cells, at most 32 x 32 are taken"),
             (("--mnist", "cut", good[1], *good), 1, "images: 'cut': expected"),
             (("--mnist", *good, *good, "--out", good[0]), 1, "images: "),
+            (("--mnist", *none, *good), 1, "images: expected pictures to learn from and others to be judged by, found 0 pictures of none-images, 3"),
+            (("--mnist", *good, *none), 1, "images: expected pictures to learn from and others to be judged by, found 3 pictures of a-images, 0"),
             (("--fonts", "nowhere"), 2, "images: --fonts"),
             (("--fonts", "."), 1, "images: found 0 families of fonts"),
             (("--epochs", 0), 2, "images: --epochs"),
+            (("--steps", 0), 2, "images: --steps: needs a whole number of at least 1 and at most 9223372036854775807, got '0' ("),
+            (("--lr", 0), 2, "images: --lr: needs a number above 0, got '0' ("),
+            (("--seed", -1), 2, "images: --seed: needs a whole number of at least 0 and at most 18446744073709551615, got '-1' ("),
         ):
             with self.subTest(arguments=arguments):
                 done = self.run_program(*arguments)

@@ -99,7 +99,7 @@ class Interop(Files):
 
         refused("cannot read .*nets/mlp.safetensors': No such file", "check")
         refused("sideways", "sideways")
-        refused("--steps", "--steps", "-1")
+        refused(r"--steps: needs a whole number of at least 0 and at most 2147483647, got '-1' \(", "--steps", "-1")
         self.run_it(PROGRAM, "make")
         (self.folder / "mlp_run.safetensors").write_bytes((self.folder / "gpt_run.safetensors").read_bytes())
         refused("mlp_run.safetensors': expected a tensor 'inputs' of 5120 F32", "check")

@@ -64,19 +64,29 @@ class Translate(unittest.TestCase):
 
     def test_a_run_that_is_stopped_goes_on(self):
         run = subprocess.Popen([PROGRAM, "--catalogues", "*/LC_MESSAGES/*.mo", "--steps", "100000"], cwd=self.folder.name, stdout=subprocess.PIPE,
-                               encoding="utf-8", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+                               stderr=subprocess.PIPE, encoding="utf-8", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
         for line in run.stdout:
             if line.startswith("step"):
                 run.send_signal(signal.SIGINT)
                 break
-        run.communicate(timeout=120)
-        self.assertEqual(130, run.returncode)
-        self.assertIn("tokenizer.json", os.listdir(Path(self.folder.name, "translate-checkpoints")))
+        errors = run.communicate(timeout=120)[1]
+        self.assertEqual(130, run.returncode, errors)
+        stopped = re.fullmatch(r"translate: stopped by SIGINT after step (\d+) of 100000; the same command goes on\n", errors)
+        self.assertTrue(stopped, errors)
+        self.assertLessEqual({"tokenizer.json", f"step-{stopped[1]}.safetensors"}, set(os.listdir(Path(self.folder.name, "translate-checkpoints"))))
 
     def test_wrong_options(self):
         for arguments, code, says in ((("--languages", "0"), 2, "needs names, a number from 1 to 999, or all"), (("--steps", "x"), 2, "steps"),
                                       (("--plain-init",), 2, "--plain-init requires --deep"),
-                                      (("--languages", "it"), 1, "expected at least 100 messages and a language, found 0 and 0"),
+                                      (("--languages", "de,it,xx"), 1, "found no catalogue to read for it, xx; there are de, fr"),
+                                      (("--languages", "it"), 1, "found no catalogue to read for it; there are de, fr"),
+                                      (("--languages=-3",), 2, "needs names, a number from 1 to 999, or all, got '-3'"),
+                                      (("--languages", "de,"), 2, "needs names, a number from 1 to 999, or all, got 'de,'"),
+                                      (("--lr", "0"), 2, r"--lr: needs a number above 0, got '0' \("),
+                                      (("--show", "-1"), 2, r"--show: needs a whole number of at least 0 and at most \d{19}, got '-1' \("),
+                                      (("--judge", "0"), 2, r"--judge: needs a whole number of at least 1 and at most \d{19}, got '0' \("),
+                                      (("--seed", "-1"), 2, r"--seed: needs a whole number of at least 0 and at most \d{20}, got '-1' \("),
+                                      (("--checkpoints", "/proc/x"), 1, "cannot make the folder '/proc/x': No such file or directory"),
                                       (("--catalogues", "no/*.mo"), 2, "catalogues")):
             result = self.run_translate(*arguments)
             self.assertEqual(code, result.returncode, result.stderr)
