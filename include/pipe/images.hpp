@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -39,17 +40,42 @@ struct picture {
 
 namespace detail {
 
-/// Most pixels of a picture: a small file can say that it has 2^62 of them.
+/// Most pixels of a picture.
 inline constexpr std::uint64_t most_pixels = std::uint64_t(1) << 28;
 
-/// throws: data_error for a picture without pixels, or of more than there may be
-inline void check_extents(std::string const& path, std::uint64_t height, std::uint64_t width) {
-  if (height == 0 || width == 0 || height > most_pixels / width)
-    throw data_error("'" + path + "': expected at most 2^28 pixels, found " +
-                     std::to_string(height) + " x " + std::to_string(width));
+/// A picture of these extents, whose pixels are to come, and the values that a file has for them,
+/// `channels` of each pixel.
+///
+/// throws: data_error without pixels, for more than there may be, or more than `most`, which is
+/// what
+///         the bytes of the file can stand for: a small one can say that it has 2^62 of them;
+///         file_error without memory
+inline picture empty_picture(std::string const& path, std::uint64_t height, std::uint64_t width,
+                             int channels, std::uint64_t most) {
+  if (height == 0 || width == 0) throw data_error("'" + path + "' is cut or damaged: no pixels");
+  std::string const extents = std::to_string(height) + " x " + std::to_string(width);
+  if (height > most_pixels / width)
+    throw data_error("'" + path + "': expected at most 2^28 pixels, found " + extents);
+  if (height * width > most)
+    throw data_error("'" + path + "' is cut: it has too few bytes for " + extents + " pixels");
+  try {
+    std::size_t const size = std::size_t(height * width) * std::size_t(channels);
+    return {int(height), int(width), std::vector<std::uint8_t>(size)};
+  } catch (std::bad_alloc const&) {
+    throw file_error("cannot read '" + path + "': no memory for " + extents + " pixels");
+  }
 }
 
-/// The picture in the bytes of a PNG file.
+/// The most pixels that a PNG file of `bytes` can have: zlib makes at most 1032 bytes of one, and
+/// the header has the bits of a number and, by the kind, the numbers of a pixel.
+inline std::uint64_t most_pixels_of_png(std::string_view bytes) {
+  constexpr int numbers[] = {1, 1, 3, 1, 2, 1, 4};  // 2: colours, 4: with an alpha, 3: of a palette
+  auto const kind = std::uint8_t(bytes[25]);
+  int const bits = std::uint8_t(bytes[24]) * numbers[kind < 7 ? kind : 0];
+  return std::uint64_t(bytes.size()) * 1032 * 8 / std::uint64_t(std::max(bits, 1));
+}
+
+/// The picture in the bytes of a PNG file. Numbers of 16 bits are of sRGB, as those of 8 bits.
 ///
 /// throws: data_error with libpng's reason
 inline picture decode_png(std::string const& path, std::string_view bytes) {
@@ -62,16 +88,16 @@ inline picture decode_png(std::string const& path, std::string_view bytes) {
   };
   // A warning is about metadata, or about data that are incomplete: these are refused by libpng.
   if (::png_image_begin_read_from_memory(&source, bytes.data(), bytes.size()) == 0) refuse();
-  check_extents(path, source.height, source.width);
   source.format = PNG_FORMAT_RGB;
-  picture p{int(source.height), int(source.width), {}};
-  p.pixels.resize(std::size_t(source.height) * source.width * 3);
+  source.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // otherwise they are taken for linear ones
+  picture p = empty_picture(path, source.height, source.width, 3, most_pixels_of_png(bytes));
   ::png_color const background{255, 255, 255};  // of transparent pixels
   if (::png_image_finish_read(&source, &background, p.pixels.data(), 0, nullptr) == 0) refuse();
   return p;
 }
 
-/// The picture in the bytes of a JPEG file.
+/// The picture in the bytes of a JPEG file. Four colours of print are taken as Adobe's programs
+/// write them, 255 for no ink.
 ///
 /// throws: data_error with TurboJPEG's reason
 inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
@@ -88,13 +114,23 @@ inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
   if (::tjDecompressHeader3(decoder.get(), from, bytes.size(), &width, &height, &subsampling,
                             &colours) != 0)
     refuse();
-  check_extents(path, std::uint64_t(height), std::uint64_t(width));
-  picture p{height, width, {}};
-  p.pixels.resize(std::size_t(height) * width * 3);
+  bool const is_print = colours == TJCS_CMYK || colours == TJCS_YCCK;
+  // A bit is at least a block of 64 pixels; twice as many in case.
+  picture p =
+      empty_picture(path, std::uint64_t(std::max(height, 0)), std::uint64_t(std::max(width, 0)),
+                    is_print ? 4 : 3, std::uint64_t(bytes.size()) * 1024);
   // A warning is missing data: a picture that is half grey.
   if (::tjDecompress2(decoder.get(), from, bytes.size(), p.pixels.data(), width, 0, height,
-                      TJPF_RGB, TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT) != 0)
+                      is_print ? TJPF_CMYK : TJPF_RGB,
+                      TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT) != 0)
     refuse();
+  if (is_print) {
+    std::size_t const count = p.pixels.size() / 4;
+    for (std::size_t i = 0; i < count; ++i)  // light through an ink and black
+      for (std::size_t c = 0; c < 3; ++c)
+        p.pixels[3 * i + c] = std::uint8_t((p.pixels[4 * i + c] * p.pixels[4 * i + 3] + 127) / 255);
+    p.pixels.resize(3 * count);
+  }
   return p;
 }
 
@@ -127,11 +163,12 @@ void resample_lines(int lines, int from, double begin, double end, int to, Read 
 
 }  // namespace detail
 
-/// The picture in a PNG or JPEG file, by its first bytes. Grey becomes red, green and blue;
-/// transparent pixels are before white.
+/// The picture in a PNG or JPEG file, by its first bytes. Grey, palettes and the four colours of
+/// print become red, green and blue; transparent pixels are before white, with light as the mean of
+/// both. The gamma of a PNG file is applied; how a camera was held (EXIF) and profiles are not.
 ///
-/// throws: file_error if it cannot be read; data_error if it is neither, is damaged or cut, or has
-///         more than 2^28 pixels
+/// throws: file_error if it cannot be read, or without memory; data_error if it is neither, is
+///         damaged or cut, or has more than 2^28 pixels
 inline picture read_picture(std::string const& path) {
   std::string const bytes = detail::file_bytes(path);
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(path, bytes);
@@ -151,15 +188,19 @@ inline picture fitted(picture const& from, int height, int width) {
   auto const place = [](int y, int x, int c, int columns) {
     return (std::size_t(y) * columns + x) * 3 + c;
   };
-  std::vector<double> rows(std::size_t(from.height) * width * 3);
+  // The rows that are read: those of the part, and as far as a mean or an interpolation reaches.
+  double const reach = std::max(scale, 1.0) + 1;
+  int const begin = std::max(0, int(top - reach)),
+            end = std::min(from.height, int(std::ceil(from.height - top + reach)));
+  std::vector<double> rows(std::size_t(end - begin) * width * 3);
   detail::resample_lines(
-      from.height, from.width, left, left + scale * width, width,
-      [&](int y, int x, int c) { return double(from.pixels[place(y, x, c, from.width)]); },
+      end - begin, from.width, left, left + scale * width, width,
+      [&](int y, int x, int c) { return double(from.pixels[place(begin + y, x, c, from.width)]); },
       [&](int y, int x, int c, double value) { rows[place(y, x, c, width)] = value; });
   picture to{height, width, std::vector<std::uint8_t>(std::size_t(height) * width * 3)};
   detail::resample_lines(
       width, from.height, top, top + scale * height, height,
-      [&](int x, int y, int c) { return rows[place(y, x, c, width)]; },
+      [&](int x, int y, int c) { return rows[place(y - begin, x, c, width)]; },
       [&](int x, int y, int c, double value) {
         to.pixels[place(y, x, c, width)] = std::uint8_t(std::lround(value));
       });

@@ -38,7 +38,7 @@ REFUSED = ["-ffast-math", "-Ofast", "-ffinite-math-only", ASSOCIATIVE, "-funsafe
 REFUSED_BY = {"g++": ["-fsingle-precision-constant"], "clang++": ["-fno-honor-nans", "-ffp-model=fast"]}
 HARMLESS = ["", "-fassociative-math", "-fno-math-errno -fno-trapping-math", "-frounding-math", "-ffp-contract=off",
             "-ffp-contract=fast"]
-SAME_BITS = {"g++": ["-O2 -fno-math-errno -fno-trapping-math", "-O0 -g"], "clang++": ["-O2", "-O0 -g"]}
+SAME_BITS = {"g++": ["-O2 -fno-math-errno -fno-trapping-math", "-O0 -g", "-O0 -fsanitize=address,undefined"], "clang++": ["-O2", "-O0 -g"]}
 # The innermost loop of every contraction, as g++ compiles it at -O0: from its label on.
 KERNEL = re.compile(r"^_ZN2pp4host4avx24tileILi4ELi3EfE.*?\.cfi_endproc", re.DOTALL | re.MULTILINE)
 

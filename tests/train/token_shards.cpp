@@ -216,6 +216,8 @@ TEST_CASE("files that hold no tokens, or others than were promised, are refused 
         "a.bin': expected 9 tokens after a header of 1024 bytes, found 1000 bytes in all");
   CHECK(refused(header(20240520, 1, 9).substr(0, 4)) ==
         "a.bin' is a file of tokens of version 0, expected 1");
+  CHECK(refused("\x01\x34\xD8\x88" + bytes_of(ids)) ==
+        "a.bin' is a file of tokens in big-endian order, expected little-endian");
   CHECK(refused(bytes_of(counting<std::uint16_t>(0, 2))) ==
         "token_shards: windows of 2 tokens need at least 3, the files have 2");
   CHECK(refused("") == "token_shards: windows of 2 tokens need at least 3, the files have 0");

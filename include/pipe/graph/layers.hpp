@@ -70,9 +70,23 @@ constexpr int leaf_index(layers<Leaves...>) {
   return i;
 }
 
-/// A type as a value: the address of its key.
+/// A type as a value: the address of its key. Under -fsanitize=undefined, for which such addresses
+/// may be null, g++ compares none in constant expressions: then it is the name, as text.
 template <class L>
-inline constexpr char leaf_key = 0;
+inline constexpr char leaf_address = 0;
+#ifdef __clang__
+inline constexpr bool has_leaf_addresses = true;
+#else
+inline constexpr bool has_leaf_addresses =
+    __builtin_constant_p(&leaf_address<int> == &leaf_address<char>);
+#endif
+template <class L>
+constexpr char const* leaf_key() {
+  if constexpr (has_leaf_addresses)
+    return &leaf_address<L>;
+  else
+    return __PRETTY_FUNCTION__;
+}
 /// A number below leaf_buckets that most types have for themselves: from the length of the name.
 inline constexpr int leaf_buckets = 61;
 template <class L>
@@ -95,15 +109,21 @@ struct leaf_directory {
     for (int& f : first) f = -1;
     for (int i = 0; i < int(Count); ++i) {
       int* place = &first[buckets[i]];
-      while (*place >= 0 && entries[*place].key != keys[i]) place = &entries[*place].next;
+      while (*place >= 0 &&
+             (has_leaf_addresses ? entries[*place].key != keys[i]
+                                 : __builtin_strcmp(entries[*place].key, keys[i]) != 0))
+        place = &entries[*place].next;
       if (*place < 0) *place = i, entries[i] = entry{keys[i], -1};
     }
   }
   /// The first index of L, or the length of the list.
   template <class L>
   constexpr int index_of() const {
+    constexpr char const* key = leaf_key<L>();
     int i = first[leaf_bucket<L>()];
-    while (i >= 0 && entries[i].key != &leaf_key<L>) i = entries[i].next;
+    while (i >= 0 && (has_leaf_addresses ? entries[i].key != key
+                                         : __builtin_strcmp(entries[i].key, key) != 0))
+      i = entries[i].next;
     return i >= 0 ? i : int(Count);
   }
 };
@@ -124,13 +144,32 @@ class leaf_finder {
   directory const* all_;
 };
 
+/// Whether types of one name are one type, which two closures in a function are not.
+template <class... L>
+constexpr bool names_tell_apart() {
+  char const* const keys[] = {leaf_key<L>()..., nullptr};
+  auto const alike = []<class A>(std::type_identity<A>) {
+    return (0 + ... + int(std::is_same_v<A, L>));
+  };
+  int const types[] = {alike(std::type_identity<L>{})..., 0};
+  for (int i = 0; i < int(sizeof...(L)); ++i) {
+    int names = 0;
+    for (int k = 0; k < int(sizeof...(L)); ++k) names += __builtin_strcmp(keys[i], keys[k]) == 0;
+    if (names != types[i]) return false;
+  }
+  return true;
+}
+
 /// The directory of a list.
 template <class List>
 inline constexpr int directory_of = 0;
 template <class... L>
 inline constexpr leaf_directory<sizeof...(L)> directory_of<layers<L...>> = [] {
-  char const* const keys[] = {&leaf_key<L>..., nullptr};
+  char const* const keys[] = {leaf_key<L>()..., nullptr};
   int const buckets[] = {leaf_bucket<L>()..., 0};
+  if constexpr (!has_leaf_addresses)
+    static_assert(names_tell_apart<L...>(),
+                  "pipe: two layer types have one name: -fsanitize=undefined needs other names");
   return leaf_directory<sizeof...(L)>(keys, buckets);
 }();
 

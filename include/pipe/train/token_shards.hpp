@@ -157,6 +157,12 @@ class token_shards {
     auto const word = [&](int i) {
       return detail::little_endian<std::uint32_t>(head.data() + 4 * i);
     };
+    auto const is_swapped = [&](form const& f) {
+      return found >= 4 && word(0) == __builtin_bswap32(f.magic);
+    };
+    if (std::any_of(forms.begin(), forms.end(), is_swapped))
+      throw data_error("'" + path +
+                       "' is a file of tokens in big-endian order, expected little-endian");
     auto const has_magic = [&](form const& f) { return found >= 4 && word(0) == f.magic; };
     auto const known = std::find_if(forms.begin(), forms.end(), has_magic);
     bool const has_header = known != forms.end();

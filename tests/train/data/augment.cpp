@@ -74,6 +74,18 @@ TEST_CASE("squares are cut out anywhere, also over the border") {
   CHECK(zeros == std::set{4, 6, 9});
 }
 
+TEST_CASE("settings of augmentation that no image has are refused") {
+  std::vector<float> images(16);
+  for (augmentation const& a :
+       {augmentation{.height = 1 << 30, .width = 1 << 30, .channels = 16},
+        augmentation{.height = 4, .width = 4, .channels = 0},
+        augmentation{.height = 4, .width = 4, .channels = 1, .padding = 2'147'483'647},
+        augmentation{.height = 4, .width = 4, .channels = 1, .cutout = 2'147'483'647},
+        augmentation{.height = 4, .width = 4, .channels = 1, .padding = -1}})
+    CHECK_THROWS_WITH(augment(std::span(images), a, 0),
+                      Catch::Contains("augment: expected extents from 1 to 65536, padding and"));
+}
+
 TEST_CASE("a number of an image is made by itself as with all others") {
   augmentation const a{
       .height = 6, .width = 5, .channels = 3, .padding = 2, .flip = true, .cutout = 2, .seed = 9};

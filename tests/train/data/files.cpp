@@ -159,6 +159,17 @@ TEST_CASE("MNIST and CIFAR: pixels row by row, with all channels of one together
                read_mnist(images, folder.write("more", word(0x801, 4) + word(3, 4) + "abc"));
              }),
              Catch::Contains("expected 2 labels, found 3"));
+  CHECK_THAT(sentence<data_error>([&] {
+               read_mnist(images, folder.write("signed", word(0x901, 4) + word(2, 4) + "\x01\xFE"));
+             }),
+             Catch::Contains("signed': image 1 has label -2, expected 0 or more"));
+  CHECK_THAT(sentence<data_error>([&] {
+               read_mnist(
+                   folder.write("empty", word(0x803, 4) + word(0, 4) + word(1, 4) + word(2, 4)),
+                   folder.write("no labels", word(0x801, 4) + word(0, 4)));
+             }),
+             Catch::Contains("empty' has no images"));
+  CHECK(sentence<data_error>([] { read_cifar10({}); }) == "read_cifar: expected at least one file");
 
   std::string planes(3072, '\0');
   planes[1] = 10, planes[1024 + 1] = 20, planes[2048 + 1] = 30;  // the pixel (0, 1)

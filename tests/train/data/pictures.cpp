@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/images.hpp>
@@ -50,7 +51,108 @@ std::string as_jpeg(picture const& p) {
   return all;
 }
 
+/// A PNG file of numbers in one of libpng's formats.
+template <class T>
+std::string as_png(int height, int width, std::uint32_t format, std::vector<T> const& numbers,
+                   std::vector<std::uint8_t> const& palette = {}) {
+  ::png_image to{};
+  to.version = PNG_IMAGE_VERSION;
+  to.height = std::uint32_t(height), to.width = std::uint32_t(width);
+  to.format = format;
+  to.colormap_entries = std::uint32_t(palette.size() / 3);
+  to.flags = sizeof(T) == 2 ? PNG_IMAGE_FLAG_COLORSPACE_NOT_sRGB : 0;  // stored as they are
+  std::string bytes(1 << 20, '\0');
+  ::png_alloc_size_t size = bytes.size();
+  if (::png_image_write_to_memory(&to, bytes.data(), &size, 0, numbers.data(), 0,
+                                  palette.empty() ? nullptr : palette.data()) == 0)
+    throw std::runtime_error(to.message);
+  return bytes.substr(0, size);
+}
+
+/// The extents in a PNG file, with the checksum of its header.
+std::string with_extents(std::string png, std::uint32_t height, std::uint32_t width) {
+  auto const put = [&](std::size_t at, std::uint32_t value) {
+    for (std::size_t i = 0; i < 4; ++i) png[at + i] = char(value >> (24 - 8 * i));
+  };
+  put(16, width), put(20, height);
+  std::uint32_t sum = ~0u;
+  for (std::size_t i = 12; i < 29; ++i) {
+    sum ^= std::uint8_t(png[i]);
+    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? 0xEDB88320u : 0);
+  }
+  put(29, ~sum);
+  return png;
+}
+
+using numbers = std::vector<std::uint8_t>;
+
 }  // namespace
+
+TEST_CASE("pictures of all kinds become red, green and blue") {
+  temporary_folder const folder;
+  auto const read = [&](std::string const& bytes) {
+    return read_picture(folder.write("a", bytes)).pixels;
+  };
+  CHECK(read(as_png(1, 2, PNG_FORMAT_GRAY, numbers{7, 200})) == numbers{7, 7, 7, 200, 200, 200});
+  CHECK(read(as_png(1, 3, PNG_FORMAT_RGB_COLORMAP, numbers{1, 0, 1},
+                    numbers{1, 2, 3, 200, 100, 50})) ==
+        numbers{200, 100, 50, 1, 2, 3, 200, 100, 50});
+  // Opaque, and transparent before white.
+  CHECK(read(as_png(1, 2, PNG_FORMAT_RGBA, numbers{200, 100, 50, 255, 200, 100, 50, 0})) ==
+        numbers{200, 100, 50, 255, 255, 255});
+  // Of 16 bits the upper ones.
+  std::vector<std::uint16_t> const deep{200 * 257, 100 * 257, 50 * 257, 0, 77 * 257, 65535};
+  std::string bytes = as_png(1, 2, PNG_FORMAT_LINEAR_RGB, deep);
+  if (std::size_t const gamma = bytes.find("gAMA"); gamma != bytes.npos)
+    bytes.erase(gamma - 4, 16);  // as most programs write it, without
+  REQUIRE(bytes[24] == 16);
+  CHECK(read(bytes) == numbers{200, 100, 50, 0, 77, 255});
+
+  // The four colours of print, inverted: full red, half black, white.
+  numbers const print{255, 0, 0, 255, 255, 255, 255, 128, 255, 255, 255, 255};
+  ::tjhandle const encoder = ::tjInitCompress();
+  unsigned char* made = nullptr;
+  unsigned long size = 0;
+  numbers wide;
+  for (int pixel = 0; pixel < 3; ++pixel)
+    for (int copy = 0; copy < 8; ++copy)
+      wide.insert(wide.end(), print.begin() + 4 * pixel, print.begin() + 4 * pixel + 4);
+  numbers square;
+  for (int row = 0; row < 8; ++row) square.insert(square.end(), wide.begin(), wide.end());
+  REQUIRE(::tjCompress2(encoder, square.data(), 24, 0, 8, TJPF_CMYK, &made, &size, TJSAMP_444, 100,
+                        0) == 0);
+  numbers const found = read(std::string(reinterpret_cast<char*>(made), size));
+  ::tjFree(made);
+  ::tjDestroy(encoder);
+  numbers const expected{255, 0, 0, 128, 128, 128, 255, 255, 255};
+  for (std::size_t i = 0; i < 9; ++i) {
+    INFO(i);
+    CHECK(std::abs(int(found[(8 * (i / 3) + 4) * 3 + i % 3]) - int(expected[i])) <= 3);
+  }
+}
+
+TEST_CASE("a small file asks for little memory, whatever it says") {
+  temporary_folder const folder;
+  std::string const small = as_png(squares);
+  for (auto const& [height, width] :
+       {std::pair{16384u, 16384u}, {100u, 1'000'000u}, {1'000'000u, 100u}})
+    CHECK_THAT(sentence<data_error>(
+                   [&] { read_picture(folder.write("a", with_extents(small, height, width))); }),
+               Catch::Contains("a' is cut: it has too few bytes for"));
+  CHECK_THAT(sentence<data_error>(
+                 [&] { read_picture(folder.write("a", with_extents(small, 20'000, 20'000))); }),
+             Catch::Contains("expected at most 2^28 pixels"));
+  // Of a tall picture only the part in the middle is made.
+  picture tall{100'000, 1, numbers(300'000)};
+  for (int y = 0; y < tall.height; ++y) tall.pixels[std::size_t(3 * y)] = y == 50'000 ? 255 : 0;
+  picture const part = fitted(tall, 1, 3000);
+  CHECK(part.pixels.size() == 9000);
+  picture const middle = fitted(tall, 3, 3);
+  REQUIRE(middle.pixels.size() == 27);  // between a row of 0 and the one of 255
+  CHECK(std::abs(int(middle.pixels[0]) - 42) <= 1);
+  CHECK((middle.pixels[9] == 128 && middle.pixels[10] == 0));
+  CHECK(std::abs(int(middle.pixels[18]) - 213) <= 1);
+}
 
 TEST_CASE("pictures are read from PNG and JPEG, and damaged ones are refused") {
   temporary_folder const folder;

@@ -122,6 +122,11 @@ TEST_CASE("a tokenizer that was written is read as it was") {
   CHECK(again.of().merges == tokenizer.of().merges);
   CHECK(again.of().special == tokenizer.of().special);
   CHECK((text == "the newest fox<end>" && ids.back() == 0));
+  for (std::string const special : {"é", "Ġ", "Ċ"})  // characters that stand for bytes
+    CHECK_THAT(
+        sentence<data_error>(
+            [&] { write_tokenizer(learner.learned(300, {special}), folder.file("other.json")); }),
+        Catch::Contains("write_tokenizer: the special token that is written as \"" + special));
 }
 
 TEST_CASE("GPT-2's pair of files, and files that do something else") {
@@ -148,8 +153,9 @@ TEST_CASE("GPT-2's pair of files, and files that do something else") {
     return sentence<data_error>(
         [&] { read_tokenizer(folder.write("v", v), folder.write("m", m)); });
   };
-  CHECK_THAT(says(vocabulary, "a x y\n"), Catch::Contains("v': the merge 'a x y' is not of two"));
-  CHECK_THAT(says(vocabulary, "a zz\n"), Catch::Contains("is not of two tokens of the vocabulary"));
+  CHECK_THAT(says(vocabulary, "a x y\n"), Catch::Contains("m': the merge 'a x y' is not of two"));
+  CHECK_THAT(says(vocabulary, "a zz\n"),
+             Catch::Contains("m': the merge of 'a' and 'zz' is not of two tokens of"));
   CHECK_THAT(says(vocabulary, "a y\n"), Catch::Contains("merge 0 makes no token"));
   CHECK_THAT(says(replaced(vocabulary, "260", "4611686018427387904"), merges),
              Catch::Contains("expected 261 tokens with an id each, from 0 on"));

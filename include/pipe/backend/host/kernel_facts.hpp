@@ -13,8 +13,10 @@
 
 namespace pp::host {
 
-/// The facts of one kernel; null for a kind that is no anchor.
+/// The facts of one kernel; none for a kind that is no anchor. (g++ compares no address of a
+/// function with null in constant expressions where -fsanitize=undefined is on.)
 struct kernel_facts {
+  bool are_there = false;
   long (*workspace_bytes)(detail::group const&, int samples, int parts) = nullptr;
   int (*parts)(detail::group const&, int samples, int threads) = nullptr;
   int (*tile_rows)(detail::group const&, int samples) = nullptr;
@@ -24,7 +26,7 @@ constexpr auto facts_of_kinds(std::integer_sequence<int, Number...>) {
   using detail::anchors;
   detail::list<kernel_facts, detail::op_kinds> all;
   ((all[int(anchors.kinds[Number])] =
-        {&portable::kernel_of<anchors.kinds[Number]>::template workspace_bytes<T>,
+        {true, &portable::kernel_of<anchors.kinds[Number]>::template workspace_bytes<T>,
          &portable::kernel_of<anchors.kinds[Number]>::parts,
          &portable::kernel_of<anchors.kinds[Number]>::tile_rows}),
    ...);
@@ -37,21 +39,21 @@ inline constexpr auto facts_of = facts_of_kinds<T>(detail::anchor_numbers{});
 /// Bytes of workspace of each of `parts` threads, for micro-batches of `samples`.
 template <class T>
 constexpr long workspace_bytes(detail::group const& g, int samples, int parts = 1) {
-  auto const fact = facts_of<T>[int(g.anchor)].workspace_bytes;
-  return fact == nullptr ? 0 : fact(g, samples, parts);
+  kernel_facts const& of = facts_of<T>[int(g.anchor)];
+  return of.are_there ? of.workspace_bytes(g, samples, parts) : 0;
 }
 /// In how many parts a group runs where a rank has this number of threads.
 constexpr int parts_of(detail::group const& g, int samples, int threads) {
-  auto const fact = facts_of<float>[int(g.anchor)].parts;  // the same for all elements
-  return fact == nullptr ? 1 : fact(g, samples, threads);
+  kernel_facts const& of = facts_of<float>[int(g.anchor)];  // the same for all elements
+  return of.are_there ? of.parts(g, samples, threads) : 1;
 }
 template <class P>
 constexpr int least_tile_rows() {
   auto all = unsigned(rows_step);
   for (int i = 0; i < P::groups; ++i) {
     detail::group const g = P::group_at(i);
-    auto const fact = facts_of<typename P::element>[int(g.anchor)].tile_rows;
-    if (fact != nullptr) all |= unsigned(fact(g, P::samples));
+    kernel_facts const& of = facts_of<typename P::element>[int(g.anchor)];
+    if (of.are_there) all |= unsigned(of.tile_rows(g, P::samples));
   }
   return int(all & -all);
 }

@@ -83,11 +83,18 @@ struct augmented_number {
 
 /// Number of images in a list.
 ///
-/// throws: data_error for extents below 1 and parts of images
+/// throws: data_error for settings out of range and parts of images
 inline std::size_t augmented_images(augmentation const& a, std::size_t numbers, long place) {
-  if (a.height < 1 || a.width < 1 || a.channels < 1 || a.padding < 0 || a.cutout < 0 || place < 0)
+  constexpr int most = 65'536;
+  bool fits = place >= 0;
+  for (int const extent : {a.height, a.width, a.channels})
+    fits = fits && extent >= 1 && extent <= most;
+  for (int const reach : {a.padding, a.cutout}) fits = fits && reach >= 0 && reach <= most;
+  if (!fits)
     throw data_error(
-        "augment: expected extents of at least 1, padding, cutout and a place of at least 0");
+        "augment: expected extents from 1 to 65536, padding and cutout from 0 to 65536, and a "
+        "place "
+        "of at least 0");
   std::size_t const size = std::size_t(a.height) * a.width * a.channels;
   if (numbers % size != 0)
     throw data_error("augment: expected whole images of " + std::to_string(size) +

@@ -51,6 +51,7 @@ inline void append_cifar(image_set& set, std::string const& path, std::string_vi
 /// The images of all files, one file after another.
 inline image_set read_cifar(std::vector<std::string> const& paths, int coarse_classes,
                             int classes) {
+  if (paths.empty()) throw data_error("read_cifar: expected at least one file");
   image_set set;
   for (std::string const& path : paths)
     append_cifar(set, path, file_bytes(path), coarse_classes, classes);

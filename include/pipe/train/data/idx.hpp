@@ -63,7 +63,8 @@ inline number_array read_idx(std::string const& path) {
 /// Images and labels of MNIST, or of a data set in the same form: bytes of shape (samples, height,
 /// width) or (samples, height, width, channels), and (samples).
 ///
-/// throws: as read_idx; data_error for other types or shapes, or if the numbers of samples differ
+/// throws: as read_idx; data_error for other types or shapes, without images, if the numbers of
+///         samples differ, or for a label below 0
 inline image_set read_mnist(std::string const& images_path, std::string const& labels_path) {
   number_array images = read_idx(images_path), labels = read_idx(labels_path);
   std::size_t const rank = images.shape.size();
@@ -73,6 +74,7 @@ inline image_set read_mnist(std::string const& images_path, std::string const& l
   if (labels.shape.size() != 1 || labels.shape[0] != images.shape[0])
     throw data_error("'" + labels_path + "': expected " + std::to_string(images.shape[0]) +
                      " labels, found " + std::to_string(labels.size()));
+  if (images.shape[0] == 0) throw data_error("'" + images_path + "' has no images");
   for (std::size_t i = 1; i < rank; ++i)
     if (images.shape[i] == 0 || images.shape[i] > 65'536)
       throw data_error("'" + images_path + "': expected extents from 1 to 65536, found " +
@@ -83,6 +85,10 @@ inline image_set read_mnist(std::string const& images_path, std::string const& l
   set.pixels.reserve(images.bytes.size());
   for (std::byte const b : images.bytes) set.pixels.push_back(std::uint8_t(b));
   set.labels = labels.numbers<int>();
+  for (std::size_t i = 0; i < set.labels.size(); ++i)
+    if (set.labels[i] < 0)
+      throw data_error("'" + labels_path + "': image " + std::to_string(i) + " has label " +
+                       std::to_string(set.labels[i]) + ", expected 0 or more");
   return set;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,9 @@ namespace detail {
 /// The contents of tokenizer files, put together part by part.
 class tokenizer_parts {
  public:
-  explicit tokenizer_parts(std::string path) : path_(std::move(path)) {}
+  /// path: of the vocabulary; merges_path: of the merges
+  explicit tokenizer_parts(std::string const& path, std::string const& merges_path)
+      : path_(path), merges_path_(merges_path) {}
 
   /// A tokenizer.json.
   void read_json(std::string_view text) {
@@ -95,8 +98,8 @@ class tokenizer_parts {
     for (auto const& [a, b] : merges_) {
       auto const first = all.find(a), second = all.find(b);
       if (first == all.end() || second == all.end())
-        refuse("the merge of " + in_quotes(a) + " and " + in_quotes(b) +
-               " is not of two tokens of the vocabulary");
+        refuse_merge("the merge of " + in_quotes(a) + " and " + in_quotes(b) +
+                     " is not of two tokens of the vocabulary");
       v.merges.emplace_back(int(first->second), int(second->second));
     }
     for (auto const& [token, id] : added_) v.special.push_back(int(id));
@@ -110,6 +113,9 @@ class tokenizer_parts {
  private:
   [[noreturn]] void refuse(std::string const& why) const {
     throw data_error("'" + path_ + "': " + why);
+  }
+  [[noreturn]] void refuse_merge(std::string const& why) const {
+    throw data_error("'" + merges_path_ + "': " + why);
   }
   json_reader reader(std::string_view text) const {
     while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
@@ -243,12 +249,12 @@ class tokenizer_parts {
   void add_merge(std::string_view pair) {
     std::size_t const space = pair.find(' ');
     if (space == pair.npos || pair.find(' ', space + 1) != pair.npos)
-      refuse("the merge " + in_quotes(pair) + " is not of two tokens with a space between");
+      refuse_merge("the merge " + in_quotes(pair) + " is not of two tokens with a space between");
     merges_.emplace_back(bytes_of_characters(pair.substr(0, space)),
                          bytes_of_characters(pair.substr(space + 1)));
   }
 
-  std::string path_;
+  std::string path_, merges_path_;
   // The vocabulary as bytes; merges as bytes, best first; added tokens as they are in texts.
   std::unordered_map<std::string, std::uint64_t> tokens_;
   std::vector<std::pair<std::string, std::string>> merges_;
@@ -265,7 +271,7 @@ class tokenizer_parts {
 ///
 /// throws: file_error if it cannot be read; data_error if it is none, or does something else
 inline byte_pair_tokenizer read_tokenizer(std::string const& path) {
-  detail::tokenizer_parts parts(path);
+  detail::tokenizer_parts parts(path, path);
   parts.read_json(detail::file_bytes(path));
   return parts.tokenizer();
 }
@@ -276,7 +282,7 @@ inline byte_pair_tokenizer read_tokenizer(std::string const& path) {
 /// throws: as above
 inline byte_pair_tokenizer read_tokenizer(std::string const& vocabulary_path,
                                           std::string const& merges_path) {
-  detail::tokenizer_parts parts(vocabulary_path);
+  detail::tokenizer_parts parts(vocabulary_path, merges_path);
   parts.read_vocabulary(detail::file_bytes(vocabulary_path));
   parts.read_merges(detail::file_bytes(merges_path));
   return parts.tokenizer();
@@ -284,7 +290,9 @@ inline byte_pair_tokenizer read_tokenizer(std::string const& vocabulary_path,
 
 /// Writes a tokenizer.json that read_tokenizer and the package `tokenizers` read, atomically.
 ///
-/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8
+/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8, or
+/// that
+///         the file would call as another token
 inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& path) {
   byte_pair_vocabulary const& v = t.of();
   std::vector<bool> is_special(v.tokens.size());
@@ -305,6 +313,11 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
     return detail::json_string(is_special[std::size_t(id)] ? token
                                                            : detail::characters_of_bytes(token));
   };
+  std::unordered_set<std::string> names;  // of the characters for a byte some are texts, as "é"
+  for (int id = 0; id < t.vocabulary(); ++id)
+    if (!names.insert(name(id)).second)
+      throw data_error("write_tokenizer: the special token that is written as " + name(id) +
+                       " would be that of bytes, which are written so");
   for (int id = 0; id < t.vocabulary(); ++id)
     vocabulary += (id > 0 ? "," : "") + std::string(id % 8 == 0 ? "\n" : "") + name(id) + ":" +
                   std::to_string(id);
