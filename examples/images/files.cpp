@@ -16,6 +16,9 @@ pp::image_set framed(pp::image_set const& small, std::string const& path) {
   if (small.height > side || small.width > side)
     throw pp::data_error(path + ": images of " + std::to_string(small.height) + " x " +
                          std::to_string(small.width) + " cells, at most 32 x 32 are taken");
+  if (small.channels != 1)
+    throw pp::data_error(path + ": expected one number for each cell, found " +
+                         std::to_string(small.channels));
   pp::image_set large = small;
   large.height = large.width = side;
   large.pixels.assign(large.size() * large.image_size(), 0);

@@ -46,9 +46,8 @@ inline constexpr std::uint64_t most_pixels = std::uint64_t(1) << 28;
 /// A picture of these extents, whose pixels are to come, and the values that a file has for them,
 /// `channels` of each pixel.
 ///
-/// throws: data_error without pixels, for more than there may be, or more than `most`, which is
-/// what
-///         the bytes of the file can stand for: a small one can say that it has 2^62 of them;
+/// throws: data_error without pixels, for more than there may be, or more than `most`: what the
+///         bytes of the file can stand for, as a small one can say that it has 2^62 of them;
 ///         file_error without memory
 inline picture empty_picture(std::string const& path, std::uint64_t height, std::uint64_t width,
                              int channels, std::uint64_t most) {

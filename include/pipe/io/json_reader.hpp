@@ -24,10 +24,12 @@ namespace pp::detail {
 ///         found
 class json_reader {
  public:
-  /// Checks at once that the text is UTF-8. `about`: the first `context`.
+  /// Checks at once that the text is UTF-8. `about`: the first `context`. `part`: what follows the
+  /// number of a byte in messages.
   ///
   /// needs: the characters of `text` outlive the reader
-  json_reader(std::string_view text, std::string about) : context(std::move(about)), text_(text) {
+  json_reader(std::string_view text, std::string about, char const* part = " of the header")
+      : context(std::move(about)), text_(text), part_(part) {
     at_ = valid_utf8_bytes(text);
     if (at_ != text.size()) refuse("UTF-8");
     at_ = 0;
@@ -152,8 +154,8 @@ class json_reader {
  private:
   /// Throws data_error at the current byte, which is the first of what was found.
   [[noreturn]] void refuse(std::string const& expected, std::string const& found) const {
-    throw data_error(context + ": byte " + std::to_string(at_) + " of the header: expected " +
-                     expected + ", found " + found);
+    throw data_error(context + ": byte " + std::to_string(at_) + part_ + ": expected " + expected +
+                     ", found " + found);
   }
 
   void skip_number_or_word() {
@@ -219,6 +221,7 @@ class json_reader {
   }
 
   std::string_view text_;
+  char const* part_;  // of the file, after the number of a byte
   std::size_t at_ = 0;
 };
 

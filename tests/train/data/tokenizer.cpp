@@ -122,11 +122,12 @@ TEST_CASE("a tokenizer that was written is read as it was") {
   CHECK(again.of().merges == tokenizer.of().merges);
   CHECK(again.of().special == tokenizer.of().special);
   CHECK((text == "the newest fox<end>" && ids.back() == 0));
-  for (std::string const special : {"é", "Ġ", "Ċ"})  // characters that stand for bytes
-    CHECK_THAT(
-        sentence<data_error>(
-            [&] { write_tokenizer(learner.learned(300, {special}), folder.file("other.json")); }),
-        Catch::Contains("write_tokenizer: the special token that is written as \"" + special));
+  for (std::vector<std::string> const& special :  // characters that stand for bytes
+       {std::vector<std::string>{"é"}, {"Ġ"}, {" end", "Ġend"}})
+    CHECK_THAT(sentence<data_error>([&] {
+                 write_tokenizer(learner.learned(300, special), folder.file("other.json"));
+               }),
+               Catch::Contains("would be read as another one"));
 }
 
 TEST_CASE("GPT-2's pair of files, and files that do something else") {

@@ -92,9 +92,8 @@ inline std::size_t augmented_images(augmentation const& a, std::size_t numbers, 
   for (int const reach : {a.padding, a.cutout}) fits = fits && reach >= 0 && reach <= most;
   if (!fits)
     throw data_error(
-        "augment: expected extents from 1 to 65536, padding and cutout from 0 to 65536, and a "
-        "place "
-        "of at least 0");
+        "augment: expected extents from 1 to 65536, padding and cutout from 0 to 65536, and a place"
+        " of at least 0");
   std::size_t const size = std::size_t(a.height) * a.width * a.channels;
   if (numbers % size != 0)
     throw data_error("augment: expected whole images of " + std::to_string(size) +

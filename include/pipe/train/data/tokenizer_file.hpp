@@ -119,7 +119,7 @@ class tokenizer_parts {
   }
   json_reader reader(std::string_view text) const {
     while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-    return json_reader(text, "'" + path_ + "'");
+    return json_reader(text, "'" + path_ + "'", "");
   }
 
   void must_be_null(json_reader& r, char const* what) const {
@@ -290,9 +290,8 @@ inline byte_pair_tokenizer read_tokenizer(std::string const& vocabulary_path,
 
 /// Writes a tokenizer.json that read_tokenizer and the package `tokenizers` read, atomically.
 ///
-/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8, or
-/// that
-///         the file would call as another token
+/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8, or is
+///         what other bytes are written as
 inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& path) {
   byte_pair_vocabulary const& v = t.of();
   std::vector<bool> is_special(v.tokens.size());
@@ -313,11 +312,15 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
     return detail::json_string(is_special[std::size_t(id)] ? token
                                                            : detail::characters_of_bytes(token));
   };
-  std::unordered_set<std::string> names;  // of the characters for a byte some are texts, as "é"
-  for (int id = 0; id < t.vocabulary(); ++id)
-    if (!names.insert(name(id)).second)
-      throw data_error("write_tokenizer: the special token that is written as " + name(id) +
-                       " would be that of bytes, which are written so");
+  // A special token may be what bytes are written as, as "é" is.
+  std::unordered_set<std::string> as_read;
+  for (int id = 0; id < t.vocabulary(); ++id) {
+    std::string const& token = v.tokens[std::size_t(id)];
+    if (!as_read.insert(is_special[std::size_t(id)] ? detail::bytes_of_characters(token) : token)
+             .second)
+      throw data_error("write_tokenizer: the token that is written as " + name(id) +
+                       " would be read as another one, which is written so, too");
+  }
   for (int id = 0; id < t.vocabulary(); ++id)
     vocabulary += (id > 0 ? "," : "") + std::string(id % 8 == 0 ? "\n" : "") + name(id) + ":" +
                   std::to_string(id);
