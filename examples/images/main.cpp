@@ -20,7 +20,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <pipe/base/error.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/write_file.hpp>
@@ -58,9 +57,6 @@ int run(options const& o) {
   image_task const task = !o.mnist.empty()   ? mnist_of(o.mnist)
                           : !o.cifar.empty() ? cifar_of(o.cifar)
                                              : glyphs_of(o.fonts);
-  if (task.training.size() == 0 || task.test.size() == 0)
-    throw pp::data_error("expected pictures to learn from and others to be judged by, found " +
-                         task.words);
   network const net = !o.mnist.empty()   ? mnist_network()
                       : !o.cifar.empty() ? cifar_network()
                                          : glyph_network();

@@ -56,7 +56,7 @@ constexpr std::string_view names[]{"labels", "kind"};
 /// Adds a job with one loss. Returns the loss over all so far.
 template <int Losses>
 double add(detail::accumulation<Losses>& all, job const& j, double loss) {
-  step_result r{.loss = loss, .losses = {{loss}, 1}};
+  step_result r{.loss = loss, .losses = {&loss, 1}};
   all.add(j, r);
   return r.loss;
 }
@@ -102,7 +102,8 @@ TEST_CASE("The gradients of each loss are divided by its own terms") {
   for (job j : jobs) {
     counted.extend(j, false, names);
     CHECK((j.gradient_terms == 10 && j.further.items[0].factor == 3 * 10.0 / 20));
-    step_result r{.losses = {{double(j.counted > 0), 2. * (j.further.items[0].counted > 0)}, 2}};
+    double const losses[] = {double(j.counted > 0), 2. * (j.further.items[0].counted > 0)};
+    step_result r{.losses = {losses, 2}};
     counted.add(j, r);
     if (counted.count() == 3) CHECK((j.gradient_scale == 1 && r.losses[1] == 2 && r.loss == 7));
   }
