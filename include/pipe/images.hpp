@@ -114,7 +114,7 @@ inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
                             &colours) != 0)
     refuse();
   bool const is_print = colours == TJCS_CMYK || colours == TJCS_YCCK;
-  // A bit is at least a block of 64 pixels; twice as many in case.
+  // A block of 64 pixels takes at least a bit: 512 pixels a byte, and here twice as many.
   picture p =
       empty_picture(path, std::uint64_t(std::max(height, 0)), std::uint64_t(std::max(width, 0)),
                     is_print ? 4 : 3, std::uint64_t(bytes.size()) * 1024);

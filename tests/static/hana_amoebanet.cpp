@@ -14,7 +14,7 @@ namespace hana = boost::hana;
 using namespace hana::literals;
 
 // [amoebanet]
-// Normal cells with so many filters, the first of which follows a reduction.
+// Normal cells with a number of filters; the first one follows a reduction.
 constexpr auto cells(auto count, auto filters) {
   auto const first = hana::type_c<Then<Normal<filters, true>>>;
   auto const other = hana::type_c<Then<Normal<filters, false>>>;

@@ -30,12 +30,12 @@ struct no_loss {};
 template <class Layers, class... Items>
 struct further_items {
   using loss = no_loss;
-  using layers_before = layers<>;
+  using chain = Seq<>;
 };
 template <class... L, class Loss>
 struct further_items<layers<L...>, Loss> {
   using loss = Loss;
-  using layers_before = layers<L...>;
+  using chain = Seq<L...>;
 };
 template <class... L, class First, class Second, class... Rest>
 struct further_items<layers<L...>, First, Second, Rest...>
@@ -48,18 +48,6 @@ template <auto N, int D, class... Items>
 struct weighted_items<LossWeight<N, D>, Items...> : further_items<layers<>, Items...> {
   using weight = LossWeight<N, D>;
 };
-
-/// These layers as one with a name; void if there are none.
-template <text Name, class Layers>
-struct named_chain {
-  using type = void;
-};
-template <text Name, class First, class... Rest>
-struct named_chain<Name, layers<First, Rest...>> {
-  using type = Named<Name, Seq<First, Rest...>>;
-};
-template <text Name, class Layers>
-using chain_with_name = typename named_chain<Name, Layers>::type;
 
 /// A loss that is neither a further one nor several.
 template <class L>
@@ -81,9 +69,9 @@ using first_of_losses =
 template <text Labels, text Value, class... Items>
 struct FurtherLoss : detail::weighted_items<Items...>::loss {
   using items = detail::weighted_items<Items...>;
-  using chain = detail::chain_with_name<Labels, typename items::layers_before>;
+  using chain = Named<Labels, typename items::chain>;
   using further = typename items::loss;
-  static constexpr bool has_layers = !std::is_void_v<chain>;
+  static constexpr bool has_layers = !std::is_same_v<typename items::chain, Seq<>>;
   using parts =
       std::conditional_t<has_layers, detail::layers<chain, further>, detail::layers<further>>;
   static constexpr text name = Labels;

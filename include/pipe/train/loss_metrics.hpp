@@ -8,8 +8,8 @@
 #pragma GCC system_header
 #endif
 
+#include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <pipe/runtime/job.hpp>
@@ -30,12 +30,13 @@ std::vector<std::string> loss_metric_names() {
 }
 
 /// The losses of a step as user-defined metrics of these names, which words_of_step shows. None for
-/// a model with one loss, which is the metric "loss".
+/// a model with one loss, which is the metric "loss", and none of an inference.
 template <class Trainer>
 std::vector<detail::named_scalar> loss_metrics(step_result const& r) {
+  std::vector<std::string> const names = loss_metric_names<Trainer>();
   std::vector<detail::named_scalar> all;
-  for (std::string& name : loss_metric_names<Trainer>())
-    all.push_back({std::move(name), r.losses[int(all.size())]});
+  if (!names.empty())
+    for (int i = 0; i < r.losses.size(); ++i) all.push_back({names[std::size_t(i)], r.losses[i]});
   return all;
 }
 

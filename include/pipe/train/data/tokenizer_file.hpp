@@ -33,7 +33,7 @@ namespace detail {
 class tokenizer_parts {
  public:
   /// path: of the vocabulary; merges_path: of the merges
-  explicit tokenizer_parts(std::string const& path, std::string const& merges_path)
+  tokenizer_parts(std::string const& path, std::string const& merges_path)
       : path_(path), merges_path_(merges_path) {}
 
   /// A tokenizer.json.
