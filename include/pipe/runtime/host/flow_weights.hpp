@@ -67,7 +67,12 @@ class flow_weights {
     m_.updating(n + 1, [&] {
       order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
       m_.parameters_.update(r, all, of, factor);
-      if (d_.has_buffers) m_.parameters_.commit(r, of);
+      if (d_.has_buffers) {
+        m_.parameters_.commit(r, of);
+        // All micro-batches of a confirmed step read the same version; and it may be taken back.
+        if (order_.is_free())
+          order_.for_chunks_of(r, [&](int c) { versions().share_means(d_.chunk[c]); });
+      }
       m_.parameters_.transpose(r, all);
     });
     ranks_[r].updated = n + 1;

@@ -78,12 +78,14 @@ class weight_versions {
   }
   /// Copies what no update changes from slot 0 to all slots.
   void copy_untrained(chunk_description const& c) const {
-    for (int slot = 1; slot < c.version_slots; ++slot)
-      for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
-        if (!p->trained || p->is_buffer) {
-          char* const from = memory_[c.rank] + c.values_of(*p);
-          std::memcpy(from + c.shift_of(slot), from, sizeof(T) * std::size_t(p->elements()));
-        }
+    copy_newest(c, [](parameter_place const& p) { return !p.trained && !p.is_committed(); });
+  }
+  /// Copies the newest running means to all slots: the sums of a mini-batch are of differences from
+  /// the mean at its commit, whatever versions its micro-batches read.
+  void share_means(chunk_description const& c) const {
+    copy_newest(c, [](parameter_place const& p) {
+      return p.is_committed() && p.commit.of == commit_rule::statistic::mean_of_differences;
+    });
   }
   /// Exchanges versions, so that the newest is in slot 0, the one before it in the last slot, and
   /// so on.
@@ -100,6 +102,16 @@ class weight_versions {
   }
 
  private:
+  /// Copies the parameters of the newest version for which takes(place) to all other slots.
+  template <class Takes>
+  void copy_newest(chunk_description const& c, Takes takes) const {
+    for (parameter_place const* p = c.parameters; p < c.parameters + c.parameter_count; ++p)
+      for (int slot = 0; slot < c.version_slots && takes(*p); ++slot)
+        if (long const to = c.shift_of(slot), from = newest(c); to != from) {
+          char* const slot_0 = memory_[c.rank] + c.values_of(*p);
+          std::memcpy(slot_0 + to, slot_0 + from, sizeof(T) * std::size_t(p->elements()));
+        }
+  }
   /// See update(). What an update reads is copied block by block, and is in the cache when it is
   /// updated; the state before it is kept, if there is room.
   void update_beside(chunk_description const& c, backend_calls<T> const& calls,

@@ -16,8 +16,8 @@ namespace wrong {
 /// A schedule whose steps overlap, and an option with which they do not.
 template <class... What>
 struct steps_do_not_overlap_with;
-/// A schedule that takes no update back, and a model whose stages do not update independently:
-/// parameters are shared, or buffers follow the data.
+/// A schedule that takes no update back, and a model whose stages do not update independently, as
+/// they share parameters.
 template <class... What>
 struct stages_must_update_independently;
 }  // namespace wrong
@@ -49,7 +49,7 @@ constexpr auto diagnose_overlap_of_model() {
   using steps = typename Options::template get<option_family::schedule>;
   constexpr bool depend = [](auto...) {
     for (parameter const& p : model_tables<M>::parameters)
-      if (p.is_committed() || p.tied_to >= 0) return true;
+      if (p.tied_to >= 0) return true;
     return false;
   }();
   if constexpr (overlap_of<steps>() == step_overlap::free && depend)

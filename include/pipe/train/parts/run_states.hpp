@@ -119,7 +119,7 @@ class run_state_table {
     });
     if constexpr (P::work::is_free && !P::predicts_weights)
       table.for_each_place([&](chunk const& c, parameter_place const& p) {
-        for (int n = 1; n < c.of.version_slots && p.trained; ++n) {
+        for (int n = 1; n < c.of.version_slots && (p.trained || p.is_committed()); ++n) {
           long const shift = c.of.shift_of(c.of.version_slots - n);
           table.add((older_kind + std::to_string(n) + "/").c_str(), c, p,
                     c.of.values_of(p) + shift);
