@@ -51,15 +51,15 @@ struct moments {
   double mean = 0, square = 0;
   double rstd(double epsilon) const { return 1 / std::sqrt(square + epsilon); }
 };
-/// Of the numbers i < n for which is_in(i).
+/// Of the numbers with begin <= i < end for which is_in(i).
 template <class T, class In>
-moments moments_of(buffer<T> const& x, In is_in) {
+moments moments_of(buffer<T> const& x, In is_in, std::size_t begin, std::size_t end) {
   moments m;
   double n = 0;
-  for (std::size_t i = 0; i < x.size(); ++i)
+  for (std::size_t i = begin; i < end; ++i)
     if (is_in(i)) m.mean += x.value(i), n += 1;
   m.mean /= n;
-  for (std::size_t i = 0; i < x.size(); ++i)
+  for (std::size_t i = begin; i < end; ++i)
     if (is_in(i)) m.square += (x.value(i) - m.mean) * (x.value(i) - m.mean) / n;
   return m;
 }
@@ -83,7 +83,7 @@ void check_groups() {
   for (std::size_t s = 0; s < Samples; ++s)
     for (std::size_t k = 0; k < Groups; ++k) {
       auto const is_in = [&](std::size_t i) { return i / (rows * n) == s && i % n / width == k; };
-      moments const m = moments_of(x, is_in);
+      moments const m = moments_of(x, is_in, 0, x.size());
       double const rstd = m.rstd(double(of::value.epsilon)), count = double(rows * width);
       all.push_back(m.mean), all.push_back(rstd);
       double mean_g = 0, mean_gx = 0;
@@ -119,45 +119,59 @@ void check_groups() {
   CHECK(on_host::difference(dbeta, dbetas) < 1e-5);
 }
 
-template <int Rows, bool IsConstant>
+template <int Rows, bool IsConstant, int Group>
 struct of_batch {
-  static constexpr detail::batch_attributes value{Rows, 1e-3f, IsConstant};
+  static constexpr detail::batch_attributes value{Rows, 1e-3f, IsConstant, Group};
 };
 
-/// The last of three samples fills up the micro-batch.
-template <class T, int Rows, int Columns, bool IsConstant = false>
+/// The first Valid samples are real, the others fill up the micro-batch. Group: samples of
+/// SyncOver, or 0.
+template <class T, int Rows, int Columns, bool IsConstant = false, int Samples = 3,
+          int Valid = Samples - 1, int Group = 0>
 void check_batch() {
-  using of = of_batch<Rows, IsConstant>;
-  constexpr int samples = 3, valid = 2;
+  using of = of_batch<Rows, IsConstant, Group>;
+  constexpr int samples = Samples, valid = Valid;
   constexpr std::size_t n = Columns, size = std::size_t(samples) * Rows * n,
-                        real = std::size_t(valid) * Rows * n;
+                        real = std::size_t(valid) * Rows * n,
+                        each = std::size_t(of::value.group_size(samples)) * Rows * n,
+                        groups = std::size_t(of::value.groups(samples));
   auto x = offset_numbers<T>(size, n, 1), dy = buffer<T>::random(size, 2),
        gamma = buffer<T>::random(n, 3), beta = buffer<T>::random(n, 4);
   auto running = buffer<float>::random(n, 5), spread = buffer<float>::random(n, 6);
   for (std::size_t c = 0; c < n; ++c) spread[c] = 1 + std::fabs(spread[c]);
   buffer<T> y(size), dx(size);
-  buffer<float> statistics(3 * n), sums(2 * n), dgamma(n), dbeta(n), mean_sum(n), square_sum(n);
+  buffer<float> statistics(groups * 3 * n), sums(groups * 2 * n), dgamma(n), dbeta(n), mean_sum(n),
+      square_sum(n);
 
-  std::vector<double> all(3 * n), ys(size), dxs(size), both(2 * n), means(n), squares(n);
-  for (std::size_t c = 0; c < n; ++c) {
-    moments m = moments_of(x, [&](std::size_t i) { return i < real && i % n == c; });
-    if (IsConstant) m = {running.value(c), spread.value(c)};
-    double const rstd = m.rstd(double(of::value.epsilon)), count = double(valid * Rows);
-    all[c] = m.mean, all[n + c] = rstd, all[2 * n + c] = m.square;
-    double const off = m.mean - running.value(c);
-    means[c] = 0.5 + count * off, squares[c] = 0.5 + count * (m.square + off * off);
-    for (std::size_t i = c; i < size; i += n) {
-      double const xhat = (x.value(i) - m.mean) * rstd;
-      ys[i] = xhat * gamma.value(c) + beta.value(c);
-      if (i < real) both[c] += dy.value(i) * xhat, both[n + c] += dy.value(i);
+  std::vector<double> all(groups * 3 * n), ys(size), dxs(size), both(groups * 2 * n), means(n, 0.5),
+      squares(n, 0.5), dgammas(n), dbetas(n);
+  for (std::size_t g = 0; g < groups; ++g)
+    for (std::size_t c = 0; c < n; ++c) {
+      std::size_t const begin = g * each, end = std::min(begin + each, std::max(begin, real));
+      double const count = double((end - begin) / n);
+      moments m{};
+      if (IsConstant)
+        m = {running.value(c), spread.value(c)};
+      else if (count > 0)
+        m = moments_of(x, [&](std::size_t i) { return i % n == c; }, begin, end);
+      double const rstd = IsConstant || count > 0 ? m.rstd(double(of::value.epsilon)) : 0;
+      double *const a = &all[g * 3 * n + c], *const sum = &both[g * 2 * n + c];
+      a[0] = m.mean, a[n] = rstd, a[2 * n] = m.square;
+      double const off = m.mean - running.value(c);
+      means[c] += count * off, squares[c] += count * (m.square + off * off);
+      for (std::size_t i = begin + c; i < begin + each; i += n) {
+        double const xhat = (x.value(i) - m.mean) * rstd;
+        ys[i] = xhat * gamma.value(c) + beta.value(c);
+        if (i < end) sum[0] += dy.value(i) * xhat, sum[n] += dy.value(i);
+      }
+      dgammas[c] += sum[0], dbetas[c] += sum[n];
+      for (std::size_t i = begin + c; i < end; i += n) {
+        double const xhat = (x.value(i) - m.mean) * rstd,
+                     others = IsConstant ? 0 : (sum[n] + xhat * sum[0]) / count;
+        dxs[i] = rstd * gamma.value(c) * (dy.value(i) - others);
+      }
     }
-    for (std::size_t i = c; i < real; i += n) {
-      double const xhat = (x.value(i) - m.mean) * rstd,
-                   others = IsConstant ? 0 : (both[n + c] + xhat * both[c]) / count;
-      dxs[i] = rstd * gamma.value(c) * (dy.value(i) - others);
-    }
-  }
-  INFO(Rows << " rows of " << Columns);
+  INFO(Rows << " rows of " << Columns << ", " << groups << " groups");
   auto const run = [&]<op_kind Kind, int Out, int Ins, int Outs, class... Buffers>(Buffers&... in) {
     cuda::arguments a = operands(in...).a;
     a.valid_samples = valid, a.training = true, a.accumulate = Out > 0;
@@ -171,8 +185,8 @@ void check_batch() {
   run.template operator()<op_kind::batch_sums, 1, 3, 1>(dy, x, statistics, sums);
   CHECK(on_host::difference(sums, both) < 1e-5);
   run.template operator()<op_kind::batch_parameter_gradient, 0, 1, 2>(sums, dgamma, dbeta);
-  for (std::size_t c = 0; c < n; ++c) CHECK(dgamma[c] == sums[c]);
-  for (std::size_t c = 0; c < n; ++c) CHECK(dbeta[c] == sums[n + c]);
+  CHECK(on_host::difference(dgamma, dgammas) < 1e-5);
+  CHECK(on_host::difference(dbeta, dbetas) < 1e-5);
   for (std::size_t c = 0; c < n; ++c) mean_sum[c] = square_sum[c] = 0.5f;
   run.template operator()<op_kind::batch_running_sums, 1, 2, 2>(statistics, running, mean_sum,
                                                                 square_sum);
@@ -251,6 +265,20 @@ TEST_CASE("norms of the channels of a micro-batch are those of fp64", "[cuda]") 
   check_batch<float, 130, 24>();
   check_batch<float, 7, 12, true>();
   check_batch<bf16, 33, 16>();
+}
+TEST_CASE("norms of groups of samples are those of fp64", "[cuda]") {
+  check_batch<float, 2, 5, false, 6, 5, 2>();     // a group in part
+  check_batch<float, 300, 24, false, 6, 3, 2>();  // one in part, one without samples; chunks
+  check_batch<float, 7, 4, false, 5, 5, 1>();
+  check_batch<bf16, 33, 16, false, 8, 8, 4>();
+}
+TEST_CASE("there may be more groups of samples than tickets", "[cuda]") {
+  using of = on_host::one_group<
+      float, one_norm<op_kind::batch_statistics, 4096, 1, of_batch<4096, false, 1>, 3, 1, false>,
+      1100>;
+  using kernel = cuda::column_sums_kernel<cuda::batch_statistics_source<of, 0>>;
+  static_assert(kernel::chunks > 1 && kernel::joint == 2);
+  check_batch<float, 4096, 1, false, 1100, 1099, 1>();
 }
 TEST_CASE("norms of neighbouring channels are those of fp64", "[cuda]") {
   check_responses<float, 18, 5>();

@@ -23,10 +23,10 @@ using laws::same_numbers, laws::sample_batch;
 namespace {
 
 /// Both kinds of buffers before all trained layers, and behind some.
-struct Net : Model<Input<2, 3>, Residual<BatchNormWith<NoAffine>>, Custom<laws::Centered>,
-                   Linear<4>, BatchNorm, GELU, Linear<4>, Custom<laws::Centered>, Tanh,
-                   Linear<4, NoBias>, BatchNormWith<NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh,
-                   Linear<2>, MSE> {};
+struct Net
+    : Model<Input<2, 3>, Residual<BatchNormWith<NoAffine>>, Custom<laws::Centered>, Linear<4>,
+            BatchNorm, GELU, Linear<4>, Custom<laws::Centered>, Tanh, Linear<4, NoBias>,
+            BatchNormWith<NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
 constexpr std::size_t of_data_alone = 9, of_weights = 8 + 4 + 8;  // numbers in buffers
 
 /// The numbers in a trainer's buffers.
@@ -110,13 +110,11 @@ constexpr auto read_by<PipeDream<Synchronised>> = &stashed;
 template <>
 constexpr auto read_by<PACI<>> = &stashed;
 template <>
-constexpr auto read_by<PipeDream2BW<>> = +[](long k, long, long a) -> read {
-  return {from_zero(k / a - 1), from_zero(k / a - 1)};
-};
+constexpr auto read_by<PipeDream2BW<>> =
+    +[](long k, long, long a) -> read { return {from_zero(k / a - 1), from_zero(k / a - 1)}; };
 template <>
-constexpr auto read_by<PACI<0, true>> = +[](long k, long p, long a) -> read {
-  return {stashed(k, p, a).version, k / a};
-};
+constexpr auto read_by<PACI<0, true>> =
+    +[](long k, long p, long a) -> read { return {stashed(k, p, a).version, k / a}; };
 
 /// Running statistics behind the moving layer, by mini-batches of its results.
 struct running {
@@ -230,6 +228,7 @@ TEST_CASE("running statistics are of the activations by older weights", "[laws][
 }
 TEST_CASE("one stage without a flush has the buffers of one with it", "[laws][batch_norm]") {
   using Flushed = Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>>;
-  laws::same_runs<Flushed, Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
-                                    PipeDream<>>>(0);
+  laws::same_runs<
+      Flushed, Pipeline<Net, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, PipeDream<>>>(
+      0);
 }

@@ -59,8 +59,8 @@ inline constexpr int most_of_a_cuda_head = 128;
 
 /// Whether the host's engine runs o, and GPUs do not.
 constexpr bool runs_on_the_host_alone(op const& o) {
-  return norms_groups(o) || (o.kind == op_kind::attention &&
-                             o.columns / o.attributes.attention().heads > most_of_a_cuda_head);
+  return o.kind == op_kind::attention &&
+         o.columns / o.attributes.attention().heads > most_of_a_cuda_head;
 }
 
 }  // namespace detail
@@ -76,8 +76,7 @@ template <class... What>
 struct wgmma_products_need_sm_90a_alone;
 template <class... What>
 struct custom_layer_has_no_functions_for_cuda;
-/// A layer that only the host's engine runs: a batch norm with SyncOver, an attention of wide
-/// heads.
+/// A layer that only the host's engine runs: an attention of wide heads.
 template <class... What>
 struct layer_runs_on_the_host_alone;
 template <class... What>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Batch norm: each column normalised over all rows of a micro-batch. Sums over rows are kernels of
-// their own, whose blocks share the rows; then accesses are normalised one by one, with whatever
-// pointwise ops follow. Samples that only fill up the last micro-batch are in no sum.
+// Batch norm: each column normalised over all rows of a group of samples, which is a micro-batch
+// or, with SyncOver, a part of one. Sums over rows are kernels of their own, whose blocks share the
+// rows; then accesses are normalised one by one, with whatever pointwise ops follow. Samples that
+// only fill up the last micro-batch are in no sum.
 #pragma once
 
 #include <pipe/backend/cuda/block/accesses.hpp>
@@ -17,72 +18,101 @@ template <class P, int G>
 struct batch_columns {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns;
-  static constexpr int sample_rows = group_of<P, G>::value.attributes.batch().rows;
-  static constexpr extent rows = extent(sample_rows) * P::samples;
-  static constexpr float epsilon = group_of<P, G>::value.attributes.batch().epsilon;
-  static constexpr bool is_constant = group_of<P, G>::value.attributes.batch().is_constant;
+  static constexpr detail::batch_attributes attributes = group_of<P, G>::value.attributes.batch();
+  static constexpr int sample_rows = attributes.rows;
+  /// Groups of samples, and the rows of each.
+  static constexpr extent groups = attributes.groups(P::samples),
+                          rows = extent(sample_rows) * attributes.group_size(P::samples);
   template <int I>
   static constexpr int in = group_of<P, G>::value.in[I];
   template <int I>
   static constexpr int out = group_of<P, G>::value.out[I];
 
-  /// Rows of real samples, which come first.
+  /// Real samples, which come first, and their rows.
+  PIPE_HD PIPE_INLINE static int real_samples(arguments const& a) {
+    return a.valid_samples < P::samples ? a.valid_samples : P::samples;
+  }
   PIPE_HD PIPE_INLINE static extent real_rows(arguments const& a) {
-    return extent(sample_rows) * (a.valid_samples < P::samples ? a.valid_samples : P::samples);
+    return extent(sample_rows) * real_samples(a);
+  }
+  /// Those of them in a group: 0 or less where there are none.
+  PIPE_HD PIPE_INLINE static extent real_rows(arguments const& a, extent group) {
+    extent const left = real_rows(a) - group * rows;
+    return left < rows ? left : rows;
+  }
+  /// The group of a row.
+  PIPE_HD PIPE_INLINE static extent group_of_row(extent row) {
+    if constexpr (groups == 1)
+      return 0;
+    else
+      return row / rows;
+  }
+  /// f(group) for the groups that have real samples, in order, from the second one on.
+  template <class F>
+  PIPE_HD PIPE_INLINE static void for_further_groups(arguments const& a, F f) {
+    if constexpr (groups > 1) {
+      constexpr int each = attributes.group_size(P::samples);
+      for (extent group = 1; group * each < real_samples(a); ++group) f(group);
+    }
   }
 };
 
-/// The statistics of a micro-batch or, outside of training, the running ones: mean, 1 /
+/// The statistics of each group or, outside of training, the running ones: mean, 1 /
 /// sqrt(variance + epsilon) and variance. A source of column_sums_kernel.
 ///
-/// shape: x (rows, C), running mean (C), running variance (C) -> statistics (3, C)
-/// law:   the order of sums depends on P::samples, not on how many samples are real
+/// shape: x (groups, rows, C), running mean (C), running variance (C) -> statistics (groups, 3, C)
+/// law:   the order of sums depends on the size of groups, not on how many samples are real; those
+///        of a group without real samples are zeros
 /// cost:  one pass over x, bound by bytes; outside of training x is not read
 template <class P, int G>
 struct batch_statistics_source {
   using base = batch_columns<P, G>;
   using T = typename base::T;
   static constexpr int sums = 2;
-  static constexpr extent rows = base::rows, columns = base::columns;
+  static constexpr extent rows = base::rows, columns = base::columns, groups = base::groups;
   template <int Count>
   using known = near_mean<Count>;
 
   /// Whether the running statistics are taken: outside of training, and in a layer of constants.
   PIPE_HD PIPE_INLINE static bool is_running(arguments const& a) {
-    return base::is_constant || !a.training;
+    return base::attributes.is_constant || !a.training;
   }
   /// How many rows are read.
   PIPE_HD PIPE_INLINE static extent count(arguments const& a) {
     return is_running(a) ? 0 : base::real_rows(a);
   }
   template <int Count>
-  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& near) {
-    near.learn(a.at<T const>(base::template in<0>) + column, columns, base::real_rows(a));
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent group, extent column,
+                                        known<Count>& near) {
+    near.learn(a.at<T const>(base::template in<0>) + group * rows * columns + column, columns,
+               base::real_rows(a, group));
   }
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
                                        known<Count> const& near, float (&terms)[2][Count]) {
     near.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
   }
-  /// Statistics of Count columns, whose sums over all real rows are complete.
+  /// Statistics of Count columns of a group, whose sums over all real rows are complete.
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent group, extent column,
                                        float const (&sum)[2][Count]) {
-    float mean[Count], rstd[Count], variance[Count];
+    float mean[Count]{}, rstd[Count]{}, variance[Count]{};
+    extent const real = base::real_rows(a, group);
     if (is_running(a)) {
       load<Count>(a.at<float const>(base::template in<1>) + column, mean);
       load<Count>(a.at<float const>(base::template in<2>) + column, variance);
-    } else {
-      float const all = float(base::real_rows(a));
+    } else if (real > 0) {
       known<Count> near;
-      learn<Count>(a, column, near);
-      near.take(all, sum, mean, variance);
+      learn<Count>(a, group, column, near);
+      near.take(float(real), sum, mean, variance);
       PIPE_UNROLL
-      for (int i = 0; i < Count; ++i) variance[i] /= all;
+      for (int i = 0; i < Count; ++i) variance[i] /= float(real);
     }
     PIPE_UNROLL
-    for (int i = 0; i < Count; ++i) rstd[i] = 1.0f / libm::sqrt(variance[i] + base::epsilon);
-    float* const to = a.at<float>(base::template out<0>) + column;
+    for (int i = 0; i < Count; ++i)
+      if (is_running(a) || real > 0)
+        rstd[i] = 1.0f / libm::sqrt(variance[i] + base::attributes.epsilon);
+    float* const to = a.at<float>(base::template out<0>) + group * 3 * columns + column;
     save<Count>(to, mean);
     save<Count>(to + columns, rstd);
     save<Count>(to + 2 * columns, variance);
@@ -91,9 +121,8 @@ struct batch_statistics_source {
 
 /// Every row normalised, and scaled and shifted where there are gamma and beta.
 ///
-/// shape: x (rows, C), statistics (3, C), gamma (C), beta (C) -> y (rows, C)
-/// work:  a thread has one access of a row
-/// cost:  one pass over x and y, bound by bytes
+/// shape: x (groups, rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y (groups, rows,
+/// C) work:  a thread has one access of a row cost:  one pass over x and y, bound by bytes
 template <class P, int G>
 struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;
@@ -105,7 +134,8 @@ struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent row, int column) {
       float x[each], mean[each], rstd[each];
-      float const* const statistics = a.at<float const>(of::template in<1>) + column;
+      float const* const statistics =
+          a.at<float const>(of::template in<1>) + of::group_of_row(row) * 3 * of::columns + column;
       load<each>(a.at<T const>(of::template in<0>) + row * of::columns + column, x);
       load<each>(statistics, mean);
       load<each>(statistics + of::columns, rstd);
@@ -118,13 +148,13 @@ struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
 /// What the gradients need of all rows: the sums of dy * xhat and of dy. A source of
 /// column_sums_kernel.
 ///
-/// shape: dy, x (rows, C), statistics (3, C) -> sums (2, C)
+/// shape: dy, x (groups, rows, C), statistics (groups, 3, C) -> sums (groups, 2, C)
 template <class P, int G>
 struct batch_sums_source {
   using base = batch_columns<P, G>;
   using T = typename base::T;
   static constexpr int sums = 2;
-  static constexpr extent rows = base::rows, columns = base::columns;
+  static constexpr extent rows = base::rows, columns = base::columns, groups = base::groups;
   template <int Count>
   struct known {
     float mean[Count], rstd[Count];
@@ -132,8 +162,10 @@ struct batch_sums_source {
 
   PIPE_HD PIPE_INLINE static extent count(arguments const& a) { return base::real_rows(a); }
   template <int Count>
-  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& by) {
-    float const* const statistics = a.at<float const>(base::template in<2>) + column;
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent group, extent column,
+                                        known<Count>& by) {
+    float const* const statistics =
+        a.at<float const>(base::template in<2>) + group * 3 * columns + column;
     load<Count>(statistics, by.mean);
     load<Count>(statistics + columns, by.rstd);
   }
@@ -147,9 +179,9 @@ struct batch_sums_source {
     for (int i = 0; i < Count; ++i) terms[0][i] = terms[1][i] * ((x[i] - by.mean[i]) * by.rstd[i]);
   }
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent group, extent column,
                                        float const (&sum)[2][Count]) {
-    float* const to = a.at<float>(base::template out<0>) + column;
+    float* const to = a.at<float>(base::template out<0>) + group * 2 * columns + column;
     save<Count>(to, sum[0]);
     save<Count>(to + columns, sum[1]);
   }
@@ -158,8 +190,9 @@ struct batch_sums_source {
 /// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
 /// statistics rstd * g; 0 in rows that only fill up the micro-batch.
 ///
-/// shape: dy, x (rows, C), statistics (3, C), sums (2, C) or none, gamma (C) or none -> dx (rows,
-/// C)
+/// shape: dy, x (groups, rows, C), statistics (groups, 3, C), sums (groups, 2, C) or none, gamma
+/// (C)
+///        or none -> dx (groups, rows, C)
 template <class P, int G>
 struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;
@@ -171,21 +204,24 @@ struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.col
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent row, int column) {
       constexpr bool has_sums = of::template in<3> >= 0, has_gamma = of::template in<4> >= 0;
-      extent const rows = of::real_rows(a), at = row * of::columns + column;
-      float const* const statistics = a.at<float const>(of::template in<2>) + column;
+      extent const at = row * of::columns + column, group = of::group_of_row(row);
+      float const* const statistics =
+          a.at<float const>(of::template in<2>) + group * 3 * of::columns + column;
       float dx[each], rstd[each];
       load<each>(a.at<T const>(of::template in<0>) + at, dx);
       load<each>(statistics + of::columns, rstd);
       if constexpr (has_sums) {
         float x[each], mean[each], sum_gx[each], sum_g[each];
-        float const* const sums = a.at<float const>(of::template in<3>) + column;
+        float const* const sums =
+            a.at<float const>(of::template in<3>) + group * 2 * of::columns + column;
         load<each>(a.at<T const>(of::template in<1>) + at, x);
         load<each>(statistics, mean);
         load<each>(sums, sum_gx);
         load<each>(sums + of::columns, sum_g);
+        float const real = float(of::real_rows(a, group));
         PIPE_UNROLL
         for (int i = 0; i < each; ++i)
-          dx[i] -= (sum_g[i] + (x[i] - mean[i]) * rstd[i] * sum_gx[i]) / float(rows);
+          dx[i] -= (sum_g[i] + (x[i] - mean[i]) * rstd[i] * sum_gx[i]) / real;
       }
       if constexpr (has_gamma) {
         float gamma[each];
@@ -194,15 +230,15 @@ struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.col
         for (int i = 0; i < each; ++i) dx[i] *= gamma[i];
       }
       PIPE_UNROLL
-      for (int i = 0; i < each; ++i) dx[i] = row < rows ? dx[i] * rstd[i] : 0.0f;
+      for (int i = 0; i < each; ++i) dx[i] = row < of::real_rows(a) ? dx[i] * rstd[i] : 0.0f;
       finish<P, G, each>(a, row, column, dx);
     });
   }
 };
 
-/// The gradients of gamma and beta: a micro-batch's sums, added once.
+/// The gradients of gamma and beta: the sums of groups, added in order.
 ///
-/// shape: sums (2, C) -> dgamma (C), dbeta (C); either may be absent
+/// shape: sums (groups, 2, C) -> dgamma (C), dbeta (C); either may be absent
 template <class P, int G>
 struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
                                          access_width<float>(group_of<P, G>::value.columns)> {
@@ -212,27 +248,43 @@ struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    constexpr detail::group g = group_of<P, G>::value;
-    constexpr int from = g.in[0], gamma = g.out[0], beta = g.out[1];
     base::for_access(block, [&](extent, int column) {
-      float sum[each];
-      if constexpr (gamma >= 0) {
-        load<each>(a.at<float const>(from) + column, sum);
-        add_to_sum(a, a.at<float>(gamma) + column, sum);
-      }
-      if constexpr (beta >= 0) {
-        load<each>(a.at<float const>(from) + columns + column, sum);
-        add_to_sum(a, a.at<float>(beta) + column, sum);
-      }
+      add<0>(a, column);
+      add<1>(a, column);
     });
+  }
+
+ private:
+  using of = batch_columns<P, G>;
+  /// Sum I of a group and a column.
+  template <int I>
+  PIPE_HD PIPE_INLINE static void load_sum(arguments const& a, extent group, int column,
+                                           float (&sum)[each]) {
+    load<each>(a.at<float const>(of::template in<0>) + (2 * group + I) * columns + column, sum);
+  }
+  template <int I>
+  PIPE_HD PIPE_INLINE static void add(arguments const& a, int column) {
+    if constexpr (of::template out<I> >= 0) {
+      float* const to = a.at<float>(of::template out<I>) + column;
+      float sum[each];
+      load_sum<I>(a, 0, column, sum);
+      add_to_sum(a, to, sum);
+      of::for_further_groups(a, [&](extent group) {
+        float more[each];
+        load_sum<I>(a, group, column, more);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) sum[i] += more[i];
+        save<each>(to, sum);
+      });
+    }
   }
 };
 
 /// The sums of the running statistics, over real rows: of x - m and of (x - m)^2, where m is the
 /// running mean, see commit_rule.
 ///
-/// shape: statistics (3, C), running mean (C) -> two sums (C)
-/// law:   made of the statistics of the micro-batch, not of x
+/// shape: statistics (groups, 3, C), running mean (C) -> two sums (C)
+/// law:   made of the statistics of groups, in order, not of x
 template <class P, int G>
 struct batch_running_kernel : accesses<1, group_of<P, G>::value.columns,
                                        access_width<float>(group_of<P, G>::value.columns)> {
@@ -243,21 +295,40 @@ struct batch_running_kernel : accesses<1, group_of<P, G>::value.columns,
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent, int column) {
-      float const rows = float(of::real_rows(a));
-      float const* const statistics = a.at<float const>(of::template in<0>) + column;
-      float sum[each], squares[each], running[each];
-      load<each>(statistics, sum);
-      load<each>(statistics + 2 * of::columns, squares);
-      load<each>(a.at<float const>(of::template in<1>) + column, running);
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) {
-        float const off = sum[i] - running[i];
-        sum[i] = rows * off;
-        squares[i] = rows * (squares[i] + off * off);
-      }
-      add_to_sum(a, a.at<float>(of::template out<0>) + column, sum);
-      add_to_sum(a, a.at<float>(of::template out<1>) + column, squares);
+      float *const to_sum = a.at<float>(of::template out<0>) + column,
+                   *const to_squares = a.at<float>(of::template out<1>) + column;
+      float sum[each], squares[each];
+      find(a, 0, column, sum, squares);
+      add_to_sum(a, to_sum, sum);
+      add_to_sum(a, to_squares, squares);
+      of::for_further_groups(a, [&](extent group) {
+        float more[each], more_squares[each];
+        find(a, group, column, more, more_squares);
+        PIPE_UNROLL
+        for (int i = 0; i < each; ++i) sum[i] += more[i], squares[i] += more_squares[i];
+        save<each>(to_sum, sum);
+        save<each>(to_squares, squares);
+      });
     });
+  }
+
+ private:
+  /// What a group adds.
+  PIPE_HD PIPE_INLINE static void find(arguments const& a, extent group, int column,
+                                       float (&sum)[each], float (&squares)[each]) {
+    float const rows = float(of::real_rows(a, group));
+    float const* const statistics =
+        a.at<float const>(of::template in<0>) + group * 3 * of::columns + column;
+    float running[each];
+    load<each>(statistics, sum);
+    load<each>(statistics + 2 * of::columns, squares);
+    load<each>(a.at<float const>(of::template in<1>) + column, running);
+    PIPE_UNROLL
+    for (int i = 0; i < each; ++i) {
+      float const off = sum[i] - running[i];
+      sum[i] = rows * off;
+      squares[i] = rows * (squares[i] + off * off);
+    }
   }
 };
 

@@ -19,13 +19,16 @@
 // A source may say more:
 //
 //       static constexpr extent together;      // neighbours in memory: a divisor of `columns`
+//       static constexpr extent groups;        // of `rows` each, one behind another, with own sums
 //       static constexpr long kept_bytes;      // of the workspace, from its first on, that it uses
-//       static extent count(arguments const&); // rows that there are at run time, at most `rows`
+//       static extent count(arguments const&); // rows that there are at run time, of all groups
 //       template <int Count> struct known;     // of a column, what all of its rows are read with:
-//       template <int Count> static void learn(arguments const&, extent column, known<Count>&);
+//       template <int Count>
+//       static void learn(arguments const&, extent group, extent column, known<Count>&);
 //       ... read(arguments const&, extent row, extent column, known<Count> const&, ... terms);
 //       template <int Count>                   // in place of target
-//       static void take(arguments const&, extent column, float const (&sum)[sums][Count]);
+//       static void take(arguments const&, extent group, extent column,
+//                        float const (&sum)[sums][Count]);
 #pragma once
 
 #include <pipe/backend/cuda/block/block.hpp>
@@ -90,6 +93,15 @@ constexpr extent together_in() {
     return Source::columns;
 }
 
+/// The groups of rows that have sums of their own: one, or what a source says.
+template <class Source>
+constexpr extent groups_in() {
+  if constexpr (requires { Source::groups; })
+    return Source::groups;
+  else
+    return 1;
+}
+
 /// The bytes of the workspace that a source uses itself, before those of the sums.
 template <class Source>
 constexpr long kept_bytes_of() {
@@ -99,12 +111,15 @@ constexpr long kept_bytes_of() {
     return 0;
 }
 
-/// Sums of columns over all rows.
+/// Sums of columns over all rows of a group.
 ///
-/// shape: the source's terms (R, C) -> sums (C), by way of (chunks, C) in the workspace
+/// shape: the source's terms (groups, R, C) -> sums (groups, C), by way of (groups, chunks, C) in
+///        the workspace
 /// law:   a thread adds every rows_at_once-th row of a chunk in order, then threads of a column are
-///        added by halves, then chunks in the same way; accumulate adds the finished sum once
-/// work:  a block has a chunk of a strip; the last of a strip adds the chunks
+///        added by halves, then chunks in the same way; accumulate adds the finished sum once. The
+///        order is the same for any number of groups
+/// work:  a block has a chunk of a strip of a group; the last of a strip adds the chunks of its
+///        group, or of several where there are more groups than tickets
 /// cost:  one pass over the source, bound by bytes: blocks that are there at once, with up to 32
 ///        numbers on their way to a thread
 template <class Source>
@@ -116,15 +131,18 @@ struct column_sums_kernel {
                        rows_at_once = plan.rows_at_once;
   static constexpr int sums = Source::sums, resident = sums == 1 ? 4 : 0;
   static constexpr extent chunks = plan.chunks, chunk_rows = plan.chunk_rows, strips = plan.strips;
-  static constexpr extent blocks = strips * chunks;
+  static constexpr extent groups = groups_in<Source>(), blocks = groups * strips * chunks;
   static constexpr long kept_bytes = kept_bytes_of<Source>();
   static constexpr long workspace_bytes =
-      kept_bytes + (chunks == 1 ? 0 : long(chunks * Source::columns) * sums * long(sizeof(float)));
+      kept_bytes +
+      (chunks == 1 ? 0 : long(groups * chunks * Source::columns) * sums * long(sizeof(float)));
   static_assert(chunks == 1 || strips <= most_tickets);
+  /// Groups whose blocks take the same tickets.
+  static constexpr extent joint = (groups * strips + most_tickets - 1) / most_tickets;
   /// Whether the source says what becomes of a sum.
   static constexpr bool takes =
-      requires(arguments const& a, extent column, float const (&sum)[sums][each]) {
-        Source::template take<each>(a, column, sum);
+      requires(arguments const& a, extent i, float const (&sum)[sums][each]) {
+        Source::template take<each>(a, i, i, sum);
       };
 
   struct state {
@@ -137,34 +155,36 @@ struct column_sums_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const chunk = block.index() / strips, strip = block.index() % strips;
-    extent const all = count(a), begin = chunk * chunk_rows,
-                 end = begin + chunk_rows < all ? begin + chunk_rows : all;
-    sum_rows<Source>(block, a, strip, begin, end);
-    if constexpr (chunks > 1) {
+    extent const strip = block.index() % strips, row = block.index() / strips,
+                 group = groups > 1 ? row / chunks : 0, chunk = row - group * chunks;
+    extent const all = count(a), first = group * Source::rows, begin = first + chunk * chunk_rows,
+                 most = chunk + 1 < chunks ? begin + chunk_rows : first + Source::rows;
+    sum_rows<Source>(block, a, group, strip, begin, most < all ? most : all);
+    if constexpr (chunks == 1) {
+      hand_on(block, a, group, strip);
+    } else {
       for_columns(block, strip, [&](extent column, state& mine) {
         PIPE_UNROLL
-        for (int s = 0; s < sums; ++s)
-          save<each>(chunk_sums::at(a, chunk, s) + column, mine.sum[s]);
+        for (int s = 0; s < sums; ++s) save<each>(chunk_sums::at(a, row, s) + column, mine.sum[s]);
       });
-      if (!is_last_block(block, a.tickets + strip, unsigned(chunks), block.shared().is_last))
+      extent const share = group / joint, from = share * joint,
+                   to = from + joint < groups ? from + joint : groups;
+      if (!is_last_block(block, a.tickets + share * strips + strip, unsigned((to - from) * chunks),
+                         block.shared().is_last))
         return;
-      sum_rows<chunk_sums>(block, a, strip, 0, chunks);
+      for (extent g = from; g < to; ++g) {
+        sum_rows<chunk_sums>(block, a, g, strip, g * chunks, (g + 1) * chunks);
+        hand_on(block, a, g, strip);
+      }
     }
-    for_columns(block, strip, [&](extent column, state& mine) {
-      if constexpr (takes)
-        Source::template take<each>(a, column, mine.sum);
-      else
-        add_to_target(a, column, mine.sum);
-    });
   }
 
  private:
-  /// What the blocks of a strip have left in the workspace, as a source of `chunks` rows.
+  /// What the blocks of a strip have left in the workspace, as a source of `chunks` rows a group.
   struct chunk_sums {
-    PIPE_HD PIPE_INLINE static float* at(arguments const& a, extent chunk, int sum) {
+    PIPE_HD PIPE_INLINE static float* at(arguments const& a, extent row, int sum) {
       return reinterpret_cast<float*>(static_cast<char*>(a.workspace) + kept_bytes) +
-             (chunk * sums + sum) * Source::columns;
+             (row * sums + sum) * Source::columns;
     }
     template <int Count>
     PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
@@ -174,6 +194,17 @@ struct column_sums_kernel {
     }
   };
 
+  /// The sums of a strip of a group go to where they belong.
+  template <class Block>
+  PIPE_HD PIPE_INLINE static void hand_on(Block& block, arguments const& a, extent group,
+                                          extent strip) {
+    for_columns(block, strip, [&](extent column, state& mine) {
+      if constexpr (takes)
+        Source::template take<each>(a, group, column, mine.sum);
+      else
+        add_to_target(a, column, mine.sum);
+    });
+  }
   /// Sums to where they belong, or to those of earlier micro-batches.
   PIPE_HD PIPE_INLINE static void add_to_target(arguments const& a, extent column,
                                                 float (&sum)[sums][each]) {
@@ -191,12 +222,12 @@ struct column_sums_kernel {
     if constexpr (requires { Source::count(a); })
       return Source::count(a);
     else
-      return Source::rows;
+      return groups * Source::rows;
   }
   /// Terms of a row of From, read with what is known of its column.
   template <class From>
   struct reader {
-    PIPE_HD PIPE_INLINE void learn(arguments const&, extent) {}
+    PIPE_HD PIPE_INLINE void learn(arguments const&, extent, extent) {}
     PIPE_HD PIPE_INLINE void read(arguments const& a, extent row, extent column,
                                   float (&terms)[sums][each]) const {
       From::template read<each>(a, row, column, terms);
@@ -206,8 +237,8 @@ struct column_sums_kernel {
     requires requires { typename From::template known<1>; }
   struct reader<From> {
     typename From::template known<each> known;
-    PIPE_HD PIPE_INLINE void learn(arguments const& a, extent column) {
-      From::template learn<each>(a, column, known);
+    PIPE_HD PIPE_INLINE void learn(arguments const& a, extent group, extent column) {
+      From::template learn<each>(a, group, column, known);
     }
     PIPE_HD PIPE_INLINE void read(arguments const& a, extent row, extent column,
                                   float (&terms)[sums][each]) const {
@@ -227,10 +258,10 @@ struct column_sums_kernel {
     });
   }
 
-  /// The sums of rows [begin, end) of a strip, in the states of its first threads.
+  /// The sums of rows [begin, end) of a strip of a group, in the states of its first threads.
   template <class From, class Block>
-  PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent strip,
-                                           extent begin, extent end) {
+  PIPE_HD PIPE_INLINE static void sum_rows(Block& block, arguments const& a, extent group,
+                                           extent strip, extent begin, extent end) {
     block.phase([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int s = 0; s < sums; ++s) {
@@ -239,7 +270,7 @@ struct column_sums_kernel {
       }
       extent const column = column_of(thread, strip);
       if (column < Source::columns)
-        add_rows<From>(a, begin + thread / lanes, end, column, mine.sum);
+        add_rows<From>(a, group, begin + thread / lanes, end, column, mine.sum);
       leave(block, thread, mine);
     });
     for (int half = rows_at_once / 2; half > 0; half /= 2) {
@@ -267,12 +298,12 @@ struct column_sums_kernel {
   /// Every rows_at_once-th row from `row` on, in order; several are on their way from memory at
   /// once.
   template <class From>
-  PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent row, extent end,
+  PIPE_HD PIPE_INLINE static void add_rows(arguments const& a, extent group, extent row, extent end,
                                            extent column, float (&sum)[sums][each]) {
     constexpr int fit = 32 / (sums * each), together = fit < 2 ? 2 : fit;
     float terms[together][sums][each];
     reader<From> from;
-    from.learn(a, column);
+    from.learn(a, group, column);
     for (; row + (together - 1) * rows_at_once < end; row += together * rows_at_once) {
       PIPE_UNROLL
       for (int k = 0; k < together; ++k) from.read(a, row + k * rows_at_once, column, terms[k]);

@@ -80,7 +80,8 @@ struct group_moment_source {
   /// Each column's first number stands for its mean until the mean is known: sums of differences
   /// from it do not cancel.
   template <int Count>
-  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& near) {
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent, extent column,
+                                        known<Count>& near) {
     near.learn(at(a, 0, column), together, rows);
   }
   template <int Count>
@@ -90,10 +91,10 @@ struct group_moment_source {
   }
   /// The column's mean and sum of squares, of what all of its rows have added up to.
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent, extent column,
                                        float const (&sum)[2][Count]) {
     known<Count> near;
-    learn<Count>(a, column, near);
+    learn<Count>(a, 0, column, near);
     float mean[Count], squares[Count];
     near.take(float(rows), sum, mean, squares);
     save<Count>(base::of_columns(a, 0) + column, mean);
@@ -212,7 +213,8 @@ struct group_gradient_source {
   };
 
   template <int Count>
-  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent column, known<Count>& by) {
+  PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent, extent column,
+                                        known<Count>& by) {
     base::template load_pairs<Count>(a.at<float const>(base::template in<3>), column / together,
                                      int(column % together), by.mean, by.rstd);
   }
@@ -227,7 +229,7 @@ struct group_gradient_source {
     for (int i = 0; i < Count; ++i) terms[1][i] = terms[0][i] * ((x[i] - by.mean[i]) * by.rstd[i]);
   }
   template <int Count>
-  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent column,
+  PIPE_HD PIPE_INLINE static void take(arguments const& a, extent, extent column,
                                        float const (&sum)[2][Count]) {
     float gamma[Count];
     if constexpr (base::template in<2> >= 0)
