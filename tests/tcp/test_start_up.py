@@ -14,7 +14,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from job import LIMIT, free_port
+from job import LIMIT
 from job import Job as AnyJob
 
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
