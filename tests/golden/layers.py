@@ -37,6 +37,17 @@ class Residual(Seq):
         return x + super().forward(x, around)
 
 
+class Reversible(Seq):
+    """Gomez et al., The reversible residual network, 2017, equation 8: PyTorch stores what backward reads."""
+
+    def forward(self, x, around=None):
+        f, g = self
+        x1, x2 = x.chunk(2, -1)
+        y1 = x1 + f(x2, around)
+        y2 = x2 + g(y1, around)
+        return torch.cat([y1, y2], -1)
+
+
 def Repeat(n, block):
     """n copies of what `block()` makes."""
     return Seq(*(Seq(*block()) for _ in range(n)))
@@ -371,3 +382,34 @@ class CrossAttention(Layer):
         q, k, v = (z.unflatten(-1, (n, -1)).transpose(1, 2) for z, n in ((q, self.heads), (k, self.kv_heads), (v, self.kv_heads)))
         i, j = torch.meshgrid(torch.arange(x.shape[1]), torch.arange(memory.shape[1]), indexing="ij")
         return self.out_proj(attend_by_rules(q, k, v, self.mask(i, j), padding, self.cap))
+
+
+class LoRA(nn.Module):
+    """A Linear of the package peft with its adapter, and no dropout: Hu et al., LoRA, 2021. alpha: by default the rank."""
+
+    def __init__(self, base_layer, rank, alpha=None):
+        super().__init__()
+        self.base_layer = base_layer.requires_grad_(False)
+        self.lora_A = nn.Linear(base_layer.in_features, rank, bias=False)
+        self.lora_B = nn.Linear(rank, base_layer.out_features, bias=False)
+        self.scale = (alpha or rank) / rank
+
+    def forward(self, x):
+        return self.base_layer(x) + self.scale * (x @ self.lora_A.weight.T @ self.lora_B.weight.T)
+
+
+class AdaptedAttention(Layer):
+    """The same for both projections of an attention, under the names of peft for nn.MultiheadAttention. (peft 0.21 itself adds
+    the term of the output projection twice there.)"""
+
+    def __init__(self, base_layer, rank, alpha=None):
+        super().__init__()
+        self.base_layer = base_layer.requires_grad_(False)
+        base_layer.out_proj = LoRA(base_layer.out_proj, rank, alpha)
+        outputs, inputs = base_layer.in_proj_weight.shape
+        self.lora_A, self.lora_B = nn.Linear(inputs, rank, bias=False), nn.Linear(rank, outputs, bias=False)
+        self.scale = (alpha or rank) / rank
+
+    def forward(self, x, around):
+        weight = self.base_layer.in_proj_weight + self.scale * self.lora_B.weight @ self.lora_A.weight
+        return torch.func.functional_call(self.base_layer, {"in_proj_weight": weight}, (x, around))

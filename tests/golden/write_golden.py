@@ -24,6 +24,11 @@ called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/t
         CASE/step_1/..., CASE/step_10/...           the parameters
         CASE/average_1/..., CASE/average_10/...     their moving averages
         CASE/step_5/..., CASE/state_5/...           of PyTorch's own optimizers: the parameters, and the optimizer's state dict, flattened
+    adapted
+        input, label, weight/...    as above, with a mini-batch for each of ten steps
+        output, gradient/...        of the first mini-batch
+        loss, norm                  of each step
+        step_10/...                 the trained parameters
     gpt, translator
         input, label, weight/...    as above, with a mini-batch for each of 50 steps
         loss, norm, gradient/...    of each step; the gradients of the first
@@ -39,9 +44,10 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimi
 from torch.nn import functional
 
 import optimizers
-from layers import (Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, CrossAttention, Embedding,
-                    FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image, InstanceNorm, LocalResponseNorm, Model,
-                    Pool, Pop, Positions, Repeat, Residual, ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
+from layers import (AdaptedAttention, Attention, BatchNorm, Beside, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d,
+                    CrossAttention, Embedding, FlattenChannelsFirst, FurtherInput, Gate, GroupedAttention, GroupNorm, Image,
+                    InstanceNorm, LocalResponseNorm, LoRA, Model, Pool, Pop, Positions, Repeat, Residual, Reversible,
+                    ScoredAttention, Seq, SinusoidalPositions, Stash, Tied)
 
 HERE = Path(__file__).parent
 SAMPLES = 4  # of a mini-batch
@@ -525,6 +531,52 @@ def run_optimizer(kind, settings, model, x, label, with_state):
         assert optimizer.closest > 2e-5, optimizer.closest
 
 
+# ---- layers around others ----
+
+
+def adapted_cases():
+    yield "lora", Input(3, 5), Model(
+        LoRA(Linear(5, 7), 2, alpha=3), nn.Tanh(), LoRA(Linear(7, 6, bias=False), 3),
+        AdaptedAttention(GroupedAttention(6, 3, kv_heads=1, base=10000.0), 2, alpha=5),
+        Residual(frozen(LayerNorm(6)), LoRA(Linear(6, 9), 2), GELU(), LoRA(Linear(9, 6), 2)), Linear(6, 2))
+    yield "reversible", Input(3, 8), Model(
+        Linear(8, 8), Reversible(Seq(LayerNorm(4), Attention(4, 2, bias=False)), Seq(Linear(4, 6), GELU(), Linear(6, 4))),
+        Reversible(Seq(RMSNorm(4), Linear(4, 4)), Seq(nn.Tanh())), Linear(8, 2))
+    yield "lora.reversible", Input(3, 6), Model(
+        Linear(6, 6), Reversible(
+            Seq(frozen(LayerNorm(3)), LoRA(Linear(3, 5), 2, alpha=3), nn.Tanh(), LoRA(Linear(5, 3), 2, alpha=3)),
+            Seq(LoRA(Linear(3, 3), 2, alpha=3))), Linear(6, 2))
+
+
+def run_adapted(name, first, model):
+    draw = Draw(name)
+    draw.parameters(model)
+    x = torch.stack([first(draw) for _ in range(STEPS)])
+    label = draw.numbers(*x.shape[:-1], 2)
+    trained = {p_name: p for p_name, p in model.named_parameters() if p.requires_grad}
+    yield "input", x
+    yield "label", label
+    for p_name, p in model.named_parameters():
+        yield f"weight/{p_name}", p.detach().clone()
+    yield "output", model(x[0])
+    optimizer = optimizers.make("AdamW", {"learning_rate": 0.05}, model, [])
+    losses, norms = [], []
+    for step in range(STEPS):
+        loss = functional.mse_loss(model(x[step]), label[step])
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            for p_name, p in trained.items():
+                yield f"gradient/{p_name}", p.grad.clone()
+        losses.append(loss.detach())
+        norms.append(nn.utils.get_total_norm([p.grad for p in trained.values()]))
+        optimizer.step()
+    yield "loss", torch.stack(losses)
+    yield "norm", torch.stack(norms)
+    for p_name, p in trained.items():
+        yield f"step_{STEPS}/{p_name}", p
+
+
 # ---- training ----
 
 TRAINING_STEPS = 50
@@ -613,6 +665,8 @@ def main():
         write_safetensors(HERE / f"{file}.safetensors", tensors)
     tensors = {name: stored(name.split("/")[-1], t) for name, t in optimizer_cases()}
     write_safetensors(HERE / "optimizers.safetensors", tensors)
+    tensors = {f"{case[0]}/{what}": stored(what, t) for case in adapted_cases() for what, t in run_adapted(*case)}
+    write_safetensors(HERE / "adapted.safetensors", tensors)
     for run in gpt, translator:
         tensors = {f"{run.__name__}/{what}": stored(what, t) for what, t in run()}
         write_safetensors(HERE / f"{run.__name__}.safetensors", tensors)

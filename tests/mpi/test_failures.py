@@ -21,6 +21,7 @@ BY_SOCKETS = LAUNCHER == "sockets"
 PROCESSES = 4
 LAUNCHED = "the launcher has started" if BY_SOCKETS else "MPI has started"
 AT_ONCE = 5  # programs, which mostly wait
+TIMEOUT = 90  # of a program, in seconds: longer than the minute for which a start waits, so that it says for whom
 
 # The process that misses process 2: by MPI its neighbour, by sockets process 0. What it is doing then, by phase.
 FINDER = 0 if BY_SOCKETS else 1
@@ -77,7 +78,7 @@ def lives(process):
 def problems_of(phase, way):
     """Runs the loss of process 2. Returns what is wrong with the end of all, as text, and the seconds from the loss to the end of mpirun."""
     with tempfile.TemporaryDirectory() as folder:
-        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, phase, way, f"{folder}/weights"], timeout=60)
+        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, phase, way, f"{folder}/weights"], timeout=TIMEOUT)
     ended = time.monotonic()
     struck = re.search(r"^strikes at ([\d.]+)$", output, re.MULTILINE)
     if not struck:
@@ -110,7 +111,7 @@ def problems_of(phase, way):
 class Failures(unittest.TestCase):
     def ends(self, case, *expected, fails=True):
         """Runs a case; each expression of `expected` is in what the processes say."""
-        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, case], timeout=60)
+        code, output = start(LAUNCHER, PROCESSES, [PROGRAM, case], timeout=TIMEOUT)
         self.assertIsNotNone(code, f"hangs:\n{output}")
         self.assertEqual(code != 0, fails, output)
         for expression in expected:
@@ -184,7 +185,7 @@ class Failures(unittest.TestCase):
                  ("evaluate", "(evaluate, and not step|step, and not evaluate)"),
                  ("forward", "(forward, and not evaluate|evaluate, and not forward)"))
         with ThreadPoolExecutor(AT_ONCE) as threads:
-            ends = list(threads.map(lambda case: start(LAUNCHER, PROCESSES, [PROGRAM, f"other {case[0]}"], timeout=60), cases))
+            ends = list(threads.map(lambda case: start(LAUNCHER, PROCESSES, [PROGRAM, f"other {case[0]}"], timeout=TIMEOUT), cases))
         for (case, words), (code, output) in zip(cases, ends):
             self.assertNotIn(code, (0, None), f"{case}: {output}")
             said = re.findall(r"^process \d: (process .*)$", output, re.MULTILINE)

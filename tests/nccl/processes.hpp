@@ -6,9 +6,12 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -18,17 +21,38 @@
 
 namespace processes {
 
-/// A port that is free now.
-inline int free_port() {
-  int const s = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in a{};
-  a.sin_family = AF_INET;
-  a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(a);
-  bind(s, reinterpret_cast<sockaddr*>(&a), sizeof(a));
-  getsockname(s, reinterpret_cast<sockaddr*>(&a), &size);
+/// A new socket that is bound to an address; -1 if the address is in use.
+inline int bound(void const* address, std::size_t size) {
+  auto* const at = static_cast<sockaddr const*>(address);
+  int const s = socket(at->sa_family, SOCK_STREAM, 0);
+  if (bind(s, at, socklen_t(size)) == 0) return s;
   close(s);
-  return ntohs(a.sin_port);
+  return -1;
+}
+
+/// A port of loopback on which nothing listens, and which Linux gives to no outgoing connection.
+/// No other call gives it, nor free_port of tests/tcp/job.py, until this process and those that it
+/// has forked have ended: a socket with the port in its name, which is in no folder, reserves it.
+inline int free_port() {
+  constexpr int first = 20000, count = 12000;
+  for (int i = 0, start = getpid(); i < count; ++i) {
+    int const port = first + (start + i) % count;
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    int const length = std::snprintf(name.sun_path + 1, 32, "pipe-test-port-%d", port);
+    int const reservation = bound(&name, offsetof(sockaddr_un, sun_path) + 1 + std::size_t(length));
+    if (reservation < 0) continue;
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(std::uint16_t(port));
+    if (int const s = bound(&at, sizeof(at)); s >= 0) {
+      close(s);
+      return port;
+    }
+    close(reservation);
+  }
+  return 0;
 }
 
 /// Runs body(process, port) in n processes, with a port that is free for them. Returns what each

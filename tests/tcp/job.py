@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Processes of one job, started with the variables of a launcher."""
 import os
+import random
 import re
 import socket
 import subprocess
@@ -10,12 +11,24 @@ import time
 # beside others.
 LIMIT = 40
 LAUNCHERS = re.compile(r"OMPI_|PMIX?_|MPI_|SLURM_|TORCHELASTIC_|LOCAL_|MASTER_|PIPE_|(RANK|WORLD_SIZE)$")
+PORTS = range(20000, 32000)  # none that Linux gives to an outgoing connection
+reservations = []
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port of loopback on which nothing listens, and which no other call of this function gives, in any process, until this process has ended."""
+    for port in random.sample(PORTS, len(PORTS)):
+        reservation = socket.socket(socket.AF_UNIX)
+        try:
+            reservation.bind(f"\0pipe-test-port-{port}")  # in no folder: it ends with the process
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+            continue
+        reservations.append(reservation)
+        return port
+    raise OSError("no port is free")
 
 
 class Job:

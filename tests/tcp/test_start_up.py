@@ -14,7 +14,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from job import LIMIT, free_port
+from job import LIMIT
 from job import Job as AnyJob
 
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
@@ -50,13 +50,14 @@ def connect(port, wait=5):
 
 def wait_until_joined(port, processes):
     """Until this number of processes has both of its connections with process 0."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
+    end = time.monotonic() + LIMIT
+    joined = 0
+    while joined < processes:
+        assert time.monotonic() < end, f"{joined} of {processes} processes have joined process 0 at port {port} within {LIMIT} s"
+        time.sleep(0.02)
         with open("/proc/net/tcp", encoding="ascii") as file:
             lines = [line.split() for line in file]
-        if sum(line[1].endswith(f":{port:04X}") and line[3] == "01" for line in lines) >= 2 * processes:
-            break
-        time.sleep(0.02)
+        joined = sum(line[1].endswith(f":{port:04X}") and line[3] == "01" for line in lines) // 2
     time.sleep(0.2)  # what is on its way arrives
 
 
