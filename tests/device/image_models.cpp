@@ -17,12 +17,13 @@ template <class Backend, class... More>
 using Of = Pipeline<Images, Backend, MicroBatches<3>, MicroBatchSize<2>, SGD, More...>;
 using device = Of<on_host::Device>;
 
-/// No kernel has a matrix of columns in memory, of K x K x C numbers for each pixel. What grows with
-/// K beside the parameters are partial sums of a weight's gradient, a few for each weight.
+/// No kernel has a matrix of columns in memory, of K x K x C numbers for each pixel. What grows
+/// with K beside the parameters are partial sums of a weight's gradient, a few for each weight.
 template <int K>
-struct Windows : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
-                       Conv2d<16, K, Padding<K / 2>, Groups<2>>,
-                       ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {};
+struct Windows
+    : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
+            Conv2d<16, K, Padding<K / 2>, Groups<2>>, ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {
+};
 template <int K>
 using Convolved = Pipeline<Windows<K>, SGD, on_host::Device, MicroBatchSize<2>>;
 template <int K>

@@ -7,9 +7,11 @@
 using namespace pp;
 
 #ifdef PIPE_EXPECT_OK
-struct Net : Model<Input<8, 8, 6>, ConvTranspose2d<4, 3, Stride<2>, OutputPadding<0>>, Flatten, Linear<2>, MSE> {};
+struct Net : Model<Input<8, 8, 6>, ConvTranspose2d<4, 3, Stride<2>, OutputPadding<0>>, Flatten,
+                   Linear<2>, MSE> {};
 #else
-struct Net : Model<Input<8, 8, 6>, ConvTranspose2d<4, 3, Stride<2>, OutputPadding<0, -1>>, Flatten, Linear<2>, MSE> {};
+struct Net : Model<Input<8, 8, 6>, ConvTranspose2d<4, 3, Stride<2>, OutputPadding<0, -1>>, Flatten,
+                   Linear<2>, MSE> {};
 #endif
 
 using Trainer = Pipeline<Net, AdamW>;

@@ -63,12 +63,13 @@ static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_byte
 static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_bytes ==
               8 * (16 * 16 + 16));
 
-// A convolution has no matrix of columns in memory, of K x K x C numbers for each pixel: patches are
-// gathered in blocks, whose size is bounded. Plain, in groups and transposed.
+// A convolution has no matrix of columns in memory, of K x K x C numbers for each pixel: patches
+// are gathered in blocks, whose size is bounded. Plain, in groups and transposed.
 template <int K>
-struct Windows : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
-                       Conv2d<16, K, Padding<K / 2>, Groups<2>>,
-                       ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {};
+struct Windows
+    : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
+            Conv2d<16, K, Padding<K / 2>, Groups<2>>, ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {
+};
 template <int K>
 using Convolved = Pipeline<Windows<K>, SGD, PortableHost, MicroBatchSize<2>>;
 template <int K>
@@ -81,8 +82,7 @@ constexpr long bytes_beside_parameters() {
          s.transposed_bytes;
 }
 static_assert(bytes_beside_parameters<Convolved<3>>() < columns_bytes<3>);
-static_assert(bytes_beside_parameters<Convolved<7>>() ==
-                  bytes_beside_parameters<Convolved<5>>() &&
+static_assert(bytes_beside_parameters<Convolved<7>>() == bytes_beside_parameters<Convolved<5>>() &&
               bytes_beside_parameters<Convolved<7>>() <
                   bytes_beside_parameters<Convolved<3>>() + 128 * 1024);
 

@@ -46,8 +46,7 @@ struct padding {
     bool const is_narrow = cells < extent || Rule != axis_rule::reflect;
     if (!b.needs_room(shape(cells < 0 ? -cells : cells), most_numbers)) return false;
     if (Rule != axis_rule::window && !b.needs_not_negative(shape(cells))) return false;
-    if (!is_narrow)
-      b.report(fault_kind::reflection_too_wide, shape(extent - 1), shape(cells));
+    if (!is_narrow) b.report(fault_kind::reflection_too_wide, shape(extent - 1), shape(cells));
     return b.ok();
   }
 };
