@@ -210,8 +210,8 @@ class op_functions {
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }
-  /// The layers of S, a FurtherLoss, if it has any, on its value, and the loss of their result by an
-  /// input of the model. They are part of the last unit. The current value stays.
+  /// The layers of S, a FurtherLoss, if it has any, on its value, and the loss of their result by
+  /// an input of the model. They are part of the last unit. The current value stays.
   template <class S>
   constexpr void further_loss() {
     if (!self().ok()) return;
