@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// An architecture search whose candidates are a list of models, planned and sifted by the compiler:
-// those over a budget of parameters, work or memory make no trainer, and the program trains the
-// rest.
+// An architecture search whose candidates are planned and sifted by the compiler: those over a
+// budget of parameters, work or memory make no trainer, and the program trains the rest.
 #include <cmath>
 #include <cstdio>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include <boost/hana.hpp>
@@ -18,61 +16,45 @@ using namespace pp;
 
 // [candidates]
 template <int Width, int Depth, class Activation>
-struct Candidate
-    : Model<Input<2>, Repeat<Depth, Linear<Width>, Activation>, Linear<2>, CrossEntropy> {
-  static std::string called() {
-    return std::to_string(Depth) + " of " + std::to_string(Width) + ", " +
-           (std::is_same_v<Activation, ReLU> ? "ReLU" : "Tanh");
-  }
-};
-template <class M>
-using Trainer = Pipeline<M, Stages<2>, MicroBatches<4>, MicroBatchSize<32>, Adam>;
+struct Net : Model<Input<2>, Repeat<Depth, Linear<Width>, Activation>, Linear<2>, CrossEntropy> {};
+template <int Width, int Depth, class Activation>
+using Trainer =
+    Pipeline<Net<Width, Depth, Activation>, Stages<2>, MicroBatches<4>, MicroBatchSize<32>, Adam>;
 
-constexpr auto choices = hana::cartesian_product(hana::make_tuple(
+constexpr auto candidates = hana::cartesian_product(hana::make_tuple(
     hana::tuple_c<int, 4, 16, 64>, hana::tuple_c<int, 1, 2>, hana::tuple_t<ReLU, Tanh>));
-constexpr auto candidates = hana::transform(
-    choices, hana::fuse([](auto width, auto depth, auto activation) {
-      return hana::type_c<Candidate<width, depth, typename decltype(activation)::type>>;
-    }));
-
-constexpr auto is_affordable = [](auto model) {
-  constexpr auto const& plan = Trainer<typename decltype(model)::type>::plan;
+constexpr auto is_affordable = hana::fuse([](auto width, auto depth, auto activation) {
+  constexpr auto const& plan = Trainer<width, depth, decltype(activation)>::plan;
   return hana::bool_c<(plan.parameters <= 1000 && plan.step_flops <= 1'000'000 &&
                        plan.bytes <= 256 * 1024)>;
-};
+});
 constexpr auto affordable = hana::filter(candidates, is_affordable);
-static_assert(hana::size(candidates) == hana::size_c<12> &&
-              hana::size(affordable) == hana::size_c<10>);
+static_assert(hana::size(affordable) == hana::size_c<10>);  // of 12
 // [/candidates]
-
-/// Two arms of a spiral, half a turn apart.
-struct points {
-  std::vector<float> where;
-  std::vector<int> arm;
-  points(int count, float offset) {
-    for (int i = 0; i < count; ++i) {
-      float const t = (float(i) + offset) / float(count), angle = 9 * t + 3.1416f * float(i % 2);
-      where.insert(where.end(), {t * std::cos(angle), t * std::sin(angle)});
-      arm.push_back(i % 2);
-    }
-  }
-};
 
 // [search]
 int main() {
-  points const seen(128, 0), unseen(128, 0.5);
+  std::vector<float> seen, unseen;  // points on the two arms of a spiral, half a turn apart
+  std::vector<int> arm;
+  for (int i = 0; i < 256; ++i) {
+    float const t = float(i) / 256, angle = 9 * t + 3.1416f * float(i / 2 % 2);
+    for (float const x : {t * std::cos(angle), t * std::sin(angle)})
+      (i % 2 == 0 ? seen : unseen).push_back(x);
+    if (i % 2 == 0) arm.push_back(i / 2 % 2);
+  }
   double best = 0;
-  std::string name;
-  hana::for_each(affordable, [&](auto model) {
-    using M = typename decltype(model)::type;
-    Trainer<M> trainer({.seed = 1, .optimizer = {.learning_rate = 0.02}});
-    for (int step = 0; step < 200; ++step) trainer.step({seen.where, seen.arm});
-    double const right = accuracy(predict(trainer, unseen.where), unseen.arm);
-    std::printf("%-14s %4ld parameters, %6ld FLOPs a step, %6ld bytes: %5.1f %%\n",
-                M::called().c_str(), trainer.plan.parameters, trainer.plan.step_flops,
-                trainer.plan.bytes, 100 * right);
-    if (right > best) best = right, name = M::called();
+  std::string winner;
+  auto const train = hana::fuse([&](auto width, auto depth, auto activation) {
+    Trainer<width, depth, decltype(activation)> trainer({.optimizer = {.learning_rate = 0.02}});
+    for (int step = 0; step < 200; ++step) trainer.step({seen, arm});
+    double const right = accuracy(predict(trainer, unseen), arm);
+    std::string const name = std::to_string(depth) + " of " + std::to_string(width) +
+                             (activation == hana::type_c<ReLU> ? ", ReLU" : ", Tanh");
+    std::printf("%-14s %4ld parameters, %6ld FLOPs a step, %6ld bytes: %5.1f %%\n", name.c_str(),
+                trainer.plan.parameters, trainer.plan.step_flops, trainer.plan.bytes, 100 * right);
+    if (right > best) best = right, winner = name;
   });
-  std::printf("best: %s\n", name.c_str());
+  hana::for_each(affordable, train);
+  std::printf("best: %s\n", winner.c_str());
 }
 // [/search]

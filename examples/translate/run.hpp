@@ -116,6 +116,22 @@ struct lesson {
 };
 // [/lesson]
 
+/// The pairs of a training step.
+///
+/// throws: pp::error if fewer than that of a thousand times as many fit the context
+inline lesson lesson_of(std::size_t pairs, options const& o, corpus const& c,
+                        translation_words const& words, long step) {
+  lesson l;
+  for (std::uint64_t drawn = 0; l.size() < pairs; ++drawn) {
+    if (drawn == 1000 * pairs)
+      throw pp::error("'" + o.catalogues + "': expected " + std::to_string(pairs) +
+                      " messages of at most " + std::to_string(context - 1) + " tokens, found " +
+                      std::to_string(l.size()) + " among " + std::to_string(drawn));
+    l.add(words, c.draw(o.seed, std::uint64_t(step), drawn));
+  }
+  return l;
+}
+
 /// The most likely token after the tokens so far, again and again, for all sentences of a
 /// mini-batch.
 template <class Trainer>
@@ -143,13 +159,14 @@ std::vector<std::string> translate(Trainer& trainer, translation_words const& wo
   return texts;
 }
 
-/// Translates messages that were kept back, prints some, and returns BLEU of all.
+/// Translates messages that were kept back and prints some. Returns BLEU of all, and their number.
 template <class Trainer>
-double examine(Trainer& trainer, options const& o, corpus const& c,
-               translation_words const& words) {
+std::pair<double, long> examine(Trainer& trainer, options const& o, corpus const& c,
+                                translation_words const& words) {
   pp::bleu_score bleu;
   std::uint64_t drawn = 0;
-  for (long done = 0; done < o.judged;) {
+  long done = 0;
+  while (done < o.judged) {
     lesson l;
     std::vector<sentence_pair> pairs;
     // A corpus of long messages has few that fit.
@@ -167,7 +184,7 @@ double examine(Trainer& trainer, options const& o, corpus const& c,
                     pairs[i].from->c_str(), texts[i].c_str(), pairs[i].to->c_str());
     }
   }
-  return bleu.value();
+  return {bleu.value(), done};
 }
 
 template <class Trainer>
@@ -211,9 +228,7 @@ int run(options const& o) {
   std::optional<pp::stop_request> stop(std::in_place);
   double loss = 0;
   while (trainer.steps() < o.steps && !stop->is_requested(trainer)) {
-    lesson now;
-    for (std::uint64_t i = 0; now.size() < Trainer::samples; ++i)
-      now.add(words, c.draw(o.seed, std::uint64_t(trainer.steps()), i));
+    lesson const now = lesson_of(Trainer::samples, o, c, words, trainer.steps());
     double const rate_now = trainer.learning_rate();
     pp::step_result const r = trainer.step(
         typename Trainer::batch{now.source, now.next}.template set<"target">(now.target));
@@ -239,10 +254,10 @@ int run(options const& o) {
   stop.reset();  // what follows may be interrupted
   // [/train]
 
-  double const bleu = examine(trainer, o, c, words);
+  auto const [bleu, judged] = examine(trainer, o, c, words);
   std::printf(
       "translate_bleu %.2f (%ld messages that were kept back, from English to %zu "
       "languages)\n",
-      bleu, o.judged, c.languages().size() - 1);
+      bleu, judged, c.languages().size() - 1);
   return 0;
 }

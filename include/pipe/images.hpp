@@ -95,6 +95,18 @@ inline picture decode_png(std::string const& path, std::string_view bytes) {
   return p;
 }
 
+/// Whether the frame of a JPEG file is arithmetic-coded.
+inline bool has_arithmetic_coding(std::string_view bytes) {
+  auto const at = [&](std::size_t i) { return unsigned(std::uint8_t(bytes[i])); };
+  for (std::size_t i = 2; i + 3 < bytes.size() && at(i) == 0xFF;) {
+    unsigned const marker = at(i + 1);
+    bool const is_table = marker == 0xC4 || marker == 0xC8 || marker == 0xCC;
+    if (marker >= 0xC0 && marker <= 0xCF && !is_table) return marker > 0xC8;
+    i += marker == 0xFF ? 1 : 2 + (at(i + 2) << 8 | at(i + 3));
+  }
+  return false;
+}
+
 /// The picture in the bytes of a JPEG file. Four colours of print are taken as Adobe's programs
 /// write them, 255 for no ink.
 ///
@@ -114,10 +126,17 @@ inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
                             &colours) != 0)
     refuse();
   bool const is_print = colours == TJCS_CMYK || colours == TJCS_YCCK;
-  // A block of 64 pixels takes at least a bit: 512 pixels a byte, and here twice as many.
-  picture p =
-      empty_picture(path, std::uint64_t(std::max(height, 0)), std::uint64_t(std::max(width, 0)),
-                    is_print ? 4 : 3, std::uint64_t(bytes.size()) * 1024);
+  // A block of 64 pixels takes at least a bit: 512 pixels a byte, and here twice as many. With
+  // arithmetic coding there is no such bound.
+  std::uint64_t const most = std::uint64_t(bytes.size()) * 1024,
+                      high = std::uint64_t(std::max(height, 0)),
+                      wide = std::uint64_t(std::max(width, 0));
+  if (high * wide > most && has_arithmetic_coding(bytes))
+    throw data_error("'" + path + "' is no JPEG that can be read: with arithmetic coding " +
+                     std::to_string(bytes.size()) + " bytes have at most " + std::to_string(most) +
+                     " pixels here, found " + std::to_string(height) + " x " +
+                     std::to_string(width));
+  picture p = empty_picture(path, high, wide, is_print ? 4 : 3, most);
   // A warning is missing data: a picture that is half grey.
   if (::tjDecompress2(decoder.get(), from, bytes.size(), p.pixels.data(), width, 0, height,
                       is_print ? TJPF_CMYK : TJPF_RGB,

@@ -17,6 +17,23 @@ template <class Backend, class... More>
 using Of = Pipeline<Images, Backend, MicroBatches<3>, MicroBatchSize<2>, SGD, More...>;
 using device = Of<on_host::Device>;
 
+/// No kernel has a matrix of columns in memory, of K x K x C numbers for each pixel. What grows
+/// with K beside the parameters are partial sums of a weight's gradient, a few for each weight.
+template <int K>
+struct Windows
+    : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
+            Conv2d<16, K, Padding<K / 2>, Groups<2>>, ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {
+};
+template <int K>
+using Convolved = Pipeline<Windows<K>, SGD, on_host::Device, MicroBatchSize<2>>;
+template <int K>
+constexpr long columns_bytes = 2L * 64 * 64 * K * K * 16 * 4;
+static_assert(Convolved<3>::plan.bytes < columns_bytes<3>);
+static_assert(Convolved<7>::plan.bytes - Convolved<3>::plan.bytes <
+              8 * (Convolved<7>::plan.stages[0].parameter_bytes -
+                   Convolved<3>::plan.stages[0].parameter_bytes));
+static_assert(Convolved<7>::plan.bytes < columns_bytes<7> / 4);
+
 }  // namespace
 
 TEST_CASE("a model of images on a device has the numbers of the host", "[cuda]") {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Translates between three small languages of catalogues that this test writes: what is printed, what is kept back, and that a run goes on."""
 import os
+import random
 import re
 import signal
 import struct
@@ -61,6 +62,17 @@ class Translate(unittest.TestCase):
         other = self.run_translate("--steps", "61")
         self.assertEqual(1, other.returncode)
         self.assertRegex(other.stderr, r"\Atranslate: 'translate-checkpoints' has another run, --steps 60 .*: --checkpoints FOLDER begins this one\n\Z")
+
+    def test_messages_that_are_all_too_long(self):
+        draw = random.Random(1)
+        long_ones = {"".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=60)): "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=60))
+                     for _ in range(1000)}
+        for language in ("de", "fr"):
+            Path(self.folder.name, language, "LC_MESSAGES", "a.mo").write_bytes(
+                catalogue({"": "Content-Type: text/plain; charset=UTF-8\n", **long_ones}))
+        result = self.run_translate("--steps", "1")
+        self.assertEqual(1, result.returncode)
+        self.assertRegex(result.stderr, r"\Atranslate: '\*/LC_MESSAGES/\*\.mo': expected 32 messages of at most 23 tokens, found 0 among 32000\n\Z")
 
     def test_a_run_that_is_stopped_goes_on(self):
         run = subprocess.Popen([PROGRAM, "--catalogues", "*/LC_MESSAGES/*.mo", "--steps", "100000"], cwd=self.folder.name, stdout=subprocess.PIPE,

@@ -41,7 +41,7 @@ void read(std::uint8_t format, std::string_view bytes) {
       return;
     }
     default: {
-      pp::detail::tokenizer_parts parts("file");
+      pp::detail::tokenizer_parts parts("file", "file");
       parts.read_json(bytes);
       pp::byte_pair_tokenizer const t = parts.tokenizer();
       law(t.decode(t.encode(bytes)) == bytes);

@@ -3,6 +3,7 @@
 """Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, until a time or a number of inputs is reached.
 
     run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--inputs 10000000] [--corpus FOLDER]
+           [--libraries FILE ...]
 
 It runs in a folder in memory, where there is one, for its files. The result is 77 (skipped) where the compiler has no libFuzzer. An input that breaks a law is printed in hexadecimal, so that it
 can become a test.
@@ -126,6 +127,16 @@ def data_files_seeds():
         yield b"\3" + struct.pack(order + "7I", 0x950412de, 0, 3, 28, 52, 0, 76) + tables + strings
 
 
+def pictures_seeds():
+    """Bytes as they are, which begin with 0; and changes to good files: see changed_file() in the target."""
+    yield b"\0\x89PNG\r\n\x1a\n" + struct.pack(">I4s2I5BI", 13, b"IHDR", 4, 4, 8, 2, 0, 0, 0, 0x26930929)
+    yield b"\0\xff\xd8\xff\xc0\0\x11\x08\0\x10\0\x10\3\1\x22\0\2\x11\1\3\x11\1"
+    for which in range(8):
+        for changes in (b"\0\0", b"\0\1\0\x10\0\3\x80", b"\0\2\0\x30\0\0\4\0\x19\0\7\1"):
+            for kind in (b"\0\0", b"\0\1"):
+                yield b"\1" + kind + changes + bytes([0, which, 0, 9, 0, 17, 0, which]) + bytes(i * 37 % 256 for i in range(600))
+
+
 def records_seeds():
     """What the writers write, cut and continued; the first byte says which reader reads it, two more after which step a run goes on."""
     metrics = b"step,loss,learning_rate,gradient_norm,samples_per_second,seconds,bubble,a\n"
@@ -164,7 +175,8 @@ def tcp_handshake_seeds():
 
 
 SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
-         "data_files": data_files_seeds, "records": records_seeds, "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
+         "data_files": data_files_seeds, "pictures": pictures_seeds, "records": records_seeds,
+         "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
@@ -172,6 +184,7 @@ WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"
          "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
          "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],
          "data_files": ['"(2, 3)"', '"<f8"', '"True"', '"nplurals="', '"plural="', '"charset="', '"&&"', '"n%10"'],
+         "pictures": ['"IHDR"', '"PLTE"', '"tRNS"', '"gAMA"', '"IDAT"', '"iCCP"', '"\\xff\\xc4"', '"\\xff\\xda"', '"\\xff\\xee"'],
          "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
          "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
          "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}
@@ -199,6 +212,7 @@ def main():
     parser.add_argument("--include", nargs="+", required=True)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--inputs", type=int, default=-1, help="end after this number of inputs, if that is earlier")
+    parser.add_argument("--libraries", nargs="+", default=[], help="what the target is linked with")
     parser.add_argument("--corpus", type=Path, help="a folder that keeps what was found for the next run")
     arguments = parser.parse_args()
     if not has_fuzzer(arguments.compiler):
@@ -210,7 +224,7 @@ def main():
         folder = Path(name)
         target, seeds, words = folder / "target", folder / "seeds", folder / "words"
         includes = [f"-I{i}" for i in arguments.include]
-        code, output = run([arguments.compiler, *FLAGS, *includes, str(arguments.source), "-o", str(target)])
+        code, output = run([arguments.compiler, *FLAGS, *includes, str(arguments.source), *arguments.libraries, "-o", str(target)])
         if code:
             print(output)
             return 1

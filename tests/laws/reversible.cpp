@@ -36,6 +36,14 @@ struct Mixed
     : Model<Input<3, 8>, Reversible<F, G>, Tanh, Reversible<G, Linear<4>>, Reversible<F, F>,
             Residual<Linear<8>, Reversible<F, G>>, Reversible<G, F>, MSE> {};
 
+/// Copies of a block, and blocks that share a layer inside.
+template <int N>
+struct Copies : Model<Input<3, 8>, Named<"block", Reversible<F, G>>, Repeat<N, Tied<"block">>,
+                      Linear<2>, MSE> {};
+template <int N>
+struct Sharing : Model<Input<3, 8>, Reversible<F, Named<"a", Linear<4>>>,
+                       Repeat<N, Reversible<F, Tied<"a">>>, Linear<2>, MSE> {};
+
 template <class M, class... More>
 using Small = Pipeline<M, PortableHost, AdamW, MicroBatches<4>, More...>;
 
@@ -94,6 +102,11 @@ TEST_CASE("memory is flat in depth", "[laws]") {
   CHECK(deep::plan.stages[0].saved_bytes == shallow::plan.stages[0].saved_bytes);
   CHECK(scratch_of<deep>() == scratch_of<shallow>());
   CHECK(stored::plan.stages[0].saved_bytes > 32 * deep::plan.stages[0].saved_bytes);
+
+  CHECK(Small<Sharing<32>>::plan.stages[0].saved_bytes ==
+        Small<Sharing<4>>::plan.stages[0].saved_bytes);
+  CHECK(Small<Copies<32>>::plan.stages[0].saved_bytes >
+        6 * Small<Copies<4>>::plan.stages[0].saved_bytes);
 
   // Each of four stages stores the result of its last block, and sends it back beside its gradient.
   using cut = Small<Deep<Reversible<F, G>, 32>, Stages<4>, GPipe>;

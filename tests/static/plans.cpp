@@ -63,6 +63,29 @@ static_assert(Pipeline<Tiny, AdamW, PortableHost>::plan.stages[0].optimizer_byte
 static_assert(Pipeline<Tiny, SGD, FP64, PortableHost>::plan.stages[0].parameter_bytes ==
               8 * (16 * 16 + 16));
 
+// A convolution has no matrix of columns in memory, of K x K x C numbers for each pixel: patches
+// are gathered in blocks, whose size is bounded. Plain, in groups and transposed.
+template <int K>
+struct Windows
+    : Model<Input<64, 64, 16>, Conv2d<16, K, Padding<K / 2>>, Tanh,
+            Conv2d<16, K, Padding<K / 2>, Groups<2>>, ConvTranspose2d<16, K, Padding<K / 2>>, MSE> {
+};
+template <int K>
+using Convolved = Pipeline<Windows<K>, SGD, PortableHost, MicroBatchSize<2>>;
+template <int K>
+constexpr long columns_bytes = 2L * 64 * 64 * K * K * 16 * 4;
+// All that a rank has beside parameters and what is as large: values and workspace among it.
+template <class Pipeline>
+constexpr long bytes_beside_parameters() {
+  stage_plan const& s = Pipeline::plan.stages[0];
+  return Pipeline::plan.bytes - s.parameter_bytes - s.gradient_bytes - s.optimizer_bytes -
+         s.transposed_bytes;
+}
+static_assert(bytes_beside_parameters<Convolved<3>>() < columns_bytes<3>);
+static_assert(bytes_beside_parameters<Convolved<7>>() == bytes_beside_parameters<Convolved<5>>() &&
+              bytes_beside_parameters<Convolved<7>>() <
+                  bytes_beside_parameters<Convolved<3>>() + 128 * 1024);
+
 // What takes a rank's memory is all of it, the largest first.
 template <class Pipeline>
 constexpr bool shares_add_up(int rank) {

@@ -89,6 +89,8 @@ struct reshape_must_keep_the_number_of_elements;
 template <class... What>
 struct size_must_be_positive;
 template <class... What>
+struct size_must_not_be_negative;
+template <class... What>
 struct layer_needs_an_image_of_three_extents;
 template <class... What>
 struct layer_needs_a_sequence_of_two_extents;
@@ -318,6 +320,8 @@ constexpr auto diagnose() {
       return say<wrong::reshape_must_keep_the_number_of_elements>(at, type, expected, found);
     else if constexpr (F.what == size_not_positive)
       return say<wrong::size_must_be_positive>(at, type, found);
+    else if constexpr (F.what == size_is_negative)
+      return say<wrong::size_must_not_be_negative>(at, type, found);
     else if constexpr (F.what == not_an_image)
       return say<wrong::layer_needs_an_image_of_three_extents>(at, type, found);
     else if constexpr (F.what == not_a_sequence)

@@ -40,6 +40,7 @@ enum class fault_kind : unsigned char {
   // expected: the elements of the new shape; found: the shape
   reshape_changes_the_size,
   size_not_positive,
+  size_is_negative,
   // expected: 3 extents of an image, or 2 of a sequence; found: the shape
   not_an_image,
   not_a_sequence,

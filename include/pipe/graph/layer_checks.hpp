@@ -93,6 +93,12 @@ class layer_checks {
       if (form.extent[i] < 1) report(fault_kind::size_not_positive, shape{}, form);
     return ok();
   }
+  /// True, or a fault: no extent is below 0.
+  constexpr bool needs_not_negative(shape form) {
+    for (int i = 0; i < form.rank; ++i)
+      if (form.extent[i] < 0) report(fault_kind::size_is_negative, shape{}, form);
+    return ok();
+  }
   /// True, or a fault: a tensor of that shape has at most `most` numbers.
   constexpr bool needs_room(shape form, long most) {
     double numbers = 1;  // holds the product of four ints without overflow

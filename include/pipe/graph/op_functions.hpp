@@ -210,20 +210,20 @@ class op_functions {
     if (with.saved_per_sample > 0) self().second_output(with.saved_per_sample);
     return y;
   }
-  /// The layers of S, a FurtherLoss, if it has any, on a value, and the loss of their result by an
-  /// input of the model. They are part of the last unit. The current value stays.
+  /// The layers of S, a FurtherLoss, if it has any, on its value, and the loss of their result by
+  /// an input of the model. They are part of the last unit. The current value stays.
   template <class S>
-  constexpr void further_loss(handle from) {
+  constexpr void further_loss() {
     if (!self().ok()) return;
     using loss = typename S::further;
     handle const before = self().current();
     int const leaf = self().leaf_;
-    self().set(from);
+    self().leaf_ = self().template index_of<S>();
+    self().set(self().recall(S::key.view()));
     ++self().depth_;
     if constexpr (S::has_layers) self().template part<typename S::chain>(0);
     --self().depth_;
     handle const x = self().current();
-    self().leaf_ = self().template index_of<S>();
     if constexpr (is_refused<loss>) {
       self().template refuse<loss>();
     } else if (self().template needs_input_of_loss<loss>(x) && self().needs_numbers()) {
@@ -233,7 +233,6 @@ class op_functions {
                     ? self().template loss_input<S>(shape(rows.rank > 0 ? int(rows.elements()) : 1),
                                                     x.form.columns())
                     : self().template loss_input<S>(x.form);
-      self().leaf_ = self().template index_of<S>();
       loss::describe(self());
     }
     self().leaf_ = leaf;

@@ -71,11 +71,10 @@ constexpr bool needs_convolvable(Builder& b, window const& w, int groups, int fi
   if (!b.ok() || !b.needs_positive(filters) || !b.needs_positive(groups) ||
       !b.needs_positive(shape(w.size[0], w.size[1])) ||
       !b.needs_positive(shape(w.stride[0], w.stride[1])) ||
-      !b.needs_positive(shape(w.dilation[0], w.dilation[1])))
+      !b.needs_positive(shape(w.dilation[0], w.dilation[1])) ||
+      !b.needs_not_negative(shape(w.padding[0], w.padding[1])))
     return false;
-  if (w.padding[0] < 0 || w.padding[1] < 0)
-    b.report(fault_kind::size_not_positive, shape{}, shape(w.padding[0], w.padding[1]));
-  else if (x.columns() % groups != 0 || filters % groups != 0)
+  if (x.columns() % groups != 0 || filters % groups != 0)
     b.report(fault_kind::groups_do_not_divide, shape(groups), shape(x.columns(), filters));
   return b.ok();
 }
@@ -162,10 +161,11 @@ struct any_conv_transpose {
   static constexpr void describe(Builder& b) {
     window const w = convolution_window<Axes, Kernel, Options...>();
     convolution_options const c = convolution_options_of<Axes, Options...>();
-    if (!needs_convolvable<Axes>(b, w, c.groups, Filters)) return;
+    if (!needs_convolvable<Axes>(b, w, c.groups, Filters) ||
+        !b.needs_not_negative(shape(c.output_padding[0], c.output_padding[1])))
+      return;
     for (int i = 0; i < 2; ++i)
-      if (int const more = c.output_padding[i];
-          more < 0 || (more >= w.stride[i] && more >= w.dilation[i]))
+      if (int const more = c.output_padding[i]; more >= w.stride[i] && more >= w.dilation[i])
         return b.report(fault_kind::output_padding_too_large, shape(w.stride[i]), shape(more));
     handle const x = b.current();
     // The convolution whose transpose this is: its filters are the channels here.
@@ -213,7 +213,7 @@ struct OutputPadding {
 /// law:     with a kernel of 1, stride 1 and no padding it is a Linear on every pixel; with as many
 ///          groups as channels each channel has filters of its own
 /// errors:  layer_needs_an_image_of_three_extents, window_is_larger_than_its_padded_input,
-///          groups_do_not_divide_the_channels, size_must_be_positive
+///          groups_do_not_divide_the_channels, size_must_be_positive, size_must_not_be_negative
 /// cost:    forward 2 kh kw C / groups Filters FLOPs per pixel of the result; backward twice that
 template <int Filters, detail::window_extents auto Kernel, class... Options>
 struct Conv2d : detail::any_conv<2, Filters, Kernel, Options...> {};

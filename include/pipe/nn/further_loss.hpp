@@ -85,7 +85,7 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
     if constexpr (!detail::loss_layer<further>)
       b.report(detail::fault_kind::loss_is_missing, shape{}, shape{});
     else if (b.needs_ratio(items::weight::number))
-      b.template further_loss<FurtherLoss>(b.recall(Value.view()));
+      b.template further_loss<FurtherLoss>();
   }
 };
 

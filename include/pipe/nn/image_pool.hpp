@@ -31,11 +31,11 @@ constexpr bool needs_window(Builder& b, window const& w) {
   shape const form = b.current().form;
   for (int i = 0; i < Rank; ++i) {
     if (!b.needs_positive(w.size[i]) || !b.needs_positive(w.step(i)) ||
-        !b.needs_positive(w.dilation[i]))
+        !b.needs_positive(w.dilation[i]) || !b.needs_not_negative(shape(w.padding[i])))
       return false;
     long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
                room = form.extent[i] + 2L * w.padding[i];
-    if (w.padding[i] < 0 || w.padding[i] > w.size[i] / 2)
+    if (w.padding[i] > w.size[i] / 2)
       b.report(fault_kind::padding_over_half, shape(w.size[i] / 2), shape(w.padding[i]));
     else if (reach > room)
       b.report(fault_kind::window_too_large,

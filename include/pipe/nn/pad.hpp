@@ -45,10 +45,8 @@ struct padding {
     int const extent = b.current().form.extent[axis];
     bool const is_narrow = cells < extent || Rule != axis_rule::reflect;
     if (!b.needs_room(shape(cells < 0 ? -cells : cells), most_numbers)) return false;
-    if (cells < 0 && Rule != axis_rule::window)
-      b.report(fault_kind::size_not_positive, shape{}, shape(cells));
-    else if (!is_narrow)
-      b.report(fault_kind::reflection_too_wide, shape(extent - 1), shape(cells));
+    if (Rule != axis_rule::window && !b.needs_not_negative(shape(cells))) return false;
+    if (!is_narrow) b.report(fault_kind::reflection_too_wide, shape(extent - 1), shape(cells));
     return b.ok();
   }
 };

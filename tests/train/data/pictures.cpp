@@ -6,6 +6,7 @@
 #if __has_include(<png.h>) && __has_include(<turbojpeg.h>)
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -142,6 +143,15 @@ TEST_CASE("a small file asks for little memory, whatever it says") {
   CHECK_THAT(sentence<data_error>(
                  [&] { read_picture(folder.write("a", with_extents(small, 20'000, 20'000))); }),
              Catch::Contains("expected at most 2^28 pixels"));
+  // A flat picture with arithmetic coding is whole, and as small at any size.
+  ::setenv("TJ_ARITHMETIC", "1", 1);
+  std::string const flat[] = {as_jpeg({64, 64, numbers(64 * 64 * 3, 128)}),
+                              as_jpeg({1000, 800, numbers(1000 * 800 * 3, 128)})};
+  ::unsetenv("TJ_ARITHMETIC");
+  CHECK(sentence<data_error>([&] { read_picture(folder.write("a", flat[0])); }) == "no error");
+  CHECK_THAT(sentence<data_error>([&] { read_picture(folder.write("a", flat[1])); }),
+             Catch::Contains("a' is no JPEG that can be read: with arithmetic coding") &&
+                 Catch::Contains("found 1000 x 800"));
   // Of a tall picture only the part in the middle is made.
   picture tall{100'000, 1, numbers(300'000)};
   for (int y = 0; y < tall.height; ++y) tall.pixels[std::size_t(3 * y)] = y == 50'000 ? 255 : 0;

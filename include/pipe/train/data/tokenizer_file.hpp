@@ -100,6 +100,9 @@ class tokenizer_parts {
       if (first == all.end() || second == all.end())
         refuse_merge("the merge of " + in_quotes(a) + " and " + in_quotes(b) +
                      " is not of two tokens of the vocabulary");
+      if (!all.contains(a + b))
+        refuse_merge("the merge of " + in_quotes(a) + " and " + in_quotes(b) +
+                     " makes no token of the vocabulary");
       v.merges.emplace_back(int(first->second), int(second->second));
     }
     for (auto const& [token, id] : added_) v.special.push_back(int(id));

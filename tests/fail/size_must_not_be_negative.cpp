@@ -1,0 +1,17 @@
+// error: wrong::size_must_not_be_negative<.*Layer<0>.*Conv2d<4.*Padding<-1.*Found<-1, -1>
+// SPDX-License-Identifier: BSL-1.0
+//
+// Fewer cells around the input than none, which is allowed.
+#include <pipe/pipe.hpp>
+
+using namespace pp;
+
+#ifdef PIPE_EXPECT_OK
+struct Net : Model<Input<8, 8, 6>, Conv2d<4, 3, Padding<0>>, Flatten, Linear<2>, MSE> {};
+#else
+struct Net : Model<Input<8, 8, 6>, Conv2d<4, 3, Padding<-1>>, Flatten, Linear<2>, MSE> {};
+#endif
+
+using Trainer = Pipeline<Net, AdamW>;
+
+#include "program.hpp"
