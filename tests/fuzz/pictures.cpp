@@ -99,7 +99,8 @@ std::string changed_file(decisions& of) {
   std::string bytes = is_png ? good_png(of) : good_jpeg(of);
   for (change const& c : all) {
     if (bytes.empty()) break;
-    std::size_t const at = c.at % bytes.size();
+    std::size_t const header = 32, room = bytes.size();
+    std::size_t const at = c.at % (c.kind > 5 && room > header ? header : room);
     if (c.kind == 0)
       bytes.erase(at, c.to % 16);
     else if (c.kind == 1)

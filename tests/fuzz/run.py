@@ -235,7 +235,7 @@ def main():
         corpus = (arguments.corpus or folder / "corpus").resolve()
         corpus.mkdir(parents=True, exist_ok=True)
         code, output = run([str(target), str(corpus), str(seeds), f"-max_total_time={arguments.seconds}", f"-runs={arguments.inputs}",
-                            "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", f"-dict={words}",
+                            "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256", f"-dict={words}",
                             f"-artifact_prefix={folder}/found-", "-print_final_stats=1"], files)
         lines = output.splitlines()
         if code:
