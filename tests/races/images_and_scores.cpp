@@ -9,14 +9,14 @@ using races::has_no_races;
 
 namespace {
 
-/// Convolutions dense, depthwise, in groups and transposed, norms of a micro-batch, of groups and
-/// of neighbours, and every kind of pool and of upsampling.
+/// Convolutions dense, depthwise, in groups and transposed, norms of a micro-batch, of samples, of
+/// groups and of neighbours, and every kind of pool and of upsampling.
 struct Images : Model<Input<9, 8, 3>, Conv2d<8, 3, Stride<2>, Padding<1>, NoBias>, BatchNorm, ReLU,
                       MaxPool2d<2, Stride<1>>, Conv2d<8, 3, Groups<8>, Padding<1>>, GroupNorm<2>,
                       UpsampleBilinear<2>, Conv2d<12, 3, Groups<2>>, LocalResponseNorm<3>,
-                      ConvTranspose2d<6, 3, Stride<2>>, AvgPool2d<3>, UpsampleNearest<2>,
-                      AdaptiveMaxPool2d<5, 4>, AdaptiveAvgPool2d<3, 3>, Reshape<Rest, 6>, MeanPool,
-                      Linear<5>, CrossEntropy> {};
+                      ConvTranspose2d<6, 3, Stride<2>>, BatchNormWith<SyncOver<1>>, AvgPool2d<3>,
+                      UpsampleNearest<2>, AdaptiveMaxPool2d<5, 4>, AdaptiveAvgPool2d<3, 3>,
+                      Reshape<Rest, 6>, MeanPool, Linear<5>, CrossEntropy> {};
 
 struct Even {
   PIPE_HD static constexpr bool visible(int q, int k) { return (q - k) % 2 == 0; }
