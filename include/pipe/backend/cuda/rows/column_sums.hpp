@@ -144,6 +144,7 @@ struct column_sums_kernel {
       requires(arguments const& a, extent i, float const (&sum)[sums][each]) {
         Source::template take<each>(a, i, i, sum);
       };
+  static_assert(groups == 1 || takes);
 
   struct state {
     float sum[sums][each];
