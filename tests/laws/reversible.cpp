@@ -11,23 +11,15 @@
 
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"
+#include "laws/stored.hpp"
 
 using namespace pp;
+using laws::Stored;
 
 namespace {
 
 using F = Seq<LayerNorm, Attention<2>>;
 using G = Seq<RMSNorm, Linear<6>, GELU, Dropout<1, 10>, Linear<4>>;
-
-/// The same block, whose values are stored: inside another layer.
-template <class Block>
-struct Stored {
-  using parts = pp::detail::layers<Block>;
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    b.all(parts{}, true);
-  }
-};
 
 template <class Block, int N>
 struct Deep : Model<Input<3, 8>, Linear<8>, Repeat<N, Block>, Linear<2>, MSE> {};

@@ -14,23 +14,15 @@
 
 #include "laws/layer_laws.hpp"
 #include "laws/overlap_law.hpp"
+#include "laws/stored.hpp"
 
 using namespace pp;
+using laws::Stored;
 
 namespace {
 
 using F = Seq<BatchNorm, Linear<5>, GELU, Linear<4>>;
 using G = Seq<Linear<6, NoBias>, BatchNormWith<Momentum<1, 2>, NoAffine>, Tanh, Linear<4>>;
-
-/// The same block, whose values are stored: inside another layer.
-template <class Block>
-struct Stored {
-  using parts = pp::detail::layers<Block>;
-  template <class Builder>
-  static constexpr void describe(Builder& b) {
-    b.all(parts{}, true);
-  }
-};
 
 /// Blocks that read the input of the model, another block, and another layer.
 template <template <class> class As>
