@@ -300,11 +300,17 @@ class tcp_watch : public process_watch {
     }
     return false;
   }
-  /// Process 0 passes on what all have to know.
+  /// Process 0 passes on what all have to know, and has not said all before they have it.
   void relay(word const& w, peer const& from) {
     if (process_ != 0) return;
-    for (peer& p : peers_)
+    bool is_sent = true;
+    for (peer& p : peers_) {
       if (&p != &from) send(p, w);
+      is_sent = is_sent && p.out.empty();
+    }
+    if (is_sent) return;
+    std::lock_guard const lock(said_lock_);
+    all_said_ = false;  // until take_said() finds it sent
   }
   /// A process has come to its end: an operation that it has not made will never be complete.
   void note_end(int process, long operations) {
