@@ -20,9 +20,10 @@ struct batch_columns {
   static constexpr int columns = group_of<P, G>::value.columns;
   static constexpr detail::batch_attributes attributes = group_of<P, G>::value.attributes.batch();
   static constexpr int sample_rows = attributes.rows;
-  /// Groups of samples, and the rows of each.
+  /// Groups of samples, and the size and rows of each.
   static constexpr extent groups = attributes.groups(P::samples),
-                          rows = extent(sample_rows) * attributes.group_size(P::samples);
+                          group_size = attributes.group_size(P::samples),
+                          rows = sample_rows * group_size;
   template <int I>
   static constexpr int in = group_of<P, G>::value.in[I];
   template <int I>
@@ -51,8 +52,7 @@ struct batch_columns {
   template <class F>
   PIPE_HD PIPE_INLINE static void for_further_groups(arguments const& a, F f) {
     if constexpr (groups > 1) {
-      constexpr int each = attributes.group_size(P::samples);
-      for (extent group = 1; group * each < real_samples(a); ++group) f(group);
+      for (extent group = 1; group * group_size < real_samples(a); ++group) f(group);
     }
   }
 };

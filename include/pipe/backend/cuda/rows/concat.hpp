@@ -37,14 +37,16 @@ struct copied_rows : row_accesses<P, G, group_of<P, G>::value.columns, Aligned> 
 template <class P, int G>
 struct concat_kernel : copied_rows<P, G, group_of<P, G>::value.attributes.concat().left> {
   static constexpr int left = group_of<P, G>::value.attributes.concat().left;
+  /// From one row of x to the next.
+  static constexpr int apart =
+      group_of<P, G>::value.attributes.concat().left_is_parameter ? 0 : left;
   using base = copied_rows<P, G, left>;
   using typename base::T;
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    constexpr int right = g.columns - left,
-                  apart = g.attributes.concat().left_is_parameter ? 0 : left;  // rows of x
+    constexpr int right = g.columns - left;
     T const *const x = a.at<T const>(g.in[0]), *const z = a.at<T const>(g.in[1]);
     base::copy(block, a.at<T>(g.out[0]), [&](extent row, int column) {
       return column < left ? x + row * apart + column : z + row * right + (column - left);
