@@ -22,6 +22,8 @@ def free_port():
         try:
             reservation.bind(f"\0pipe-test-port-{port}")  # in no folder: it ends with the process
             with socket.socket() as s:
+                # A program that another thread starts has this socket, too, until it is executed, and must not hinder who listens.
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 s.bind(("127.0.0.1", port))
         except OSError:
             reservation.close()

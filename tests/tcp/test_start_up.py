@@ -48,16 +48,17 @@ def connect(port, wait=5):
             time.sleep(0.02)
 
 
-def wait_until_joined(port, processes):
+def wait_until_joined(job, processes):
     """Until this number of processes has both of its connections with process 0."""
     end = time.monotonic() + LIMIT
     joined = 0
     while joined < processes:
-        assert time.monotonic() < end, f"{joined} of {processes} processes have joined process 0 at port {port} within {LIMIT} s"
+        if time.monotonic() > end or any(process.poll() is not None for process in job.running.values()):
+            raise AssertionError(f"{joined} of {processes} processes have joined process 0 at port {job.port}: {job.end(1)}")
         time.sleep(0.02)
         with open("/proc/net/tcp", encoding="ascii") as file:
             lines = [line.split() for line in file]
-        joined = sum(line[1].endswith(f":{port:04X}") and line[3] == "01" for line in lines) // 2
+        joined = sum(line[1].endswith(f":{job.port:04X}") and line[3] == "01" for line in lines) // 2
     time.sleep(0.2)  # what is on its way arrives
 
 
@@ -127,14 +128,14 @@ class StartUp(unittest.TestCase):
     def test_a_process_that_is_there_twice_is_named(self):
         twice = r"error: process 1 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own"
         job = Job("world", "world", None, size=3)
-        wait_until_joined(job.port, 1)
+        wait_until_joined(job, 1)
         job.add(1, "world", key="again")
         self.expect(job, twice, twice)
         self.assertRegex(job.outputs["again"], twice)
 
     def test_a_process_that_comes_again_is_refused_and_the_job_goes_on(self):
         job = Job("idle", "idle")
-        wait_until_joined(job.port, 1)
+        wait_until_joined(job, 1)
         again = Job(None, "world 5000", port=job.port, size=2)
         self.expect(again, None, r"error: process 1 is there twice, at .*: every process needs a RANK of its own")
         self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in job.running.items()})
@@ -149,7 +150,7 @@ class StartUp(unittest.TestCase):
 
     def test_another_program_is_refused(self):
         job = Job("world", "world", None, size=3)
-        wait_until_joined(job.port, 1)
+        wait_until_joined(job, 1)
         job.add(2, "world", program=OTHER)
         other = r"error: process 2 at 127\.0\.0\.1:\d+ has another plan than process 0: start the same program in all processes"
         self.expect(job, other, other, other)
@@ -252,7 +253,7 @@ class StartUp(unittest.TestCase):
         self.expect(second, r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job: MASTER_PORT must be free",
                     r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not that of process 1")
         first.add(1, "idle", PIPE_JOB_TOKEN=TOKEN)
-        wait_until_joined(first.port, 1)
+        wait_until_joined(first, 1)
         self.assertEqual({0: None, 1: None}, {rank: process.poll() for rank, process in first.running.items()})
         first.running[1].kill()
         first.end()
@@ -414,7 +415,7 @@ class Loss(unittest.TestCase):
                                    (1, "kill", "rank_error: process 1 was lost: it has ended its connection, while process 0 was starting"),
                                    (0, "stop", r"rank_error: process 0 at .* has not said that all processes have come, for which process 1 .*")):
             job = Job("world 2000", "world 2000", None, size=3)
-            wait_until_joined(job.port, 1)
+            wait_until_joined(job, 1)
             job.running[victim].send_signal({"kill": 9, "stop": 19}[way])
             other = 1 - victim
             outputs = {other: job.running[other].communicate(timeout=LIMIT)[0]}
@@ -426,7 +427,7 @@ class Loss(unittest.TestCase):
     def test_in_shutdown(self):
         """Process 2 has come to its end, and waits for the others to come to theirs."""
         job = Job("idle", "idle", "short")
-        wait_until_joined(job.port, 2)
+        wait_until_joined(job, 2)
         for rank in (0, 1):
             self.assertIsNone(job.running[rank].poll())
         job.running[2].kill()
