@@ -48,9 +48,10 @@ struct batch_columns {
     else
       return row / rows;
   }
-  /// f(group) for the groups that have real samples, in order, from the second one on.
+  /// f(group) for the groups that have real samples, in order.
   template <class F>
-  PIPE_HD PIPE_INLINE static void for_further_groups(arguments const& a, F f) {
+  PIPE_HD PIPE_INLINE static void for_groups(arguments const& a, F f) {
+    f(0);
     if constexpr (groups > 1) {
       for (extent group = 1; group * group_size < real_samples(a); ++group) f(group);
     }
@@ -121,8 +122,9 @@ struct batch_statistics_source {
 
 /// Every row normalised, and scaled and shifted where there are gamma and beta.
 ///
-/// shape: x (groups, rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y (groups, rows,
-/// C) work:  a thread has one access of a row cost:  one pass over x and y, bound by bytes
+/// shape: x (groups, rows, C), statistics (groups, 3, C), gamma (C), beta (C) -> y as x
+/// work:  a thread has one access of a row
+/// cost:  one pass over x and y, bound by bytes
 template <class P, int G>
 struct batch_norm_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;
@@ -190,9 +192,8 @@ struct batch_sums_source {
 /// dx = rstd * (g - mean of g - xhat * mean of g xhat), g = dy * gamma, by column; of constant
 /// statistics rstd * g; 0 in rows that only fill up the micro-batch.
 ///
-/// shape: dy, x (groups, rows, C), statistics (groups, 3, C), sums (groups, 2, C) or none, gamma
-/// (C)
-///        or none -> dx (groups, rows, C)
+/// shape: dy, x (groups, rows, C), statistics (groups, 3, C), sums (groups, 2, C) or none,
+///        gamma (C) or none -> dx as x
 template <class P, int G>
 struct batch_norm_gradient_kernel : row_accesses<P, G, group_of<P, G>::value.columns> {
   using base = row_accesses<P, G, group_of<P, G>::value.columns>;
@@ -256,27 +257,15 @@ struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
 
  private:
   using of = batch_columns<P, G>;
-  /// Sum I of a group and a column.
-  template <int I>
-  PIPE_HD PIPE_INLINE static void load_sum(arguments const& a, extent group, int column,
-                                           float (&sum)[each]) {
-    load<each>(a.at<float const>(of::template in<0>) + (2 * group + I) * columns + column, sum);
-  }
+  /// Sum I of each group.
   template <int I>
   PIPE_HD PIPE_INLINE static void add(arguments const& a, int column) {
-    if constexpr (of::template out<I> >= 0) {
-      float* const to = a.at<float>(of::template out<I>) + column;
-      float sum[each];
-      load_sum<I>(a, 0, column, sum);
-      add_to_sum(a, to, sum);
-      of::for_further_groups(a, [&](extent group) {
-        float more[each];
-        load_sum<I>(a, group, column, more);
-        PIPE_UNROLL
-        for (int i = 0; i < each; ++i) sum[i] += more[i];
-        save<each>(to, sum);
+    if constexpr (of::template out<I> >= 0)
+      of::for_groups(a, [&](extent group) {
+        float sum[each];
+        load<each>(a.at<float const>(of::template in<0>) + (2 * group + I) * columns + column, sum);
+        add_to_sum(a.accumulate || group > 0, a.at<float>(of::template out<I>) + column, sum);
       });
-    }
   }
 };
 
@@ -295,40 +284,25 @@ struct batch_running_kernel : accesses<1, group_of<P, G>::value.columns,
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     base::for_access(block, [&](extent, int column) {
-      float *const to_sum = a.at<float>(of::template out<0>) + column,
-                   *const to_squares = a.at<float>(of::template out<1>) + column;
-      float sum[each], squares[each];
-      find(a, 0, column, sum, squares);
-      add_to_sum(a, to_sum, sum);
-      add_to_sum(a, to_squares, squares);
-      of::for_further_groups(a, [&](extent group) {
-        float more[each], more_squares[each];
-        find(a, group, column, more, more_squares);
+      of::for_groups(a, [&](extent group) {
+        float const rows = float(of::real_rows(a, group));
+        float const* const statistics =
+            a.at<float const>(of::template in<0>) + group * 3 * of::columns + column;
+        float sum[each], squares[each], running[each];
+        load<each>(statistics, sum);
+        load<each>(statistics + 2 * of::columns, squares);
+        load<each>(a.at<float const>(of::template in<1>) + column, running);
         PIPE_UNROLL
-        for (int i = 0; i < each; ++i) sum[i] += more[i], squares[i] += more_squares[i];
-        save<each>(to_sum, sum);
-        save<each>(to_squares, squares);
+        for (int i = 0; i < each; ++i) {
+          float const off = sum[i] - running[i];
+          sum[i] = rows * off;
+          squares[i] = rows * (squares[i] + off * off);
+        }
+        bool const accumulate = a.accumulate || group > 0;
+        add_to_sum(accumulate, a.at<float>(of::template out<0>) + column, sum);
+        add_to_sum(accumulate, a.at<float>(of::template out<1>) + column, squares);
       });
     });
-  }
-
- private:
-  /// What a group adds.
-  PIPE_HD PIPE_INLINE static void find(arguments const& a, extent group, int column,
-                                       float (&sum)[each], float (&squares)[each]) {
-    float const rows = float(of::real_rows(a, group));
-    float const* const statistics =
-        a.at<float const>(of::template in<0>) + group * 3 * of::columns + column;
-    float running[each];
-    load<each>(statistics, sum);
-    load<each>(statistics + 2 * of::columns, squares);
-    load<each>(a.at<float const>(of::template in<1>) + column, running);
-    PIPE_UNROLL
-    for (int i = 0; i < each; ++i) {
-      float const off = sum[i] - running[i];
-      sum[i] = rows * off;
-      squares[i] = rows * (squares[i] + off * off);
-    }
   }
 };
 

@@ -40,8 +40,8 @@ namespace pp::cuda {
 
 /// *to (+)= of, for Count neighbours.
 template <int Count>
-PIPE_HD PIPE_INLINE void add_to_sum(arguments const& a, float* to, float (&of)[Count]) {
-  if (a.accumulate) {
+PIPE_HD PIPE_INLINE void add_to_sum(bool accumulate, float* to, float (&of)[Count]) {
+  if (accumulate) {
     float before[Count];
     load<Count>(to, before);
     PIPE_UNROLL
@@ -210,14 +210,7 @@ struct column_sums_kernel {
   PIPE_HD PIPE_INLINE static void add_to_target(arguments const& a, extent column,
                                                 float (&sum)[sums][each]) {
     PIPE_UNROLL
-    for (int s = 0; s < sums; ++s) {
-      float* const to = Source::target(a, s) + column;
-      float before[each];
-      if (a.accumulate) load<each>(to, before);
-      PIPE_UNROLL
-      for (int i = 0; i < each; ++i) sum[s][i] = a.accumulate ? before[i] + sum[s][i] : sum[s][i];
-      save<each>(to, sum[s]);
-    }
+    for (int s = 0; s < sums; ++s) add_to_sum(a.accumulate, Source::target(a, s) + column, sum[s]);
   }
   PIPE_HD PIPE_INLINE static extent count([[maybe_unused]] arguments const& a) {
     if constexpr (requires { Source::count(a); })

@@ -325,7 +325,7 @@ struct norm_rows {
   ///
   /// needs: of one block only, the last that adds
   PIPE_HD PIPE_INLINE static void keep(arguments const& s, int k, int column, float (&v)[each]) {
-    add_to_sum(s, s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column, v);
+    add_to_sum(s.accumulate, s.at<float>(k == 0 && gamma >= 0 ? gamma : beta) + column, v);
   }
 };
 
