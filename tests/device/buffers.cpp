@@ -7,6 +7,7 @@
 #include "device/centered.hpp"
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
+#include "laws/buffers_of.hpp"
 
 using namespace pp;
 
@@ -42,7 +43,7 @@ TEST_CASE("buffers on a device have the numbers of the host", "[cuda]") {
     found.accumulate(data.view(5));
     CHECK(found.step(data.view()).loss ==
           Approx(expected.step(data.view<Of<PortableHost>>()).loss).epsilon(1e-5));
-    auto const a = on_host::buffers_of(expected), b = on_host::buffers_of(found);
+    auto const a = laws::buffers_of(expected), b = laws::buffers_of(found);
     REQUIRE(a.size() == 3 + 4);
     for (std::size_t i = 0; i < a.size(); ++i) {
       CHECK(a[i] != 0);
@@ -55,12 +56,12 @@ TEST_CASE("a step that is skipped on a device commits no buffer", "[cuda]") {
   Of<on_host::Device, FP16> t({.seed = 3});
   laws::sample_batch<device> data(9);
   for (float& y : data.labels) y *= 20000;  // overflows with the first loss scales
-  auto before = on_host::buffers_of(t);
+  auto before = laws::buffers_of(t);
   int skipped = 0, done = 0;
   for (int step = 0; step < 40 && done == 0; ++step) {
     bool const was_skipped = t.step(data.view()).skipped;
     (was_skipped ? skipped : done) += 1;
-    CHECK((on_host::buffers_of(t) == before) == was_skipped);
+    CHECK((laws::buffers_of(t) == before) == was_skipped);
   }
   CHECK(skipped > 0);
   CHECK(done == 1);

@@ -7,8 +7,6 @@
 #include <catch2/catch.hpp>
 #include <cuda_runtime.h>
 
-#include <vector>
-
 #include <pipe/pipe.hpp>
 #include <pipe/runtime/cuda/engine.cuh>
 
@@ -41,14 +39,6 @@ struct DeviceWithoutChains : Device {
   template <class Precision, class Products>
   using chains = pp::detail::no_chains;
 };
-
-/// The values of all buffers of a trainer, one after the other.
-std::vector<float> buffers_of(auto&& trainer) {
-  std::vector<float> all;
-  for (auto const& p : trainer.parameters())
-    if (p.gradients.empty()) all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
-}
 
 }  // namespace on_host
 

@@ -6,6 +6,7 @@
 #include "cuda/agreement.hpp"
 #include "device/device.hpp"
 #include "laws/bit_law.hpp"
+#include "laws/buffers_of.hpp"
 #include "laws/images.hpp"
 
 using namespace pp;
@@ -62,7 +63,7 @@ TEST_CASE("running statistics on a device are those of the host", "[cuda]") {
   laws::sample_batch<device> const data(5);
   expected.step(data.view<host>(5));  // the last micro-batch has one sample
   found.step(data.view(5));
-  auto const a = on_host::buffers_of(expected), b = on_host::buffers_of(found);
+  auto const a = laws::buffers_of(expected), b = laws::buffers_of(found);
   REQUIRE(a.size() == 2 * (8 + 6));
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(b[i] == Approx(a[i]).epsilon(1e-4).margin(1e-5));
 }

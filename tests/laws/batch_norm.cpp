@@ -10,12 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "laws/buffers_of.hpp"
 #include "laws/layer_laws.hpp"
 
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/weights.hpp>
 
 using namespace pp;
+using laws::buffers_of;
 using laws::sample_batch;
 
 namespace {
@@ -66,14 +68,6 @@ struct running {
       }
   }
 };
-template <class Trainer>
-std::vector<float> buffers_of(Trainer& t) {
-  std::vector<float> all;
-  for (auto const& p : t.parameters())
-    if (p.name.find("running") != std::string::npos)
-      all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
-}
 
 }  // namespace
 

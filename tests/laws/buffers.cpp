@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "laws/buffers_of.hpp"
 #include "laws/bit_law.hpp"
 #include "laws/centered.hpp"
 #include "laws/schedules.hpp"
@@ -22,6 +23,7 @@
 #include <pipe/train/weights.hpp>
 
 using namespace pp;
+using laws::buffers_of;
 using namespace pp::detail;
 using laws::Centered, laws::sample_batch;
 
@@ -58,14 +60,6 @@ template <class Trainer>
 void check_first(Trainer& t, std::array<double, 3> const& expected) {
   auto const found = t.parameters()[0].values;
   for (std::size_t c = 0; c < 3; ++c) CHECK(double(found[c]) == Approx(expected[c]).epsilon(1e-5));
-}
-template <class Trainer>
-std::vector<float> buffers_of(Trainer& t) {
-  std::vector<float> all;
-  for (auto const& p : t.parameters())
-    if (p.name.find("running") != std::string::npos)
-      all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "laws/buffers_of.hpp"
 #include "laws/centered.hpp"
 #include "laws/data.hpp"
 #include "laws/overlap_law.hpp"
@@ -18,6 +19,7 @@
 #include <pipe/schedule/families.hpp>
 
 using namespace pp;
+using laws::buffers_of;
 using laws::same_numbers, laws::sample_batch;
 
 namespace {
@@ -29,15 +31,6 @@ struct Net
             BatchNormWith<NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
 constexpr std::size_t of_data_alone = 9, of_weights = 8 + 4 + 8;  // numbers in buffers
 
-/// The numbers in a trainer's buffers.
-template <class Trainer>
-auto buffers_of(Trainer& t) {
-  std::vector<typename Trainer::element> all;
-  for (auto const& p : t.parameters())
-    if (Trainer::model::graph.parameters[p.index].is_buffer)
-      all.insert(all.end(), p.values.begin(), p.values.end());
-  return all;
-}
 /// Those that data moves, whatever the weights are.
 template <class Trainer>
 auto moved_by_data(Trainer& t) {
