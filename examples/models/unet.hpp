@@ -22,23 +22,23 @@ constexpr int channels_at(int first, int number) { return first << number; }
 template <int B, int Mid, int Out>
 using Cell = std::conditional_t<(B > 1), Seq<Repeat<B - 1, Unit<Mid>>, Unit<Out>>, Seq<Unit<Out>>>;
 
-/// The name of the value of level I: "level 0", ...
-template <int I>
-inline constexpr text<8> level = {{'l', 'e', 'v', 'e', 'l', ' ', char('0' + I), 0}};
+/// The name of the value of level Index: "level 0", ...
+template <int Index>
+inline constexpr text<8> level = {{'l', 'e', 'v', 'e', 'l', ' ', char('0' + Index), 0}};
 
 template <class Levels, int B, int C, class Image>
 struct unet;
-template <std::size_t... I, int B, int C, class Image>
-struct unet<std::index_sequence<I...>, B, C, Image> {
-  static constexpr int depth = sizeof...(I);
+template <std::size_t... Is, int B, int C, class Image>
+struct unet<std::index_sequence<Is...>, B, C, Image> {
+  static constexpr int depth = sizeof...(Is);
   template <int L>
   using Down = Seq<Cell<B, channels_at(C, L), channels_at(C, L)>, Stash<level<L>>, MaxPool2d<2>>;
   template <int L>
   using Up = Seq<UpsampleNearest<2>, Pop<level<L>, Concat>,
                  Cell<B, channels_at(C, L) / 2, channels_at(C, L) / 2>>;
   using type =
-      Model<Image, Down<int(I)>..., Cell<B, channels_at(C, depth), channels_at(C, depth) / 2>,
-            Up<depth - 1 - int(I)>..., Conv2d<1, 1, NoBias>, BCE>;
+      Model<Image, Down<int(Is)>..., Cell<B, channels_at(C, depth), channels_at(C, depth) / 2>,
+            Up<depth - 1 - int(Is)>..., Conv2d<1, 1, NoBias>, BCE>;
 };
 
 template <int B, int C, int Depth = 5, class Image = Input<192, 192, 3>>
@@ -54,17 +54,17 @@ using Double = Seq<Conv2d<C, 3, Padding<1>, NoBias>, BatchNorm, ReLU,
 
 template <class Levels, int C, int Classes, class Image>
 struct batch_norm_unet;
-template <std::size_t... I, int C, int Classes, class Image>
-struct batch_norm_unet<std::index_sequence<I...>, C, Classes, Image> {
-  static constexpr int depth = sizeof...(I);
+template <std::size_t... Is, int C, int Classes, class Image>
+struct batch_norm_unet<std::index_sequence<Is...>, C, Classes, Image> {
+  static constexpr int depth = sizeof...(Is);
   template <int L>
   using Down = Seq<Double<channels_at(C, L)>, Stash<level<L>>, MaxPool2d<2>>;
   /// The channels of the finer level come first.
   template <int L>
   using Up = Seq<ConvTranspose2d<channels_at(C, L), 2, Stride<2>>, Stash<"raised">,
                  Recall<level<L>>, Pop<"raised", Concat>, Double<channels_at(C, L)>>;
-  using type = Model<Image, Down<int(I)>..., Double<channels_at(C, depth)>,
-                     Up<depth - 1 - int(I)>..., Conv2d<Classes, 1>, CrossEntropy>;
+  using type = Model<Image, Down<int(Is)>..., Double<channels_at(C, depth)>,
+                     Up<depth - 1 - int(Is)>..., Conv2d<Classes, 1>, CrossEntropy>;
 };
 
 /// The U-Net of milesial's Pytorch-UNet: batch norms, transposed convolutions, a class for each

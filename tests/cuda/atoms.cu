@@ -177,14 +177,14 @@ struct mma_atom : atom<10, 4> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state& mine) {
-      for (int i = 0; i < 4; ++i) mine.a[i] = in(args, block.index(), thread, i);
-      for (int i = 0; i < 2; ++i) mine.b[i] = in(args, block.index(), thread, 4 + i);
+      for (int i = 0; i < 4; ++i) mine.a[i] = in(args, block.position(), thread, i);
+      for (int i = 0; i < 2; ++i) mine.b[i] = in(args, block.position(), thread, 4 + i);
       for (int i = 0; i < 4; ++i)
-        mine.c[i] = math::from_bits(in(args, block.index(), thread, 6 + i));
+        mine.c[i] = math::from_bits(in(args, block.position(), thread, 6 + i));
     });
     multiply_add<F>(block, [](state& s) { return tile_operands{s.c, s.a, s.b}; });
     block.part([&](int thread, state& mine) {
-      for (int i = 0; i < 4; ++i) out(args, block.index(), thread, i) = math::bits(mine.c[i]);
+      for (int i = 0; i < 4; ++i) out(args, block.position(), thread, i) = math::bits(mine.c[i]);
     });
   }
 };
@@ -354,9 +354,9 @@ struct ldmatrix_atom : atom<5, 4> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.phase([&](int thread, state&) {
-      unsigned const place = in(args, block.index(), thread, 4);
+      unsigned const place = in(args, block.position(), thread, 4);
       for (int i = 0; i < 4; ++i)
-        block.shared().rows[place].of[i] = in(args, block.index(), thread, i);
+        block.shared().rows[place].of[i] = in(args, block.position(), thread, i);
       block.shared().place[thread] = place;
     });
     auto& s = block.shared();
@@ -364,7 +364,7 @@ struct ldmatrix_atom : atom<5, 4> {
         block, [&](int thread) { return &s.rows[s.place[thread]]; },
         [](state& mine) { return mine.of; });
     block.part([&](int thread, state& mine) {
-      for (int i = 0; i < 4; ++i) out(args, block.index(), thread, i) = mine.of[i];
+      for (int i = 0; i < 4; ++i) out(args, block.position(), thread, i) = mine.of[i];
     });
   }
 };
@@ -406,8 +406,8 @@ struct copy_atom : atom<8, 8> {
     });
     auto const start = [&](unsigned(*to)[4], int which) {
       block.part([&](int thread, state&) {
-        bool const present = (in(args, block.index(), thread, 4) >> which & 1) != 0;
-        unsigned const* const from = &in(args, block.index(), thread);
+        bool const present = (in(args, block.position(), thread, 4) >> which & 1) != 0;
+        unsigned const* const from = &in(args, block.position(), thread);
         prefetch(from);
         for (int i = 0; i < 4; i += each)
           copy_async<Bytes>(block, to[thread] + i, from + i, present);
@@ -419,12 +419,12 @@ struct copy_atom : atom<8, 8> {
     await_copies<1>(block);
     block.part([&](int thread, state&) {  // another lane's
       for (int i = 0; i < 4; ++i)
-        out(args, block.index(), thread, i) = s.first[threads - 1 - thread][i];
+        out(args, block.position(), thread, i) = s.first[threads - 1 - thread][i];
     });
     await_copies<0>(block);
     block.part([&](int thread, state&) {
       for (int i = 0; i < 4; ++i)
-        out(args, block.index(), thread, 4 + i) = s.second[threads - 1 - thread][i];
+        out(args, block.position(), thread, 4 + i) = s.second[threads - 1 - thread][i];
     });
   }
 };
@@ -453,11 +453,12 @@ struct absent_atom : atom<1, 1> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     auto& s = block.shared();
-    block.phase([&](int thread, state&) { s.of[thread][0] = in(args, block.index(), thread); });
+    block.phase([&](int thread, state&) { s.of[thread][0] = in(args, block.position(), thread); });
     block.part([&](int thread, state&) { copy_async<Bytes>(block, s.of[thread], nullptr, false); });
     commit_copies(block);
     await_copies<0>(block);
-    block.part([&](int thread, state&) { out(args, block.index(), thread) = s.of[thread ^ 1][0]; });
+    block.part(
+        [&](int thread, state&) { out(args, block.position(), thread) = s.of[thread ^ 1][0]; });
   }
 };
 
@@ -499,12 +500,13 @@ struct exchange_atom : atom<2, 16> {
     constexpr int masks[8] = {1, 2, 4, 8, 16, 3, 21, 31};
     for (int k = 0; k < 8; ++k) {
       block.part([&](int thread, state& mine) {
-        mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
+        mine.x = from_words<T>(in(args, block.position(), thread),
+                               in(args, block.position(), thread, 1));
       });
       exchange(block, masks[k], [](state& s) -> T& { return s.x; }, Op{});
       block.part([&](int thread, state& mine) {
         for (int i = 0; i < 2; ++i)
-          out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
+          out(args, block.position(), thread, 2 * k + i) = word_of(mine.x, i);
       });
     }
   }
@@ -521,11 +523,13 @@ struct reduce_atom : atom<2, 10> {
   template <int Width, class Block>
   PIPE_HD static void one(Block& block, arguments const& args, int k) {
     block.part([&](int thread, state& mine) {
-      mine.x = from_words<T>(in(args, block.index(), thread), in(args, block.index(), thread, 1));
+      mine.x =
+          from_words<T>(in(args, block.position(), thread), in(args, block.position(), thread, 1));
     });
     reduce_lanes<Width>(block, [](state& s) -> T& { return s.x; }, Op{});
     block.part([&](int thread, state& mine) {
-      for (int i = 0; i < 2; ++i) out(args, block.index(), thread, 2 * k + i) = word_of(mine.x, i);
+      for (int i = 0; i < 2; ++i)
+        out(args, block.position(), thread, 2 * k + i) = word_of(mine.x, i);
     });
   }
   template <class Block>
@@ -545,12 +549,12 @@ struct match_atom : atom<1, 2> {
   };
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
-    block.part([&](int thread, state& mine) { mine.x = int(in(args, block.index(), thread)); });
+    block.part([&](int thread, state& mine) { mine.x = int(in(args, block.position(), thread)); });
     match_lanes(
         block, [](state& s) -> int& { return s.x; }, [](state& s) -> unsigned& { return s.same; });
     block.part([&](int thread, state& mine) {
-      out(args, block.index(), thread) = mine.same;
-      out(args, block.index(), thread, 1) = unsigned(count_bits(mine.same));
+      out(args, block.position(), thread) = mine.same;
+      out(args, block.position(), thread, 1) = unsigned(count_bits(mine.same));
     });
   }
 };
@@ -586,9 +590,9 @@ struct rounding_atom : atom<1, 7> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      unsigned const bits = in(args, block.index(), thread);
+      unsigned const bits = in(args, block.position(), thread);
       float const x = math::from_bits(bits), y = math::from_bits(bits ^ 0x80010000u);
-      auto const say = [&](int i, unsigned what) { out(args, block.index(), thread, i) = what; };
+      auto const say = [&](int i, unsigned what) { out(args, block.position(), thread, i) = what; };
       say(0, to_tf32(x));
       unsigned high, rest;
       split(x, high, rest);
@@ -615,9 +619,9 @@ struct widening_atom : atom<1, 5> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      unsigned const bits = in(args, block.index(), thread);
+      unsigned const bits = in(args, block.position(), thread);
       auto const say = [&](int i, float what) {
-        out(args, block.index(), thread, i) = math::bits(what);
+        out(args, block.position(), thread, i) = math::bits(what);
       };
       say(0, detail::float_from_bf16(std::uint16_t(bits)));
       say(1, detail::float_from_f16(std::uint16_t(bits)));
@@ -678,10 +682,10 @@ struct arithmetic_atom : atom<2, 7> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      float const x = math::from_bits(in(args, block.index(), thread)),
-                  y = math::from_bits(in(args, block.index(), thread, 1));
+      float const x = math::from_bits(in(args, block.position(), thread)),
+                  y = math::from_bits(in(args, block.position(), thread, 1));
       auto const say = [&](int i, float what) {
-        out(args, block.index(), thread, i) = math::bits(what);
+        out(args, block.position(), thread, i) = math::bits(what);
       };
       say(0, x + y);
       say(1, x - y);
@@ -698,8 +702,8 @@ struct power_atom : atom<1, 1> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      out(args, block.index(), thread) =
-          math::bits(power_of_2(math::from_bits(in(args, block.index(), thread))));
+      out(args, block.position(), thread) =
+          math::bits(power_of_2(math::from_bits(in(args, block.position(), thread))));
     });
   }
 };
@@ -742,9 +746,9 @@ struct function_atom : atom<1, 5> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      float const x = math::from_bits(in(args, block.index(), thread));
+      float const x = math::from_bits(in(args, block.position(), thread));
       auto const say = [&](int i, float what) {
-        out(args, block.index(), thread, i) = math::bits(what);
+        out(args, block.position(), thread, i) = math::bits(what);
       };
       say(0, math::exp(x));
       say(1, math::exp2(x));
@@ -759,9 +763,9 @@ struct gelu_atom : atom<1, 2> {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& args) {
     block.part([&](int thread, state&) {
-      float const x = math::from_bits(in(args, block.index(), thread));
-      out(args, block.index(), thread, 0) = math::bits(GELU::forward(x));
-      out(args, block.index(), thread, 1) = math::bits(GELU::derivative(x));
+      float const x = math::from_bits(in(args, block.position(), thread));
+      out(args, block.position(), thread, 0) = math::bits(GELU::forward(x));
+      out(args, block.position(), thread, 1) = math::bits(GELU::derivative(x));
     });
   }
 };
@@ -875,7 +879,7 @@ struct access_atom : atom<8, 16> {
     block.phase([&](int thread, state& mine) {
       for (int i = 0; i < 8; i += Count) {
         float x[Count];
-        load<Count>(reinterpret_cast<float const*>(&in(args, block.index(), thread)) + i, x);
+        load<Count>(reinterpret_cast<float const*>(&in(args, block.position(), thread)) + i, x);
         save<Count, memory_space::shared>(s.of[thread] + i, x);
         for (int k = 0; k < Count; ++k) mine.x[i + k] = as_stored<T>(x[k]);
       }
@@ -884,10 +888,11 @@ struct access_atom : atom<8, 16> {
       for (int i = 0; i < 8; i += Count) {
         float x[Count];
         load<Count>(s.of[thread ^ 1] + i, x);
-        save<Count>(reinterpret_cast<float*>(&out(args, block.index(), thread)) + i, x);
+        save<Count>(reinterpret_cast<float*>(&out(args, block.position(), thread)) + i, x);
       }
       forget(mine.x);
-      for (int i = 0; i < 8; ++i) out(args, block.index(), thread, 8 + i) = math::bits(mine.x[i]);
+      for (int i = 0; i < 8; ++i)
+        out(args, block.position(), thread, 8 + i) = math::bits(mine.x[i]);
     });
   }
 };

@@ -92,7 +92,7 @@ class host_block : public host_block_memory {
     forget();
   }
 
-  extent index() const { return index_; }
+  extent position() const { return index_; }
   shared_type& shared() const { return *reinterpret_cast<shared_type*>(shared_); }
 
   template <class F>

@@ -305,7 +305,7 @@ class host_role {
   host_role(role_machine& machine, shared_type& shared, extent index, int role)
       : machine_(machine), shared_(shared), index_(index), role_(role) {}
 
-  extent index() const { return index_; }
+  extent position() const { return index_; }
   shared_type& shared() const { return shared_; }
   unsigned address_of(void const* p) const { return machine_.address_of(p); }
   void arrive(mbarrier* b, int bytes) {
@@ -466,7 +466,7 @@ class host_role_block {
     std::memset(static_cast<void*>(shared_.get()), 0xff, sizeof(shared_type));
     machine_.begin(shared_.get(), sizeof(shared_type));
   }
-  extent index() const { return index_; }
+  extent position() const { return index_; }
   shared_type& shared() const { return *shared_; }
   unsigned address_of(void const* p) const { return machine_.address_of(p); }
 

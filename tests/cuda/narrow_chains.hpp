@@ -42,10 +42,10 @@ using programs_of =
     typename Trainer::compiled::passes::template programs<S, Trainer::compiled::some_drop,
                                                           chains_in<T, Format, TakesLoss>>;
 
-/// Chain I of a program, as a constant for device code.
-template <class Programs, pp::detail::program Which, int I>
+/// Chain Index of a program, as a constant for device code.
+template <class Programs, pp::detail::program Which, int Index>
 struct kernel_constant {
-  static constexpr pp::detail::chain_kernel value = Programs::template chain_kernels<Which>[I];
+  static constexpr pp::detail::chain_kernel value = Programs::template chain_kernels<Which>[Index];
 };
 
 /// A buffer for each operand of a chain.
@@ -140,9 +140,9 @@ std::size_t bytes_of_slot(pp::detail::group const& g, int slot) {
 }
 
 /// Operands of a chain that are in one region do not overlap: all of them live at once.
-template <class P, class Programs, pp::detail::program Which, int I>
+template <class P, class Programs, pp::detail::program Which, int Index>
 void has_room_for_all() {
-  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[Index];
   constexpr pp::detail::unplaced_program list = Programs::template unplaced<Which>;
   struct piece {
     pp::detail::operand what;
@@ -163,15 +163,15 @@ void has_room_for_all() {
         CHECK((a.end <= b.at.offset || b.end <= a.at.offset));
 }
 
-/// Chain I of a program as one kernel changes memory as its launches do, in every order of the
+/// Chain Index of a program as one kernel changes memory as its launches do, in every order of the
 /// threads; what it hands on within itself has no place.
-template <class P, class Programs, pp::detail::program Which, int I>
+template <class P, class Programs, pp::detail::program Which, int Index>
 void is_its_launches(bool accumulate) {
-  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[I];
+  constexpr pp::detail::launch_chain chain = Programs::template chains<Which>[Index];
   constexpr pp::detail::unplaced_program list = Programs::template unplaced<Which>;
-  using constant = kernel_constant<Programs, Which, I>;
+  using constant = kernel_constant<Programs, Which, Index>;
   using mlp = pp::cuda::lowered_chain<P, constant>;
-  has_room_for_all<P, Programs, Which, I>();
+  has_room_for_all<P, Programs, Which, Index>();
 
   // what has no place
   std::vector<pp::detail::operand> dropped;
@@ -246,13 +246,13 @@ void is_its_launches(bool accumulate) {
   }
 }
 
-/// Forward's chain I stores what only backward reads in training, and not in evaluation.
-template <class P, class Programs, int I>
+/// Forward's chain Index stores what only backward reads in training, and not in evaluation.
+template <class P, class Programs, int Index>
 void stores_for_training() {
   using pp::detail::program;
-  constexpr pp::detail::launch_chain chain = Programs::template chains<program::forward>[I];
+  constexpr pp::detail::launch_chain chain = Programs::template chains<program::forward>[Index];
   constexpr pp::detail::unplaced_program list = Programs::template unplaced<program::forward>;
-  using constant = kernel_constant<Programs, program::forward, I>;
+  using constant = kernel_constant<Programs, program::forward, Index>;
   using mlp = pp::cuda::lowered_chain<P, constant>;
   std::vector<pp::detail::operand> operands, hidden;
   for (int i = chain.first; i < chain.first + chain.count; ++i)
@@ -294,8 +294,8 @@ void stores_for_training() {
 template <class P, class Programs, pp::detail::program Which, int Count>
 void are_their_launches(bool accumulate = false) {
   STATIC_REQUIRE(Programs::template chains<Which>.count == Count);
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    (is_its_launches<P, Programs, Which, I>(accumulate), ...);
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    (is_its_launches<P, Programs, Which, Is>(accumulate), ...);
   }(std::make_integer_sequence<int, Count>{});
 }
 

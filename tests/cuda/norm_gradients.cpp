@@ -131,9 +131,9 @@ TEST_CASE("gradients of a norm as one kernel have the bits of their launches", "
 TEST_CASE("a tree of parts has about as many groups as parts in a group", "[cuda]") {
   for (long const parts : {1, 2, 24, 25, 26, 264}) {
     cuda::sum_tree const t = cuda::sum_tree::of(parts);
-    CHECK((t.groups - 1) * t.near < parts);
-    CHECK(t.groups * t.near >= parts);
-    CHECK(t.near * t.near < parts + 2 * t.near);
-    CHECK(t.groups <= t.near);
+    CHECK((t.groups - 1) * t.per_group < parts);
+    CHECK(t.groups * t.per_group >= parts);
+    CHECK(t.per_group * t.per_group < parts + 2 * t.per_group);
+    CHECK(t.groups <= t.per_group);
   }
 }

@@ -56,7 +56,7 @@ class threaded_block {
   }
   void end() { of_.all.arrive_and_wait(); }
 
-  pp::cuda::extent index() const { return index_; }
+  pp::cuda::extent position() const { return index_; }
   shared_type& shared() const { return *of_.shared; }
 
   template <class F>

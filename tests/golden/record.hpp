@@ -175,16 +175,16 @@ class batches {
  private:
   static constexpr auto const& graph = Trainer::model::graph;
 
-  template <int I>
+  template <int Index>
   void further(record const& of) {
-    if constexpr (I < graph.size.inputs) {
+    if constexpr (Index < graph.size.inputs) {
       std::string const what =
-          "input." + std::string(pp::detail::input_name<typename Trainer::model, I>());
-      if constexpr (graph.inputs[I].is_ids)
-        ids_[I] = of.ids(what);
+          "input." + std::string(pp::detail::input_name<typename Trainer::model, Index>());
+      if constexpr (graph.inputs[Index].is_ids)
+        ids_[Index] = of.ids(what);
       else
-        numbers_[I] = of.numbers<typename Trainer::element>(what);
-      further<I + 1>(of);
+        numbers_[Index] = of.numbers<typename Trainer::element>(what);
+      further<Index + 1>(of);
     }
   }
   template <class T>

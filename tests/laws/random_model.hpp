@@ -83,10 +83,10 @@ constexpr auto choose(int width) {
 
 template <unsigned Seed, int Count, class = std::make_index_sequence<std::size_t(Count)>>
 struct RandomLayers;
-template <unsigned Seed, int Count, std::size_t... I>
-struct RandomLayers<Seed, Count, std::index_sequence<I...>> {
+template <unsigned Seed, int Count, std::size_t... Is>
+struct RandomLayers<Seed, Count, std::index_sequence<Is...>> {
   static constexpr auto choices = choose<Seed, Count>(5);
-  using type = pp::Seq<typename chosen<choices[int(I)]>::type...>;
+  using type = pp::Seq<typename chosen<choices[int(Is)]>::type...>;
 };
 
 /// Tokens in and classes out, or numbers in and numbers out, as the seed has it.

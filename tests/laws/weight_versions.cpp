@@ -28,10 +28,10 @@ constexpr int depth = 2;  // layers of a stage, so that it keeps values of its o
 /// N stages of `depth` layers each, but for the activations and the loss.
 template <int N, class = std::make_integer_sequence<int, N - 1>>
 struct Chain;
-template <int N, int... I>
-struct Chain<N, std::integer_sequence<int, I...>>
+template <int N, int... Is>
+struct Chain<N, std::integer_sequence<int, Is...>>
     : Model<Input<width>,
-            std::enable_if_t<(I >= 0), Seq<Linear<width>, Tanh, Linear<width>, Tanh>>...,
+            std::enable_if_t<(Is >= 0), Seq<Linear<width>, Tanh, Linear<width>, Tanh>>...,
             Seq<Linear<width>, Tanh, Linear<width>>, MSE> {};
 
 /// A last stage that is not trained.

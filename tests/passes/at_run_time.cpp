@@ -205,8 +205,8 @@ template <int N, class... L>
 struct copies {
   template <int>
   using one = Seq<L...>;
-  template <int... I>
-  static Seq<one<I>...> all(std::integer_sequence<int, I...>);
+  template <int... Is>
+  static Seq<one<Is>...> all(std::integer_sequence<int, Is...>);
   using type = decltype(all(std::make_integer_sequence<int, N>()));
 };
 template <int N, class... L>

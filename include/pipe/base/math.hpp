@@ -221,8 +221,8 @@ PIPE_HD PIPE_INLINE T log(T x) {
     p = p * f - 0.2500000963f;
     p = p * f + 0.3333331257f;
     float const square = f * f;
-    float const small = p * (square * f) + n * -2.1219444006e-4f - 0.5f * square;
-    float const result = (small + f) + n * 0.693359375f;
+    float const correction = p * (square * f) + n * -2.1219444006e-4f - 0.5f * square;
+    float const result = (correction + f) + n * 0.693359375f;
     // The special cases by masks of sign bits, since comparisons would not vectorise here: below
     // the smallest normal number counts as 0; infinity stays; NaN, and any set sign bit, make the
     // result all ones (NaN).

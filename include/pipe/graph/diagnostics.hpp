@@ -186,16 +186,16 @@ using word = std::type_identity<T>;
 /// Expected or Found with the extents of S.
 template <template <int...> class Word, shape S>
 constexpr auto spell() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return word<Word<S.extent[I]...>>{};
+  return []<std::size_t... Is>(std::index_sequence<Is...>) {
+    return word<Word<S.extent[Is]...>>{};
   }(std::make_index_sequence<S.rank>{});
 }
 
 /// A name, letter by letter: the only spelling of it that is readable in every compiler.
 template <text Letters>
 constexpr auto spell_text() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    return word<wrong::Called<Letters.characters[I]...>>{};
+  return []<std::size_t... Is>(std::index_sequence<Is...>) {
+    return word<wrong::Called<Letters.characters[Is]...>>{};
   }(std::make_index_sequence<Letters.view().size()>{});
 }
 /// The name in layer type L; an empty one where it has none.
@@ -211,11 +211,11 @@ constexpr auto spell_name(word<L>) {
     return word<wrong::Called<>>{};
 }
 
-/// The I-th of a list of types; void if there is none.
-template <int I, class... T>
+/// Entry Index of a list of types; void if there is none.
+template <int Index, class... T>
 constexpr auto spell_leaf(layers<T...>) {
-  if constexpr (I >= 0 && I < int(sizeof...(T)))
-    return decltype(select_leaf<std::size_t(I)>(
+  if constexpr (Index >= 0 && Index < int(sizeof...(T)))
+    return decltype(select_leaf<std::size_t(Index)>(
         std::declval<leaf_table<std::index_sequence_for<T...>, layers<T...>> const&>())){};
   else
     return word<void>{};
@@ -228,10 +228,10 @@ constexpr auto spell_written(word<L>) {
 }
 
 /// The option of leaf type L that a fault is about; void if it is not about an option.
-template <int I, class L>
+template <int Index, class L>
 constexpr auto spell_option(word<L>) {
-  if constexpr (I >= 0)
-    return spell_leaf<I>(typename L::options{});
+  if constexpr (Index >= 0)
+    return spell_leaf<Index>(typename L::options{});
   else
     return word<void>{};
 }

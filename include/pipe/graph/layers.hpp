@@ -174,27 +174,28 @@ inline constexpr leaf_directory<sizeof...(L)> directory_of<layers<L...>> = [] {
 }();
 
 /// The index of a type by overload resolution on a base class: constant depth for any length.
-template <std::size_t I, class L>
+template <std::size_t Index, class L>
 struct indexed_leaf {};
-/// A list as a class, with a base indexed_leaf<I, L> for each of its types.
+/// A list as a class, with a base indexed_leaf<Index, L> for each of its types.
 template <class, class>
 struct leaf_table;
-template <std::size_t... I, class... L>
-struct leaf_table<std::index_sequence<I...>, layers<L...>> : indexed_leaf<I, L>... {};
-template <std::size_t I, class L>
-std::type_identity<L> select_leaf(indexed_leaf<I, L> const&);
+template <std::size_t... Is, class... L>
+struct leaf_table<std::index_sequence<Is...>, layers<L...>> : indexed_leaf<Is, L>... {};
+template <std::size_t Index, class L>
+std::type_identity<L> select_leaf(indexed_leaf<Index, L> const&);
 
-template <int I, class List>
+template <int Index, class List>
 struct leaf_at_index;
-template <int I, class... L>
-struct leaf_at_index<I, layers<L...>> {
+template <int Index, class... L>
+struct leaf_at_index<Index, layers<L...>> {
   using table = leaf_table<std::index_sequence_for<L...>, layers<L...>>;
-  using type = typename decltype(select_leaf<std::size_t(I)>(std::declval<table const&>()))::type;
+  using type =
+      typename decltype(select_leaf<std::size_t(Index)>(std::declval<table const&>()))::type;
 };
 
-/// The I-th leaf: the type of an index.
-template <int I, class List>
-using leaf_at = typename leaf_at_index<I, List>::type;
+/// Leaf Index: the type of an index.
+template <int Index, class List>
+using leaf_at = typename leaf_at_index<Index, List>::type;
 
 /// Whether L is an input, which is not a layer.
 template <class L>
@@ -312,10 +313,10 @@ constexpr int naming_leaf(layers<L...>) {
   while (!all[i]) ++i;
   return i < int(sizeof...(L)) ? i : -1;
 }
-/// The `layer` of leaf I, which is one that gives a name; void for index -1.
-template <int I, class Leaves>
+/// The `layer` of leaf Index, which is one that gives a name; void for index -1.
+template <int Index, class Leaves>
 struct named_by {
-  using type = typename leaf_at<I, Leaves>::layer;
+  using type = typename leaf_at<Index, Leaves>::layer;
 };
 template <class Leaves>
 struct named_by<-1, Leaves> {

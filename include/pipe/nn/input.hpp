@@ -29,9 +29,9 @@ struct Input {
 namespace detail {
 
 /// An item that is an input of a model: Tokens, Input, or one of these with a name.
-template <class I>
+template <class Item>
 concept input_item = requires {
-  { I::input } -> std::convertible_to<handle>;
+  { Item::input } -> std::convertible_to<handle>;
 };
 
 }  // namespace detail

@@ -153,11 +153,11 @@ concept has_slope = requires(T... x) {
 /// The member that F lacks as a formula of that number of arguments, or `none`.
 template <class F, int Numbers>
 constexpr member missing_of_loss() {
-  return []<std::size_t... I>(std::index_sequence<I...>) {
-    if constexpr (!has_value<F, decltype(float(I))...>)
+  return []<std::size_t... Is>(std::index_sequence<Is...>) {
+    if constexpr (!has_value<F, decltype(float(Is))...>)
       return member::value;
     else
-      return has_slope<F, decltype(float(I))...> ? member::none : member::slope;
+      return has_slope<F, decltype(float(Is))...> ? member::none : member::slope;
   }(std::make_index_sequence<std::size_t(Numbers)>{});
 }
 

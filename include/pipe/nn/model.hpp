@@ -138,8 +138,8 @@ struct lowering<Items...> {
   static constexpr auto spell_repeated_name() {
     if constexpr (repeated_name >= 0) {
       constexpr auto found = names(repeated_name);
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::type_identity<wrong::Called<found.way[I]...>>{};
+      return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        return std::type_identity<wrong::Called<found.way[Is]...>>{};
       }(std::make_index_sequence<std::size_t(found.length)>{});
     } else {
       return std::type_identity<wrong::Called<>>{};

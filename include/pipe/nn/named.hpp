@@ -92,9 +92,9 @@ struct layer_with_name {
   }
 };
 /// The layer of Named around an input item.
-template <text Name, class I>
+template <text Name, class Item>
 struct input_with_name {
-  static constexpr handle input = I::input;
+  static constexpr handle input = Item::input;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     b.further_input(input);

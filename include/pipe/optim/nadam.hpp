@@ -70,8 +70,8 @@ struct NAdam {
 
   template <class T>
   struct coefficients {
-    /// `direct`, `ahead`: the factors of g and m; `second`: 1 / sqrt(1 - beta2^step)
-    T scale, decay, beta1, rest1, beta2, rest2, direct, ahead, second, epsilon;
+    /// `current`, `ahead`: the factors of g and m; `second`: 1 / sqrt(1 - beta2^step)
+    T scale, decay, beta1, rest1, beta2, rest2, current, ahead, second, epsilon;
   };
   /// law: computed in double and rounded once to T
   template <class T>
@@ -97,7 +97,7 @@ struct NAdam {
     g = g * c.scale;
     m = c.beta1 * m + c.rest1 * g;
     v = c.beta2 * v + c.rest2 * (g * g);
-    return w * c.decay - (c.direct * g + c.ahead * m) / (math::sqrt(v) * c.second + c.epsilon);
+    return w * c.decay - (c.current * g + c.ahead * m) / (math::sqrt(v) * c.second + c.epsilon);
   }
 };
 

@@ -28,11 +28,11 @@ struct SGD {
     is.amount("weight_decay", weight_decay);
   }
 
-  /// The settings of a step in T; look_ahead * m + direct * d is Nesterov's combination, or m
+  /// The settings of a step in T; look_ahead * m + current * d is Nesterov's combination, or m
   /// alone.
   template <class T>
   struct coefficients {
-    T rate, scale, momentum, decay, look_ahead, direct;
+    T rate, scale, momentum, decay, look_ahead, current;
   };
   template <class T>
   coefficients<T> prepare(update_context const& c) const {
@@ -51,7 +51,7 @@ struct SGD {
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
     T const d = g * c.scale + c.decay * w;
     m = c.momentum * m + d;
-    return w - c.rate * (c.direct * d + c.look_ahead * m);
+    return w - c.rate * (c.current * d + c.look_ahead * m);
   }
 };
 

@@ -53,7 +53,7 @@ class json_lines_file {
       line.append(",").append(name).append(":").append(text);
     };
     // Names of the library are plain words.
-    detail::for_each_number(m, [&](char const* name, double x, int digits) {
+    detail::for_all_numbers(m, [&](char const* name, double x, int digits) {
       add(std::string("\"").append(name).append("\""), x, digits);
     });
     for (detail::named_scalar const& s : m.scalars) add(detail::json_string(s.name), s.value, 9);

@@ -64,7 +64,7 @@ class run_history {
     if (steps_.empty() || records_ == stride_) begin_point();
     ++records_;
     steps_.back() = m.step;
-    for_each_number(m, [&](char const* name, double x, int) { enter(name, x); });
+    for_all_numbers(m, [&](char const* name, double x, int) { enter(name, x); });
     for (named_scalar const& s : m.scalars) enter(s.name, s.value);
   }
 

@@ -44,11 +44,11 @@ constexpr char const* drawing_legend(bool splits_backward) {
 /// Escape sequence for text and background colour in the 256-colour palette (6 x 6 x 6 cube), which
 /// nearly all terminals support.
 inline std::string terminal_colours(colour text, colour background) {
-  auto const index = [](colour c) {
+  auto const in_palette = [](colour c) {
     auto const sixth = [](int part) { return (part + 25) / 51; };
     return std::to_string(16 + 36 * sixth(c.red) + 6 * sixth(c.green) + sixth(c.blue));
   };
-  return "\x1b[38;5;" + index(text) + ";48;5;" + index(background) + "m";
+  return "\x1b[38;5;" + in_palette(text) + ";48;5;" + in_palette(background) + "m";
 }
 
 /// A text drawing: one line of `width` characters per rank for the time from 0 to `end`. A column

@@ -183,7 +183,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       continue;
     }
     // Slices that meet are one part, unless only the first is of a divided parameter.
-    long const border = cuts.c.divided_bytes / cuts.width;
+    long const divided = cuts.c.divided_bytes / cuts.width;
     auto const end_part = [&] {
       if (part.begin == part.end) return;
       part.shape.columns = part.end - part.begin;
@@ -195,7 +195,7 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
       long const from = cuts.begin_of(b, s) / cuts.width, to = cuts.begin_of(b, s + 1) / cuts.width;
       long const first = from < begin ? begin : from, last = to < end ? to : end;
       if (first >= last) continue;
-      if (first != part.end || first == border) {
+      if (first != part.end || first == divided) {
         end_part();
         part.begin = first;
       }

@@ -92,10 +92,10 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
       largest = std::max(largest, std::fabs(slope));
     }
     double const relative = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
-    double const far =
+    double const error =
         std::max(relative, largest > 0 ? largest_difference / largest : largest_difference);
-    if (report.worst_parameter < 0 || !(far <= report.worst))
-      report.worst = far, report.worst_parameter = position;
+    if (report.worst_parameter < 0 || !(error <= report.worst))
+      report.worst = error, report.worst_parameter = position;
     report.smallest = std::min(report.smallest, std::sqrt(size));
   }
   trainer.parameters_changed();

@@ -223,7 +223,7 @@ struct checkpoint_of {
         {"run/loss_scale", stored_type::f64, {}},
     };
     auto sum = trainer.accumulated_;
-    sum.for_each_number([&](auto n) { all[accumulated].push_back(double(n)); });
+    sum.for_all_numbers([&](auto n) { all[accumulated].push_back(double(n)); });
     list<double, 2> scaling{};
     if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
     for (double const n : scaling) all[loss_scale].push_back(n);
@@ -236,7 +236,7 @@ struct checkpoint_of {
     trainer.steps_ = long(from[steps].bits[0]);
     trainer.settings_.seed = from[seed].bits[0];
     std::size_t next = 0;
-    trainer.accumulated_.for_each_number(
+    trainer.accumulated_.for_all_numbers(
         [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
     if constexpr (compiled::precision::scales_loss)
       if (double const scale = from[loss_scale].real(0); scale > 0)

@@ -28,20 +28,20 @@ struct list_name {
 template <class Trainer, class Batch, class Use>
 constexpr void for_each_list(Batch& b, Use const& use) {
   using M = typename Trainer::model;
-  auto const list = [&]<int I>(std::integral_constant<int, I>) {
+  auto const list = [&]<int Index>(std::integral_constant<int, Index>) {
     constexpr std::size_t per_sample =
-        std::size_t(detail::model_tables<M>::inputs[I].form.elements());
-    list_name const further{"input ", detail::input_name<M, I>(),
-                            detail::model_tables<M>::inputs[I].of_loss};
-    if constexpr (I == 0)
+        std::size_t(detail::model_tables<M>::inputs[Index].form.elements());
+    list_name const further{"input ", detail::input_name<M, Index>(),
+                            detail::model_tables<M>::inputs[Index].of_loss};
+    if constexpr (Index == 0)
       use(b.inputs, per_sample, list_name{"inputs"});
-    else if constexpr (detail::model_tables<M>::inputs[I].is_ids)
-      use(b.named_ids[I], per_sample, further);
+    else if constexpr (detail::model_tables<M>::inputs[Index].is_ids)
+      use(b.named_ids[Index], per_sample, further);
     else
-      use(b.named_numbers[I], per_sample, further);
+      use(b.named_numbers[Index], per_sample, further);
   };
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    (list(std::integral_constant<int, I>{}), ...);
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    (list(std::integral_constant<int, Is>{}), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   use(b.labels, std::size_t(Trainer::labels_per_sample), list_name{"labels", {}, true});
 }

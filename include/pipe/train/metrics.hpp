@@ -50,7 +50,7 @@ namespace detail {
 
 /// Calls each(name, number, significant digits) for the numbers of every record.
 template <class Each>
-void for_each_number(step_metrics const& m, Each each) {
+void for_all_numbers(step_metrics const& m, Each each) {
   each("loss", m.loss, 9);
   each("learning_rate", m.learning_rate, 6);
   each("gradient_norm", m.gradient_norm, 6);
@@ -165,7 +165,7 @@ class metrics_file {
   ///         then no row is written. file_error if the write fails.
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
-    detail::for_each_number(
+    detail::for_all_numbers(
         m, [&](char const*, double number, int digits) { append(row, number, digits); });
     std::size_t found = 0;
     for (std::string const& name : scalars_) {
@@ -191,7 +191,7 @@ class metrics_file {
   /// The first line: the names of all columns.
   static std::string heading(std::vector<std::string> const& scalars) {
     std::string line = "step";
-    detail::for_each_number({}, [&](char const* name, double, int) { (line += ',') += name; });
+    detail::for_all_numbers({}, [&](char const* name, double, int) { (line += ',') += name; });
     for (std::string const& name : scalars) (line += ',') += cell(name);
     return line + '\n';
   }

@@ -108,7 +108,7 @@ void for_each_run(named_parameter<T> const& p, One one) {
 /// any order: transposed ones tile by tile, so that what is read and written of a tile stays in the
 /// cache.
 template <class T, class One>
-void for_each_number(named_parameter<T> const& p, One one) {
+void for_all_numbers(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
   constexpr std::size_t tile = 16;
   std::size_t const taps = p.transposed ? p.window() : 1;
@@ -129,7 +129,7 @@ void for_each_number(named_parameter<T> const& p, One one) {
 template <class T>
 void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
   with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
-    for_each_number(
+    for_all_numbers(
         to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
   });
 }

@@ -147,7 +147,7 @@ class optimizer_states {
       if (array.empty()) continue;
       std::size_t const i = number_of.at(name);
       std::string const beginning = "state." + there[i] + ".";
-      for_each_number(0, [&](std::string_view which, double) {
+      for_all_numbers(0, [&](std::string_view which, double) {
         numbers_.emplace(beginning + std::string(which), which);
       });
       named_parameter<T> in_file = as_in_pytorch(row.of, array, all[i].transposed);
@@ -207,7 +207,7 @@ class optimizer_states {
   }
   /// use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
   template <class Use>
-  void for_each_number(long steps, Use use) const {
+  void for_all_numbers(long steps, Use use) const {
     use(step_name, double(steps));
     auto const& o = trainer_.settings_.optimizer;
     if constexpr (requires { o.for_each_state_number(steps, use); })
@@ -215,7 +215,7 @@ class optimizer_states {
   }
   double number_at(long steps, std::string_view which) const {
     double found = 0;
-    for_each_number(steps, [&](std::string_view name, double value) {
+    for_all_numbers(steps, [&](std::string_view name, double value) {
       if (name == which) found = value;
     });
     return found;

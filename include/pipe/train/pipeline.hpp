@@ -94,13 +94,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   static constexpr bool keeps_averages = compiled::averaging::averages;
 
   /// Arguments of forward: constructible from everything that a std::span is.
-  template <int I>
-  using input_values = typename batch::template input_values<I>;
+  template <int Index>
+  using input_values = typename batch::template input_values<Index>;
   using output_values =
       detail::values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
   /// The same in device memory.
-  template <int I>
-  using device_input_values = typename device_batch::template input_values<I>;
+  template <int Index>
+  using device_input_values = typename device_batch::template input_values<Index>;
   using device_output_values =
       detail::device_values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
 

@@ -131,7 +131,7 @@ class tensorboard_file {
   /// tag.
   void write(step_metrics const& m) {
     detail::protobuf_message summary, event;
-    detail::for_each_number(
+    detail::for_all_numbers(
         m, [&](char const* name, double number, int) { add(summary, name, number); });
     for (detail::named_scalar const& s : m.scalars) {
       if (detail::valid_utf8_bytes(s.name) != s.name.size())

@@ -60,46 +60,46 @@ struct chain {
                                    ? group_of<P, G>::value.columns
                                    : group_of<P, G>::value.attributes.contraction().inner;
 
-  /// Step I, for device code: a member array of a constant cannot be indexed there.
-  template <int I>
+  /// Step Index, for device code: a member array of a constant cannot be indexed there.
+  template <int Index>
   struct step_at {
-    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[I]
-                                                     : group_of<P, G>::value.prologue.items[I];
+    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[Index]
+                                                     : group_of<P, G>::value.prologue.items[Index];
   };
 
-  /// Whether what enters step I (I == length: what leaves the chain) may end in a product.
-  template <int I>
+  /// Whether what enters step Index (Index == length: what leaves the chain) may end in a product.
+  template <int Index>
   static constexpr bool seals() {
-    if constexpr (I == 0)
+    if constexpr (Index == 0)
       return IsEpilogue && length > 0 &&
              detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
     else
-      return detail::is_by_leaf(step_at<I - 1>::value.kind);
+      return detail::is_by_leaf(step_at<Index - 1>::value.kind);
   }
-  template <int I>
-  static constexpr bool is_sealed = seals<I>();
-  /// Whether what enters step I (I == length: what leaves the chain) is rounded. What came from
-  /// memory is. A matmul's own bias is added to its sum, and an op that is one with the product
-  /// reads that sum. What leaves an epilogue is rounded when it is stored.
-  template <int I>
+  template <int Index>
+  static constexpr bool is_sealed = seals<Index>();
+  /// Whether what enters step Index (Index == length: what leaves the chain) is rounded. What came
+  /// from memory is. A matmul's own bias is added to its sum, and an op that is one with the
+  /// product reads that sum. What leaves an epilogue is rounded when it is stored.
+  template <int Index>
   static constexpr bool rounds() {
     constexpr op_kind anchor = group_of<P, G>::value.anchor;
-    if constexpr (sizeof(T) >= sizeof(float) || length == 0 || (I == length && IsEpilogue))
+    if constexpr (sizeof(T) >= sizeof(float) || length == 0 || (Index == length && IsEpilogue))
       return false;
-    else if constexpr (I < length && joins<I>())
+    else if constexpr (Index < length && joins<Index>())
       return false;
-    else if constexpr (I == 0)
+    else if constexpr (Index == 0)
       return IsEpilogue && anchor != op_kind::pointwise &&
              !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
     else
       return true;
   }
-  template <int I>
+  template <int Index>
   static constexpr bool joins() {
-    return step_at<I>::value.is_joined;
+    return step_at<Index>::value.is_joined;
   }
-  template <int I>
-  static constexpr bool is_rounded = rounds<I>();
+  template <int Index>
+  static constexpr bool is_rounded = rounds<Index>();
 
   /// The second operands of all steps, of Count elements of a row.
   template <int Count>
@@ -135,20 +135,20 @@ struct chain {
   }
 
  private:
-  template <int Skipped, int Count, std::size_t... I>
+  template <int Skipped, int Count, std::size_t... Is>
   PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
                                               [[maybe_unused]] extent row,
                                               [[maybe_unused]] int column,
                                               [[maybe_unused]] seconds<Count>& z,
-                                              std::index_sequence<I...>) {
-    (fetch_step < int(I), int(I) == Skipped > (a, row, column, z.of[I]), ...);
+                                              std::index_sequence<Is...>) {
+    (fetch_step < int(Is), int(Is) == Skipped > (a, row, column, z.of[Is]), ...);
   }
-  template <int I, bool IsSkipped, int Count>
+  template <int Index, bool IsSkipped, int Count>
   PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
                                              [[maybe_unused]] extent row,
                                              [[maybe_unused]] int column,
                                              [[maybe_unused]] fetched<T, Count>& z) {
-    constexpr detail::step s = step_at<I>::value;
+    constexpr detail::step s = step_at<Index>::value;
     if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
       constexpr int rows = group_of<P, G>::value.rows;
       extent const at = s.kind == op_kind::bias       ? extent(column)
@@ -158,41 +158,41 @@ struct chain {
     }
   }
 
-  template <int Count, class Stores, std::size_t... I>
+  template <int Count, class Stores, std::size_t... Is>
   PIPE_HD PIPE_INLINE static void run_steps(
       [[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, [[maybe_unused]] int column,
       [[maybe_unused]] float (&v)[Count], [[maybe_unused]] seconds<Count> const& z,
-      [[maybe_unused]] Stores const& stores, std::index_sequence<I...>) {
-    (apply<Count, int(I)>(a, row, column, v, z.of[I], stores), ...);
+      [[maybe_unused]] Stores const& stores, std::index_sequence<Is...>) {
+    (apply<Count, int(Is)>(a, row, column, v, z.of[Is], stores), ...);
     finish_value<Count, length>(a, v);
   }
 
-  /// Rounds or seals the value that enters step I, where the step asks for it.
-  template <int Count, int I>
+  /// Rounds or seals the value that enters step Index, where the step asks for it.
+  template <int Count, int Index>
   PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
                                                [[maybe_unused]] float (&v)[Count]) {
-    if constexpr (is_rounded<I> && Count % 2 == 0) {
+    if constexpr (is_rounded<Index> && Count % 2 == 0) {
       PIPE_UNROLL
       for (int i = 0; i < Count; i += 2) {
         unsigned const both = pack<T>(v[i], v[i + 1]);
         v[i] = unpack<T>(both, 0), v[i + 1] = unpack<T>(both, 1);
       }
-    } else if constexpr (is_rounded<I>) {
+    } else if constexpr (is_rounded<Index>) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
-    } else if constexpr (is_sealed<I>) {
+    } else if constexpr (is_sealed<Index>) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
     }
   }
 
-  template <int Count, int I, class Stores>
+  template <int Count, int Index, class Stores>
   PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
                                         float (&v)[Count],
                                         [[maybe_unused]] fetched<T, Count> const& z,
                                         [[maybe_unused]] Stores const& stores) {
-    constexpr detail::step s = step_at<I>::value;
-    finish_value<Count, I>(a, v);
+    constexpr detail::step s = step_at<Index>::value;
+    finish_value<Count, Index>(a, v);
     if constexpr (s.kind == op_kind::map) {
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) v[i] = detail::leaf_at<s.leaf, leaves>::forward(v[i]);

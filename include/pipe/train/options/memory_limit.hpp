@@ -79,11 +79,12 @@ constexpr auto diagnose_memory_limit() {
     return std::type_identity<detail::nothing_wrong>{};
   } else {
     constexpr long bytes = P::plan().rank_bytes[rank];
-    return []<int... I>(std::integer_sequence<int, I...>) {
-      return detail::diagnosis_of<
-          wrong::memory_limit_is_exceeded, wrong::OnRank<rank>, wrong::OverBytes<bytes - P::limit>,
-          wrong::LimitBytes<P::limit>, wrong::NeededBytes<bytes>,
-          wrong::Takes<P::plan().memory_of(rank)[I].what, P::plan().memory_of(rank)[I].bytes>...>();
+    return []<int... Is>(std::integer_sequence<int, Is...>) {
+      return detail::diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<rank>,
+                                  wrong::OverBytes<bytes - P::limit>, wrong::LimitBytes<P::limit>,
+                                  wrong::NeededBytes<bytes>,
+                                  wrong::Takes<P::plan().memory_of(rank)[Is].what,
+                                               P::plan().memory_of(rank)[Is].bytes>...>();
     }(std::make_integer_sequence<int, used(P::plan().memory_of(rank))>{});
   }
 }

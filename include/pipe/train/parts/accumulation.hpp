@@ -63,7 +63,7 @@ class accumulation {
 
   /// Calls use(number) with all that it is after a mini-batch, to be read or set: for checkpoints.
   template <class Use>
-  void for_each_number(Use use) {
+  void for_all_numbers(Use use) {
     of_loss& first = of_[0];
     use(count_), use(first.divisor), use(first.counted), use(first.sum), use(samples_);
     for (int i = 1; i < Losses; ++i) use(of_[i].divisor), use(of_[i].counted), use(of_[i].sum);

@@ -28,10 +28,10 @@ struct batch_of {
   using model = M;
   using element = Element;
   using label_type = std::conditional_t<M::labels_are_ids, int, Element>;
-  template <int I, bool Exists = true>
+  template <int Index, bool Exists = true>
   using input_values =
-      values_for<input_element<M, I, Element> const, wrong::inputs_have_the_wrong_type,
-                 input_item_of<M, I>, Reports && Exists>;
+      values_for<input_element<M, Index, Element> const, wrong::inputs_have_the_wrong_type,
+                 input_item_of<M, Index>, Reports && Exists>;
   using label_values =
       values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, Reports>;
   /// Number of the input with that name; 0 if there is none.
@@ -59,15 +59,15 @@ struct batch_of {
   }
 };
 
-/// Input I of a batch.
-template <int I, class Batch>
+/// Input Index of a batch.
+template <int Index, class Batch>
 auto input_of(Batch const& b) {
-  if constexpr (I == 0)
+  if constexpr (Index == 0)
     return b.inputs;
-  else if constexpr (model_tables<typename Batch::model>::inputs[I].is_ids)
-    return b.named_ids[I];
+  else if constexpr (model_tables<typename Batch::model>::inputs[Index].is_ids)
+    return b.named_ids[Index];
   else
-    return b.named_numbers[I];
+    return b.named_numbers[Index];
 }
 
 /// Checks of arrays in the host's memory, which are at once.
@@ -77,18 +77,18 @@ struct host_checks {
   }
 };
 
-/// Checks input I and enters it in a job. Inference skips inputs that only the loss reads.
-template <int I, class Batch, class Checks>
+/// Checks input Index and enters it in a job. Inference skips inputs that only the loss reads.
+template <int Index, class Batch, class Checks>
 void take_input(Batch const& b, std::size_t samples, job& j, [[maybe_unused]] Checks& checks) {
   using M = typename Batch::model;
-  constexpr input_record in = model_tables<M>::inputs[I];
+  constexpr input_record in = model_tables<M>::inputs[Index];
   if (in.of_loss && j.what == job::kind::infer) return;
-  auto const values = input_of<I>(b);
+  auto const values = input_of<Index>(b);
   std::size_t const expected = samples * std::size_t(in.form.elements());
   // Input 0 determines the number of samples, so its size needs no check here.
-  if constexpr (I > 0) check_size({"input ", input_name<M, I>()}, values.size(), expected);
+  if constexpr (Index > 0) check_size({"input ", input_name<M, Index>()}, values.size(), expected);
   if constexpr (in.is_ids) checks.ids("token", values, -1, in.vocabulary);
-  j.input[I] = values.data();
+  j.input[Index] = values.data();
 }
 
 /// Counts the samples, checks every input and enters them in a job.
@@ -104,8 +104,8 @@ void take_inputs(Batch const& b, int most, job& j, Checks& checks) {
     throw_error<data_error>({"inputs: expected 1 to ", most, " samples of ", per_sample,
                              " numbers, got ", b.inputs.size(), " numbers"});
   j.samples = int(n);
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    (take_input<I>(b, n, j, checks), ...);
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    (take_input<Is>(b, n, j, checks), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
 }
 

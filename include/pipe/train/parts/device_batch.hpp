@@ -58,10 +58,10 @@ struct device_batch_of {
   using model = M;
   using element = Element;
   using label_type = typename batch_of<M, Element, Reports>::label_type;
-  template <int I, bool Exists = true>
+  template <int Index, bool Exists = true>
   using input_values =
-      device_values_for<input_element<M, I, Element> const, wrong::inputs_have_the_wrong_type,
-                        input_item_of<M, I>, Reports && Exists>;
+      device_values_for<input_element<M, Index, Element> const, wrong::inputs_have_the_wrong_type,
+                        input_item_of<M, Index>, Reports && Exists>;
   using label_values = device_values_for<label_type const, wrong::labels_have_the_wrong_type,
                                          typename M::loss, Reports>;
   /// See batch_of.
@@ -240,14 +240,14 @@ void take_device_batch(Batch const& b, int most, long labels_per_sample, job& j,
   j.data = data_place::device;
   j.stream = b.stream;
   take_inputs(b, most, j, checks);
-  [&]<int... I>(std::integer_sequence<int, I...>) {
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
     auto const look = [&]<int K>(std::integral_constant<int, K>) {
       if (j.input[K] == nullptr) return;
       check_readable(
           engine, {K == 0 ? "inputs" : "input ", K == 0 ? std::string_view() : input_name<M, K>()},
           input_of<K>(b));
     };
-    (look(std::integral_constant<int, I>{}), ...);
+    (look(std::integral_constant<int, Is>{}), ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (has_labels) {
     check_size({"labels"}, b.labels.size(), std::size_t(j.samples * labels_per_sample));

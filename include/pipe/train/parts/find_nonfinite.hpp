@@ -224,13 +224,13 @@ template <class M, class T, class Engine, class Run>
   if (j.data == data_place::loaded) j.data = data_place::staged;
   Engine& engine = *parameters.engine;
   finding given;
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((model_tables<M>::inputs[I].is_ids
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    ((model_tables<M>::inputs[Is].is_ids
           ? void()
           : find_given<T>(
                 given, r,
-                {I == 0 ? "inputs" : "input ", I == 0 ? std::string_view() : input_name<M, I>()}, I,
-                j.input[I], model_tables<M>::inputs[I].form.elements(), j, here, engine)),
+                {Is == 0 ? "inputs" : "input ", Is == 0 ? std::string_view() : input_name<M, Is>()},
+                Is, j.input[Is], model_tables<M>::inputs[Is].form.elements(), j, here, engine)),
      ...);
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
   if (!M::labels_are_ids)

@@ -100,10 +100,10 @@ struct further_values : std::span<T const> {
   }
 };
 
-/// The name of input I of model M; empty for an unnamed one.
-template <class M, int I>
+/// The name of input Index of model M; empty for an unnamed one.
+template <class M, int Index>
 constexpr std::string_view input_name() {
-  using item = leaf_at<model_tables<M>::inputs[I].leaf, typename M::leaves>;
+  using item = leaf_at<model_tables<M>::inputs[Index].leaf, typename M::leaves>;
   if constexpr (has_name<item>)
     return item::name.view();
   else
@@ -113,9 +113,9 @@ constexpr std::string_view input_name() {
 /// Number of M's input with that name, or -1.
 template <class M, text Name>
 constexpr int find_input() {
-  return []<int... I>(std::integer_sequence<int, I...>) {
+  return []<int... Is>(std::integer_sequence<int, Is...>) {
     int found = -1;
-    ((found = found < 0 && input_name<M, I>() == Name.view() ? I : found), ...);
+    ((found = found < 0 && input_name<M, Is>() == Name.view() ? Is : found), ...);
     return found;
   }(std::make_integer_sequence<int, M::graph_type::size.inputs>{});
 }
@@ -129,11 +129,11 @@ constexpr auto diagnose_name() {
     return std::type_identity<nothing_wrong>{};
 }
 
-/// The item of input I in M's list, and its element type: int for ids, else Number.
-template <class M, int I>
-using input_item_of = leaf_at<model_tables<M>::inputs[I].leaf, typename M::leaves>;
-template <class M, int I, class Number>
-using input_element = std::conditional_t<model_tables<M>::inputs[I].is_ids, int, Number>;
+/// The item of input Index in M's list, and its element type: int for ids, else Number.
+template <class M, int Index>
+using input_item_of = leaf_at<model_tables<M>::inputs[Index].leaf, typename M::leaves>;
+template <class M, int Index, class Number>
+using input_element = std::conditional_t<model_tables<M>::inputs[Index].is_ids, int, Number>;
 
 }  // namespace detail
 

@@ -32,8 +32,8 @@ template <class Batch>
 list_sizes list_bytes(Batch const& b) {
   constexpr int inputs = Batch::model::graph_type::size.inputs;
   list_sizes bytes{};
-  [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((bytes[I] = input_of<I>(b).size_bytes()), ...);
+  [&]<int... Is>(std::integer_sequence<int, Is...>) {
+    ((bytes[Is] = input_of<Is>(b).size_bytes()), ...);
   }(std::make_integer_sequence<int, inputs>{});
   bytes[max_inputs] = b.labels.size_bytes();
   return bytes;

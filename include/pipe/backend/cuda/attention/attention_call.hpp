@@ -109,7 +109,7 @@ struct count_keys_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    int const sample = int(block.index());
+    int const sample = int(block.position());
     int const present = shape::template present<threads>(block, a, sample);
     block.part([&](int thread, state&) {
       if (thread != 0) return;
@@ -136,14 +136,14 @@ struct clear_unseen_kernel {
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
     using T = typename P::element;
-    if (attention_lengths<P, G>::present(a)[block.index()] > 0) return;
+    if (attention_lengths<P, G>::present(a)[block.position()] > 0) return;
     block.part([&](int thread, state&) {
       constexpr int elements = shape::queries * shape::width, rows = shape::queries * shape::heads;
-      T* const y = a.at<T>(g.out[0]) + block.index() * elements;
+      T* const y = a.at<T>(g.out[0]) + block.position() * elements;
       for (int i = thread; i < elements; i += threads) y[i] = T(0.0f);
       if constexpr (group_of<P, G>::value.out[1] >= 0)
         for (int i = thread; i < rows; i += threads)
-          a.at<float>(g.out[1])[block.index() * rows + i] = 0;
+          a.at<float>(g.out[1])[block.position() * rows + i] = 0;
     });
   }
 };

@@ -38,7 +38,7 @@ struct attention_slopes {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    extent const first = block.index() * at_once;
+    extent const first = block.position() * at_once;
     block.part([&](int thread, state& mine) {
       extent const item = first + thread / lanes;
       mine.sum = 0;
@@ -133,7 +133,7 @@ struct attention_key_gradients {
   PIPE_HD static void run(Block& block, arguments const& a) {
     // The longest first: early keys are seen by most.
     constexpr int lines = shape::samples * shape::key_heads;
-    int const line = int(block.index() % lines), first = int(block.index() / lines) * own;
+    int const line = int(block.position() % lines), first = int(block.position() / lines) * own;
     int const sample = line / shape::key_heads, key_head = line % shape::key_heads;
     int const rows = shape::keys - first < own ? shape::keys - first : own;
     int const present = shape::template present<threads>(block, a, sample);
@@ -300,8 +300,8 @@ struct attention_query_gradients {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     constexpr int lines = shape::samples * shape::heads;
-    int const line = int(block.index() % lines),
-              first = (tiles::row_blocks - 1 - int(block.index() / lines)) * own;
+    int const line = int(block.position() % lines),
+              first = (tiles::row_blocks - 1 - int(block.position() / lines)) * own;
     int const sample = line / shape::heads, head = line % shape::heads,
               key_head = head / shape::sharing;
     int const rows = shape::queries - first < own ? shape::queries - first : own;

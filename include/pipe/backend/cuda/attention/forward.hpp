@@ -52,8 +52,8 @@ struct attention_forward {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     // The longest first: late blocks of queries see most.
-    int const heads = shape::samples * shape::heads, line = int(block.index() % heads);
-    int const first = (query_blocks - 1 - int(block.index() / heads)) * own,
+    int const heads = shape::samples * shape::heads, line = int(block.position() % heads);
+    int const first = (query_blocks - 1 - int(block.position() / heads)) * own,
               sample = line / shape::heads;
     int const head = line % shape::heads, key_head = head / shape::sharing;
     int const rows = shape::queries - first < own ? shape::queries - first : own;

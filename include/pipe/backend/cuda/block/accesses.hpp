@@ -29,7 +29,8 @@ struct accesses {
   template <class Block, class F>
   PIPE_HD PIPE_INLINE static void for_access(Block& block, F f) {
     block.part([&](int thread, nothing&) {
-      offset const at = (offset(block.index()) * offset(threads) + offset(thread)) * offset(each);
+      offset const at =
+          (offset(block.position()) * offset(threads) + offset(thread)) * offset(each);
       if (at < offset(elements)) f(extent(at / offset(Columns)), int(at % offset(Columns)));
     });
   }

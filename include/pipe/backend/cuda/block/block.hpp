@@ -70,7 +70,7 @@ class device_block {
   __device__ explicit device_block(shared_type& s) : shared_(s) {}
 
   /// The block's number in the grid, from 0.
-  __device__ __forceinline__ extent index() const { return extent(blockIdx.x); }
+  __device__ __forceinline__ extent position() const { return extent(blockIdx.x); }
   __device__ __forceinline__ shared_type& shared() const { return shared_; }
 
   /// f(thread, state) for every thread; when it returns all of them are done.

@@ -133,7 +133,7 @@ struct convolution_tiles : contraction_tiles<P, G, Plan, convolution<P, G>> {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    place at = base::place_of(block.index());
+    place at = base::place_of(block.position());
     hold(at.slabs);
     int const group = product::products == 1 ? 0 : at.column / int(shape.columns),
               column = at.column - group * int(shape.columns);

@@ -39,10 +39,10 @@ struct check_values_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    detail::value_check const& array = a.of[block.index() / check_blocks];
+    detail::value_check const& array = a.of[block.position() / check_blocks];
     block.part([&](int thread, state& mine) {
       mine = {array.count, 0};
-      extent const begin = block.index() % check_blocks * threads + thread;
+      extent const begin = block.position() % check_blocks * threads + thread;
       if (array.are_ids)
         look(static_cast<int const*>(array.values), array.least_id, array.most_id, array.count,
              begin, mine);
@@ -64,7 +64,7 @@ struct check_values_kernel {
       extent first = array.count, counted = 0;
       for (extent const x : block.shared().first) first = smaller{}(first, x);
       for (extent const x : block.shared().counted) counted += x;
-      a.found[block.index()] = {first, counted};
+      a.found[block.position()] = {first, counted};
     });
   }
 

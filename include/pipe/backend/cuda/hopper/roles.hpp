@@ -26,7 +26,7 @@ class device_producer {
  public:
   using shared_type = typename Body::shared;
   __device__ explicit device_producer(device_block<Body>& in) : in_(in) {}
-  __device__ __forceinline__ extent index() const { return in_.index(); }
+  __device__ __forceinline__ extent position() const { return in_.position(); }
   __device__ __forceinline__ shared_type& shared() const { return in_.shared(); }
 
  private:
@@ -40,7 +40,7 @@ class device_consumer {
   using state = typename Body::state;
   using shared_type = typename Body::shared;
   __device__ device_consumer(device_block<Body>& in, int number) : in_(in), number_(number) {}
-  __device__ __forceinline__ extent index() const { return in_.index(); }
+  __device__ __forceinline__ extent position() const { return in_.position(); }
   __device__ __forceinline__ shared_type& shared() const { return in_.shared(); }
   /// From 0.
   __device__ __forceinline__ int number() const { return number_; }

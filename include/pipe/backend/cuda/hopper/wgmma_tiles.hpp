@@ -154,7 +154,7 @@ struct wgmma_tiles {
   template <class Producer, class Maps>
   PIPE_HD PIPE_INLINE static void produce(Producer& producer, shared& s, Maps const& maps) {
     ring_place ring;
-    for (extent tile = producer.index(); tile < tiles; tile += resident_blocks) {
+    for (extent tile = producer.position(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
       for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {
         mbarrier* const full = &s.full[ring.stage];
@@ -178,7 +178,7 @@ struct wgmma_tiles {
     };
     // The ring goes on from tile to tile: the producer is already at the next one's slabs while
     // this one's sums are stored.
-    for (extent tile = consumer.index(); tile < tiles; tile += resident_blocks) {
+    for (extent tile = consumer.position(); tile < tiles; tile += resident_blocks) {
       place const at = place_of(unsigned(tile));
       int before = 0;
       for (int slab = 0; slab < int(slabs); ++slab, ring.template advance<stages>()) {

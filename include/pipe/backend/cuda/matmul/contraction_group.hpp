@@ -80,8 +80,8 @@ struct product_end {
     if constexpr (makes_weight) {
       if (a.accumulate) read(a.at<float const>(g.out[0]));
     } else {
-      [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (each_matrix_read<int(I)>(a, read), ...);
+      [&]<std::size_t... Is>(std::index_sequence<Is...>) {
+        (each_matrix_read<int(Is)>(a, read), ...);
       }(std::make_index_sequence<std::size_t(chain<P, G, true>::length)>{});
     }
   }
@@ -95,10 +95,10 @@ struct product_end {
                                     : a.at<float>(g.out[0]) + row * columns + column;
   }
 
-  template <int I, class Read>
+  template <int Index, class Read>
   PIPE_HD PIPE_INLINE static void each_matrix_read([[maybe_unused]] arguments const& a,
                                                    [[maybe_unused]] Read read) {
-    constexpr detail::step s = chain<P, G, true>::template step_at<I>::value;
+    constexpr detail::step s = chain<P, G, true>::template step_at<Index>::value;
     if constexpr (s.kind == op_kind::add || s.kind == op_kind::map_gradient)
       read(a.at<T const>(s.slot));
   }

@@ -138,7 +138,7 @@ struct contraction_tiles {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    place at = place_of(block.index());
+    place at = place_of(block.position());
     hold(at.slabs);
     extent const first_k = extent(at.first_slab) * Plan.depth;
     block.part([&](int thread, state& mine) {

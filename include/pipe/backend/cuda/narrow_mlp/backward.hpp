@@ -11,11 +11,11 @@ namespace pp::cuda {
 
 template <class P, int Rows, class Numbers, int... G>
 struct narrow_backward_weights;
-template <class P, int Rows, int... I, int... G>
-struct narrow_backward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
+template <class P, int Rows, int... Is, int... G>
+struct narrow_backward_weights<P, Rows, std::integer_sequence<int, Is...>, G...>
     : std::conditional_t<group_of<P, G>::value.anchor == op_kind::matmul_input_gradient,
-                         numbered_slab<I, typename narrow_layer<P, G, Rows>::weights>,
-                         numbered_slab<I, nothing>>... {};
+                         numbered_slab<Is, typename narrow_layer<P, G, Rows>::weights>,
+                         numbered_slab<Is, nothing>>... {};
 
 /// The gradients of a chain of narrow layers: dx_i = epilogue_i(dy_i w_i^T), which is dy of the
 /// layer below, and dw_i = x_i^T dy_i, db_i = sum over rows of dy_i.
@@ -36,18 +36,19 @@ struct narrow_backward_kernel {
   using arguments = chain_arguments<launches>;
   using numbers = std::make_integer_sequence<int, levels::count>;
   using launch_numbers = std::make_integer_sequence<int, launches>;
-  template <int I>
-  using layer = narrow_layer<P, launch_at<I, G...>, Rows>;
-  template <int I>
-  static constexpr bool makes_weight = gradients::template makes_weight<I>;
-  template <int I>
-  static constexpr int sums_of = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
-                                     ? narrow_layer<P, I, Rows>::product::sums
+  template <int Index>
+  using layer = narrow_layer<P, launch_at<Index, G...>, Rows>;
+  template <int Index>
+  static constexpr bool makes_weight = gradients::template makes_weight<Index>;
+  template <int Index>
+  static constexpr int sums_of = group_of<P, Index>::value.anchor == op_kind::matmul_input_gradient
+                                     ? narrow_layer<P, Index, Rows>::product::sums
                                      : 0;
-  template <int I>
-  static constexpr int across_of = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
-                                       ? narrow_layer<P, I, Rows>::product::across
-                                       : narrow_weight_sums<P, I>::product::across;
+  template <int Index>
+  static constexpr int across_of =
+      group_of<P, Index>::value.anchor == op_kind::matmul_input_gradient
+          ? narrow_layer<P, Index, Rows>::product::across
+          : narrow_weight_sums<P, Index>::product::across;
 
   struct state {
     float sums[gradients::template most<sums_of<G>...>()][4];
@@ -67,7 +68,7 @@ struct narrow_backward_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const first = block.index() * gradients::rows_each, end = gradients::end_of(first);
+    extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, launch_numbers{});
     int turn = 0;
@@ -79,16 +80,16 @@ struct narrow_backward_kernel {
   }
 
  private:
-  template <class Block, int... I>
+  template <class Block, int... Is>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
-                                                std::integer_sequence<int, I...>) {
-    (start_weight<I>(block, a), ...);
+                                                std::integer_sequence<int, Is...>) {
+    (start_weight<Is>(block, a), ...);
   }
-  template <int I, class Block>
+  template <int Index, class Block>
   PIPE_HD PIPE_INLINE static void start_weight([[maybe_unused]] Block& block,
                                                [[maybe_unused]] arguments const& a) {
-    if constexpr (!makes_weight<I>)
-      layer<I>::copy(block, a.of[I], slab_of<I>(block.shared().weights));
+    if constexpr (!makes_weight<Index>)
+      layer<Index>::copy(block, a.of[Index], slab_of<Index>(block.shared().weights));
   }
 
   /// What level L reads of rows [row, end) that is not on the chip: the first dy, and the input of
@@ -146,7 +147,7 @@ struct part_of_grid {
   using state = typename Block::state;
   Block& block;
   extent first;
-  PIPE_HD extent index() const { return block.index() - first; }
+  PIPE_HD extent position() const { return block.position() - first; }
   template <class F>
   PIPE_HD PIPE_INLINE void part(F f) {
     block.part(f);
@@ -183,31 +184,31 @@ struct narrow_sums_kernel {
   }
 
  private:
-  template <int I>
+  template <int Index>
   static constexpr extent blocks_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (extent(0) + ... + blocks_of<launch_at<K, G...>>());
-    }(std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, Index>{});
   }
-  template <int I>
-  static constexpr extent first_block = blocks_before<I>();
+  template <int Index>
+  static constexpr extent first_block = blocks_before<Index>();
   template <int H>
   static constexpr extent block_count = blocks_of<H>();
 
-  template <class Block, int... I>
+  template <class Block, int... Is>
   PIPE_HD PIPE_INLINE static void run_all(Block& block, arguments const& a,
-                                          std::integer_sequence<int, I...>) {
-    (run_one<I>(block, a), ...);
+                                          std::integer_sequence<int, Is...>) {
+    (run_one<Is>(block, a), ...);
   }
-  template <int I, class Block>
+  template <int Index, class Block>
   PIPE_HD PIPE_INLINE static void run_one([[maybe_unused]] Block& block,
                                           [[maybe_unused]] arguments const& a) {
-    constexpr int g = launch_at<I, G...>;
-    constexpr extent first = first_block<I>, count = block_count<g>;
+    constexpr int g = launch_at<Index, G...>;
+    constexpr extent first = first_block<Index>, count = block_count<g>;
     if constexpr (count > 0)
-      if (block.index() >= first && block.index() < first + count) {
+      if (block.position() >= first && block.position() < first + count) {
         part_of_grid<Block> mine{block, first};
-        split_sums_kernel<typename narrow_weight_sums<P, g>::tiles>::run(mine, a.of[First + I]);
+        split_sums_kernel<typename narrow_weight_sums<P, g>::tiles>::run(mine, a.of[First + Index]);
       }
   }
 };

@@ -11,9 +11,9 @@ namespace pp::cuda {
 
 template <class P, int Rows, class Numbers, int... G>
 struct narrow_forward_weights;
-template <class P, int Rows, int... I, int... G>
-struct narrow_forward_weights<P, Rows, std::integer_sequence<int, I...>, G...>
-    : numbered_slab<I, typename narrow_layer<P, G, Rows>::weights>... {};
+template <class P, int Rows, int... Is, int... G>
+struct narrow_forward_weights<P, Rows, std::integer_sequence<int, Is...>, G...>
+    : numbered_slab<Is, typename narrow_layer<P, G, Rows>::weights>... {};
 
 /// A chain of narrow layers: x_1 = epilogue_0(x_0 w_0), x_2 = epilogue_1(x_1 w_1), and so on, for
 /// groups G of P.
@@ -30,8 +30,8 @@ struct narrow_forward_kernel {
   static constexpr int layers = sizeof...(G);
   using T = typename P::element;
   using arguments = chain_arguments<layers>;
-  template <int I>
-  using layer = narrow_layer<P, launch_at<I, G...>, Rows>;
+  template <int Index>
+  using layer = narrow_layer<P, launch_at<Index, G...>, Rows>;
   using weights = narrow_forward_weights<P, Rows, std::make_integer_sequence<int, layers>, G...>;
 
   template <int... N>
@@ -70,7 +70,7 @@ struct narrow_forward_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const first = block.index() * tiles_each * Rows,
+    extent const first = block.position() * tiles_each * Rows,
                  end = first + tiles_each * Rows < rows ? first + tiles_each * Rows : rows;
     start_weights(block, a, std::make_integer_sequence<int, layers>{});
     start_input(block, a, first, end);
@@ -82,10 +82,10 @@ struct narrow_forward_kernel {
   }
 
  private:
-  template <class Block, int... I>
+  template <class Block, int... Is>
   PIPE_HD PIPE_INLINE static void start_weights(Block& block, arguments const& a,
-                                                std::integer_sequence<int, I...>) {
-    (layer<I>::copy(block, a.of[I], slab_of<I>(block.shared().weights)), ...);
+                                                std::integer_sequence<int, Is...>) {
+    (layer<Is>::copy(block, a.of[Is], slab_of<Is>(block.shared().weights)), ...);
   }
   template <class Block>
   PIPE_HD PIPE_INLINE static void start_input(Block& block, arguments const& a, extent row,
@@ -94,26 +94,27 @@ struct narrow_forward_kernel {
                                contraction<P, launch_at<0, G...>>::left(a.of[0]), row, end);
     commit_copies(block);
   }
-  template <class Block, int... I>
+  template <class Block, int... Is>
   PIPE_HD PIPE_INLINE static void run_layers(Block& block, arguments const& a, extent row,
-                                             extent end, std::integer_sequence<int, I...>) {
-    (run_layer<I>(block, a, row, end), ...);
+                                             extent end, std::integer_sequence<int, Is...>) {
+    (run_layer<Is>(block, a, row, end), ...);
   }
-  template <int I, class Block>
+  template <int Index, class Block>
   PIPE_HD PIPE_INLINE static void run_layer(Block& block, arguments const& a, extent row,
                                             extent end) {
-    if constexpr (I == 0)
-      layer<I>::multiply(block, block.shared().input, slab_of<I>(block.shared().weights));
+    if constexpr (Index == 0)
+      layer<Index>::multiply(block, block.shared().input, slab_of<Index>(block.shared().weights));
     else
-      layer<I>::multiply(block, block.shared().tile, slab_of<I>(block.shared().weights));
+      layer<Index>::multiply(block, block.shared().tile, slab_of<Index>(block.shared().weights));
     auto const finish_it = [&](int thread, state& mine) {
-      layer<I>::template finish_rows<(I + 1 < layers), is_whole, (Dropped >> I & 1) != 0>(
-          a.of[I], thread, mine, row, end, block.shared().tile);
+      layer<Index>::template finish_rows<(Index + 1 < layers), is_whole,
+                                         (Dropped >> Index & 1) != 0>(
+          a.of[Index], thread, mine, row, end, block.shared().tile);
     };
-    if constexpr (I + 1 < layers) {
-      if constexpr (I > 0) block.phase([](int, state&) {});  // the tile has been read
+    if constexpr (Index + 1 < layers) {
+      if constexpr (Index > 0) block.phase([](int, state&) {});  // the tile has been read
       block.phase(finish_it);
-      if constexpr (I == 0)
+      if constexpr (Index == 0)
         if (row + Rows < end) start_input(block, a, row + Rows, end);
     } else {
       block.part(finish_it);  // the next tile's first await is a barrier

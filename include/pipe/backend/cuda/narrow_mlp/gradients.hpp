@@ -68,7 +68,7 @@ struct narrow_weight_sums {
                                        ColumnSums columns_of) {
     using state = typename Block::state;
     constexpr int each = columns % 2 == 0 ? 2 : 1;
-    typename tiles::place const at{0, 0, tiles::split ? int(block.index()) : 0, 0, 0};
+    typename tiles::place const at{0, 0, tiles::split ? int(block.position()) : 0, 0, 0};
     block.part([&](int thread, state& mine) {
       PIPE_UNROLL
       for (int i = 0; i < product::down; ++i) {
@@ -145,30 +145,30 @@ struct narrow_gradients {
   static constexpr int launches = sizeof...(G);
   using T = typename P::element;
   using levels = narrow_levels<P, G...>;
-  template <int I>
-  static constexpr bool makes_weight = !levels::is_input[I];
-  template <int I>
-  using weight_sums = narrow_weight_sums<P, launch_at<I, G...>>;
+  template <int Index>
+  static constexpr bool makes_weight = !levels::is_input[Index];
+  template <int Index>
+  using weight_sums = narrow_weight_sums<P, launch_at<Index, G...>>;
 
-  /// The number of sums that a thread keeps for the launches before I: sixteenths of weights'
+  /// The number of sums that a thread keeps for the launches before Index: sixteenths of weights'
   /// gradients, each four floats,
-  template <int I>
+  template <int Index>
   static constexpr int sums_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::sums : 0));
-    }(std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, Index>{});
   }
   /// and columns of biases' gradients.
-  template <int I>
+  template <int Index>
   static constexpr int columns_before() {
     return []<int... K>(std::integer_sequence<int, K...>) {
       return (0 + ... + (makes_weight<K> ? weight_sums<K>::product::across : 0));
-    }(std::make_integer_sequence<int, I>{});
+    }(std::make_integer_sequence<int, Index>{});
   }
-  template <int I>
-  static constexpr int first_sum = sums_before<I>();
-  template <int I>
-  static constexpr int first_column = columns_before<I>();
+  template <int Index>
+  static constexpr int first_sum = sums_before<Index>();
+  template <int Index>
+  static constexpr int first_column = columns_before<Index>();
 
   static constexpr bool has_weights = sums_before<launches>() > 0;
   template <int... N>
@@ -177,15 +177,18 @@ struct narrow_gradients {
     ((m = N > m ? N : m), ...);
     return m;
   }
-  /// Widths of what launch I reads: dy, and the input of its layer if it makes a weight's gradient.
-  template <int I>
-  static constexpr int width_of_dy = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
-                                         ? group_of<P, I>::value.attributes.contraction().inner
-                                         : group_of<P, I>::value.columns;
-  template <int I>
-  static constexpr int width_of_x = group_of<P, I>::value.anchor == op_kind::matmul_input_gradient
-                                        ? 0
-                                        : group_of<P, I>::value.attributes.contraction().inner;
+  /// Widths of what launch Index reads: dy, and the input of its layer if it makes a weight's
+  /// gradient.
+  template <int Index>
+  static constexpr int width_of_dy =
+      group_of<P, Index>::value.anchor == op_kind::matmul_input_gradient
+          ? group_of<P, Index>::value.attributes.contraction().inner
+          : group_of<P, Index>::value.columns;
+  template <int Index>
+  static constexpr int width_of_x =
+      group_of<P, Index>::value.anchor == op_kind::matmul_input_gradient
+          ? 0
+          : group_of<P, Index>::value.attributes.contraction().inner;
   static constexpr int width = width_of_dy<launch_at<0, G...>>,
                        widest_dy = most<width_of_dy<G>...>(), widest_x = most<width_of_x<G>...>();
 
@@ -271,19 +274,20 @@ struct narrow_gradients {
   }
   /// The sums of all weights are complete: after the last tile, once for each launch of the chain
   /// that makes a weight's gradient.
-  template <class Block, class Arguments, int... I>
+  template <class Block, class Arguments, int... Is>
   PIPE_HD PIPE_INLINE static void take_weights(Block& block, Arguments const& a,
-                                               std::integer_sequence<int, I...>) {
-    (take_weight<I>(block, a), ...);
+                                               std::integer_sequence<int, Is...>) {
+    (take_weight<Is>(block, a), ...);
   }
-  template <int I, class Block, class Arguments>
+  template <int Index, class Block, class Arguments>
   PIPE_HD PIPE_INLINE static void take_weight([[maybe_unused]] Block& block,
                                               [[maybe_unused]] Arguments const& a) {
     using state = typename Block::state;
-    if constexpr (makes_weight<I>)
-      weight_sums<I>::take(
-          block, a.of[First + I], [](state& mine) { return mine.kept.weights + first_sum<I>; },
-          [](state& mine) { return mine.kept.columns + first_column<I>; });
+    if constexpr (makes_weight<Index>)
+      weight_sums<Index>::take(
+          block, a.of[First + Index],
+          [](state& mine) { return mine.kept.weights + first_sum<Index>; },
+          [](state& mine) { return mine.kept.columns + first_column<Index>; });
   }
 };
 

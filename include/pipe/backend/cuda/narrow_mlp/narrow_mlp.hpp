@@ -69,17 +69,18 @@ struct narrow_mlp {
   }
 
  private:
-  template <int... I>
-  static void forget(arguments& a, std::integer_sequence<int, I...>) {
-    (forget_of<I>(a.of[I]), ...);
+  template <int... Is>
+  static void forget(arguments& a, std::integer_sequence<int, Is...>) {
+    (forget_of<Is>(a.of[Is]), ...);
   }
-  template <int I>
+  template <int Index>
   static void forget_of(cuda::arguments& a) {
     constexpr narrow_chain_rule rule{};
-    constexpr detail::group g = group_of<P, launch_at<I, G...>>::value;
+    constexpr detail::group g = group_of<P, launch_at<Index, G...>>::value;
     for (int slot = 0; slot < g.slots; ++slot)
       if (rule.is_optional(g, slot) &&
-          (ForBackward >> (slot == rule.handed(g) ? I : I + detail::chain_kernel::most) & 1))
+          (ForBackward >> (slot == rule.handed(g) ? Index : Index + detail::chain_kernel::most) &
+           1))
         a.slot[slot] = nullptr;
   }
   template <int... F, int... B>
@@ -103,10 +104,10 @@ struct narrow_mlp {
 };
 
 /// That of a chain_kernel K, a constant of type `Constant`.
-template <class P, class Constant, int... I>
-constexpr auto narrow_mlp_of(std::integer_sequence<int, I...>) {
+template <class P, class Constant, int... Is>
+constexpr auto narrow_mlp_of(std::integer_sequence<int, Is...>) {
   constexpr detail::chain_kernel k = Constant::value;
-  return narrow_mlp<P, k.form, k.dropped, k.for_backward, k.recomputed, k.groups[I]...>{};
+  return narrow_mlp<P, k.form, k.dropped, k.for_backward, k.recomputed, k.groups[Is]...>{};
 }
 template <class P, class Constant>
 using lowered_narrow_chain =

@@ -111,8 +111,8 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
   /// Of layer K, the number of its kept rows.
   template <int K>
   PIPE_HD static constexpr int kept_before() {
-    return []<int... I>(std::integer_sequence<int, I...>) {
-      return (0 + ... + (kept_slot<P, launch_at<I, F...>> >= 0));
+    return []<int... Is>(std::integer_sequence<int, Is...>) {
+      return (0 + ... + (kept_slot<P, launch_at<Is, F...>> >= 0));
     }(std::make_integer_sequence<int, K>{});
   }
 
@@ -138,7 +138,7 @@ struct narrow_recomputing_kernel<P, Rows, Dropped, Loss, std::integer_sequence<i
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const first = block.index() * gradients::rows_each, end = gradients::end_of(first);
+    extent const first = block.position() * gradients::rows_each, end = gradients::end_of(first);
     block.part([&](int, state& mine) { mine.kept.clear(); });
     start_weights(block, a, forward_numbers{});
     if constexpr (!has_loss) gradients::start_dy(block, block.shared().input, a, first, end);

@@ -307,13 +307,13 @@ struct narrow_layer {
 };
 
 /// Weights of one of several layers, by its number: a base for each.
-template <int I, class Slab>
+template <int Index, class Slab>
 struct numbered_slab {
   Slab slab;
 };
-/// That of layer I, of a struct with such bases.
-template <int I, class Slab>
-PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<I, Slab>& layers) {
+/// That of layer Index, of a struct with such bases.
+template <int Index, class Slab>
+PIPE_HD PIPE_INLINE Slab& slab_of(numbered_slab<Index, Slab>& layers) {
   return layers.slab;
 }
 
@@ -325,11 +325,11 @@ struct chain_arguments {
 static_assert(sizeof(chain_arguments<detail::chain_kernel::most>) <= 4096,
               "what a kernel may be called with");
 
-/// Launch I, for device code.
-template <int I, int... G>
+/// Launch Index, for device code.
+template <int Index, int... G>
 inline constexpr int launch_at = [] {
   constexpr int all[] = {G...};
-  return all[I];
+  return all[Index];
 }();
 
 }  // namespace pp::cuda

@@ -24,10 +24,10 @@ struct batch_columns {
   static constexpr extent groups = attributes.groups(P::samples),
                           group_size = attributes.group_size(P::samples),
                           rows = sample_rows * group_size;
-  template <int I>
-  static constexpr int in = group_of<P, G>::value.in[I];
-  template <int I>
-  static constexpr int out = group_of<P, G>::value.out[I];
+  template <int Index>
+  static constexpr int in = group_of<P, G>::value.in[Index];
+  template <int Index>
+  static constexpr int out = group_of<P, G>::value.out[Index];
 
   /// Real samples, which come first, and their rows.
   PIPE_HD PIPE_INLINE static int real_samples(arguments const& a) {
@@ -84,14 +84,14 @@ struct batch_statistics_source {
   }
   template <int Count>
   PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent group, extent column,
-                                        known<Count>& near) {
-    near.learn(a.at<T const>(base::template in<0>) + group * rows * columns + column, columns,
-               base::real_rows(a, group));
+                                        known<Count>& first) {
+    first.learn(a.at<T const>(base::template in<0>) + group * rows * columns + column, columns,
+                base::real_rows(a, group));
   }
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       known<Count> const& near, float (&terms)[2][Count]) {
-    near.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
+                                       known<Count> const& first, float (&terms)[2][Count]) {
+    first.read(a.at<T const>(base::template in<0>) + row * columns + column, terms);
   }
   /// Statistics of Count columns of a group, whose sums over all real rows are complete.
   template <int Count>
@@ -103,9 +103,9 @@ struct batch_statistics_source {
       load<Count>(a.at<float const>(base::template in<1>) + column, mean);
       load<Count>(a.at<float const>(base::template in<2>) + column, variance);
     } else if (real > 0) {
-      known<Count> near;
-      learn<Count>(a, group, column, near);
-      near.take(float(real), sum, mean, variance);
+      known<Count> first;
+      learn<Count>(a, group, column, first);
+      first.take(float(real), sum, mean, variance);
       PIPE_UNROLL
       for (int i = 0; i < Count; ++i) variance[i] /= float(real);
     }
@@ -257,14 +257,15 @@ struct batch_parameter_kernel : accesses<1, group_of<P, G>::value.columns,
 
  private:
   using of = batch_columns<P, G>;
-  /// Sum I of each group.
-  template <int I>
+  /// Sum Index of each group.
+  template <int Index>
   PIPE_HD PIPE_INLINE static void add(arguments const& a, int column) {
-    if constexpr (of::template out<I> >= 0)
+    if constexpr (of::template out<Index> >= 0)
       of::for_groups(a, [&](extent group) {
         float sum[each];
-        load<each>(a.at<float const>(of::template in<0>) + (2 * group + I) * columns + column, sum);
-        add_to_sum(a.accumulate || group > 0, a.at<float>(of::template out<I>) + column, sum);
+        load<each>(a.at<float const>(of::template in<0>) + (2 * group + Index) * columns + column,
+                   sum);
+        add_to_sum(a.accumulate || group > 0, a.at<float>(of::template out<Index>) + column, sum);
       });
   }
 };

@@ -156,7 +156,7 @@ struct column_sums_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const strip = block.index() % strips, row = block.index() / strips,
+    extent const strip = block.position() % strips, row = block.position() / strips,
                  group = groups > 1 ? row / chunks : 0, chunk = row - group * chunks;
     extent const all = count(a), first = group * Source::rows, begin = first + chunk * chunk_rows,
                  most = chunk + 1 < chunks ? begin + chunk_rows : first + Source::rows;
@@ -375,8 +375,8 @@ struct norm_parameter_source {
   static constexpr int sums = (gamma >= 0) + (beta >= 0);
   static constexpr extent rows = extent(group_of<P, G>::value.rows) * P::samples;
   static constexpr extent columns = group_of<P, G>::value.columns;
-  template <int I>
-  static constexpr int in = group_of<P, G>::value.in[I];
+  template <int Index>
+  static constexpr int in = group_of<P, G>::value.in[Index];
 
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,

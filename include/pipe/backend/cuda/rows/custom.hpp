@@ -61,13 +61,13 @@ struct custom_layer {
     for (int i = 0; i < layer::buffers; ++i) with.sum[i] = a.maybe<float>(g.out[i]);
     return with;
   }
-  /// Numbers in result I of an op that adds to its results.
-  template <int I>
+  /// Numbers in result Index of an op that adds to its results.
+  template <int Index>
   static constexpr extent elements() {
     if constexpr (anchor == op_kind::custom_statistics)
-      return layer::buffer_elements(I, form);
+      return layer::buffer_elements(Index, form);
     else
-      return layer::elements(I, form);
+      return layer::elements(Index, form);
   }
 };
 
@@ -90,14 +90,14 @@ struct custom_call {
   }
 };
 
-/// Zeros for the sums of parameter or buffer I before the first micro-batch, as the layer's
+/// Zeros for the sums of parameter or buffer Index before the first micro-batch, as the layer's
 /// functions only add.
 ///
-/// shape: -> gradient or sum I (elements); nothing if it is absent or sums are accumulated
-template <class P, int G, int I>
+/// shape: -> gradient or sum Index (elements); nothing if it is absent or sums are accumulated
+template <class P, int G, int Index>
 struct clear_sum_kernel {
-  static constexpr int slot = group_of<P, G>::value.out[I];
-  static constexpr extent elements = slot < 0 ? 0 : custom_layer<P, G>::template elements<I>();
+  static constexpr int slot = group_of<P, G>::value.out[Index];
+  static constexpr extent elements = slot < 0 ? 0 : custom_layer<P, G>::template elements<Index>();
   static constexpr int threads = 256;
   static constexpr extent blocks = (elements + threads - 1) / threads;
   using state = nothing;
@@ -108,7 +108,7 @@ struct clear_sum_kernel {
     if (a.accumulate) return;
     constexpr int to = slot;
     block.part([&](int thread, state&) {
-      extent const at = block.index() * threads + thread;
+      extent const at = block.position() * threads + thread;
       if (at < elements) a.at<float>(to)[at] = 0;
     });
   }

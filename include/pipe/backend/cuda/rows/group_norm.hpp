@@ -24,10 +24,10 @@ struct grouped_columns {
   static constexpr float epsilon = group_of<P, G>::value.attributes.group().epsilon;
   static constexpr extent sample_columns = extent(columns) * P::samples,
                           sample_groups = extent(groups) * P::samples;
-  template <int I>
-  static constexpr int in = group_of<P, G>::value.in[I];
-  template <int I>
-  static constexpr int out = group_of<P, G>::value.out[I];
+  template <int Index>
+  static constexpr int in = group_of<P, G>::value.in[Index];
+  template <int Index>
+  static constexpr int out = group_of<P, G>::value.out[Index];
 
   /// What the kernels of a group hand on in the workspace: two numbers of each column of each
   /// sample, and two of each group.
@@ -81,22 +81,22 @@ struct group_moment_source {
   /// from it do not cancel.
   template <int Count>
   PIPE_HD PIPE_INLINE static void learn(arguments const& a, extent, extent column,
-                                        known<Count>& near) {
-    near.learn(at(a, 0, column), together, rows);
+                                        known<Count>& first) {
+    first.learn(at(a, 0, column), together, rows);
   }
   template <int Count>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, extent column,
-                                       known<Count> const& near, float (&terms)[2][Count]) {
-    near.read(at(a, row, column), terms);
+                                       known<Count> const& first, float (&terms)[2][Count]) {
+    first.read(at(a, row, column), terms);
   }
   /// The column's mean and sum of squares, of what all of its rows have added up to.
   template <int Count>
   PIPE_HD PIPE_INLINE static void take(arguments const& a, extent, extent column,
                                        float const (&sum)[2][Count]) {
-    known<Count> near;
-    learn<Count>(a, 0, column, near);
+    known<Count> first;
+    learn<Count>(a, 0, column, first);
     float mean[Count], squares[Count];
-    near.take(float(rows), sum, mean, squares);
+    first.take(float(rows), sum, mean, squares);
     save<Count>(base::of_columns(a, 0) + column, mean);
     save<Count>(base::of_columns(a, 1) + column, squares);
   }
@@ -119,7 +119,7 @@ struct group_warps : grouped_columns<P, G> {
   /// The thread's group, counted over all samples; the last block may have some too many.
   template <class Block>
   PIPE_HD PIPE_INLINE static extent group(Block const& block, int thread) {
-    return block.index() * warps + thread / warp_size;
+    return block.position() * warps + thread / warp_size;
   }
   /// f(column) for the thread's columns of a group, counted over all samples.
   template <class F>
@@ -127,10 +127,10 @@ struct group_warps : grouped_columns<P, G> {
     for (int c = thread % warp_size; group < base::sample_groups && c < base::width; c += warp_size)
       f(group * base::width + c);
   }
-  /// Sum I of all lanes of a warp, in each of them.
-  template <int I, class Block>
+  /// Sum Index of all lanes of a warp, in each of them.
+  template <int Index, class Block>
   PIPE_HD PIPE_INLINE static void reduce(Block& block) {
-    reduce_lanes(block, [](state& mine) -> float& { return mine.sum[I]; }, plus{});
+    reduce_lanes(block, [](state& mine) -> float& { return mine.sum[Index]; }, plus{});
   }
 };
 

@@ -87,11 +87,12 @@ struct lookup_gradient {
   }
 };
 
-/// Kernel I of those that put the rows in order.
-template <class P, int G, int I, class Of = lookup_gradient<P, G>>
+/// Kernel Index of those that put the rows in order.
+template <class P, int G, int Index, class Of = lookup_gradient<P, G>>
 using order_rows_kernel =
-    std::conditional_t<I % 2 == 0, count_digits_kernel<Of::rows, Of::bound, Of::slot, I / 2>,
-                       place_rows_kernel<Of::rows, Of::bound, Of::slot, I / 2>>;
+    std::conditional_t<Index % 2 == 0,
+                       count_digits_kernel<Of::rows, Of::bound, Of::slot, Index / 2>,
+                       place_rows_kernel<Of::rows, Of::bound, Of::slot, Index / 2>>;
 
 /// Zeros for the gradients of ids that no row has, unless gradients are accumulated.
 ///
@@ -112,7 +113,7 @@ struct clear_absent_kernel {
     if (a.accumulate) return;
     constexpr detail::group g = group_of<P, G>::value;
     constexpr int vectors = common::columns / each;
-    int const first = int(block.index()) * band;
+    int const first = int(block.position()) * band;
     block.phase([&](int thread, state&) {
       int const id = first + thread;
       if (thread >= band) return;
@@ -160,7 +161,7 @@ struct sum_chunks_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int thread, state&) {
-      extent const item = block.index() * threads + thread;
+      extent const item = block.position() * threads + thread;
       if (item < items) sum(a, int(item / common::vectors), int(item % common::vectors) * each);
     });
   }
@@ -228,7 +229,7 @@ struct join_chunks_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    int const first = int(block.index() / slices), slice = int(block.index() % slices);
+    int const first = int(block.position() / slices), slice = int(block.position() % slices);
     int const* const keys = common::order::keys(a.workspace);
     int const begin = first * common::chunk, end = begin + common::chunk;
     if (end >= common::rows) return;
@@ -271,9 +272,9 @@ struct join_chunks_kernel {
 template <>
 struct kernel_of<op_kind::lookup> : one_kernel<lookup_kernel> {};
 
-template <class P, int G, int... I>
-constexpr auto lower_lookup_gradient(std::integer_sequence<int, I...>) {
-  return kernel_list<order_rows_kernel<P, G, I>..., clear_absent_kernel<P, G>,
+template <class P, int G, int... Is>
+constexpr auto lower_lookup_gradient(std::integer_sequence<int, Is...>) {
+  return kernel_list<order_rows_kernel<P, G, Is>..., clear_absent_kernel<P, G>,
                      sum_chunks_kernel<P, G>, join_chunks_kernel<P, G>>{};
 }
 

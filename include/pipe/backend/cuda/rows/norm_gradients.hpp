@@ -15,18 +15,18 @@
 
 namespace pp::cuda {
 
-/// The sums of columns that blocks hand on in two rounds: the last block of `near` neighbours adds
-/// what these leave, and the last of those adds the rest, each in order.
+/// The sums of columns that blocks hand on in two rounds: the last block of `per_group` neighbours
+/// adds what these leave, and the last of those adds the rest, each in order.
 ///
 /// shape: parts (parts, Columns) in the workspace -> sums (Columns)
 /// law:   the order of the sum depends on the shape alone
 /// cost:  the last blocks read about 2 sqrt(parts) parts one after the other
 struct sum_tree {
-  extent parts, near, groups;
+  extent parts, per_group, groups;
   static constexpr sum_tree of(extent parts) {
-    extent near = 1;
-    while (near * near < parts) ++near;
-    return {parts, near, (parts + near - 1) / near};
+    extent per_group = 1;
+    while (per_group * per_group < parts) ++per_group;
+    return {parts, per_group, (parts + per_group - 1) / per_group};
   }
 };
 
@@ -117,7 +117,7 @@ struct norm_rows {
         }
       }
     });
-    extent const begin = block.index() * chunks.rows,
+    extent const begin = block.position() * chunks.rows,
                  end = begin + chunks.rows < rows ? begin + chunks.rows : extent(rows);
     int turn = 0;
     for (extent first = begin; first < end; first += team::teams, ++turn) {
@@ -209,7 +209,7 @@ struct norm_rows {
   PIPE_HD PIPE_INLINE static void leave_part(Block& block, arguments const& s) {
     auto const take = [&](int k, int column, float(&v)[each]) {
       if constexpr (chunks.count > 1)
-        save<each>(part_at(s, block.index()) + k * columns + column, v);
+        save<each>(part_at(s, block.position()) + k * columns + column, v);
       else
         keep(s, k, column, v);
     };
@@ -249,13 +249,13 @@ struct norm_rows {
     }
     // The last block of a group adds its parts, and the last of all groups adds those of groups.
     if constexpr (chunks.count > 1) {
-      extent const group = block.index() / tree.near;
+      extent const group = block.position() / tree.per_group;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1  // one copy of what few blocks run
 #endif
       for (int round = 0; round < 2; ++round) {
-        extent const begin = round == 0 ? group * tree.near : extent(tree.parts),
-                     most = round == 0 ? extent(tree.near) : extent(tree.groups),
+        extent const begin = round == 0 ? group * tree.per_group : extent(tree.parts),
+                     most = round == 0 ? extent(tree.per_group) : extent(tree.groups),
                      behind = round == 0 ? extent(tree.parts) : tree.parts + tree.groups,
                      end = begin + most < behind ? begin + most : behind;
         if (!is_last_block(block, s.tickets + (round == 0 ? group : extent(tree.groups)),

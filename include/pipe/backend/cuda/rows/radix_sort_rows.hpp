@@ -113,7 +113,7 @@ struct digit_tally {
   template <class Block>
   PIPE_HD PIPE_INLINE static void run(Block& block, arguments const& a, int round) {
     block.phase([&](int thread, state& mine) {
-      extent const i = (block.index() * Order::rounds + round) * threads + thread;
+      extent const i = (block.position() * Order::rounds + round) * threads + thread;
       mine.digit = -1;
       if (i < Rows) {
         if constexpr (Pass == 0) {
@@ -165,7 +165,7 @@ struct count_digits_kernel {
     }
     block.part([&](int thread, state& mine) {
       if (thread < order::digits)
-        order::counts(a.workspace)[block.index() * order::digits + thread] = mine.next;
+        order::counts(a.workspace)[block.position() * order::digits + thread] = mine.next;
     });
   }
 };
@@ -204,7 +204,7 @@ struct place_rows_kernel {
         PIPE_UNROLL
         for (int k = 0; k < batch; ++k) {
           all += here[k];
-          earlier += t + k < block.index() ? here[k] : 0;
+          earlier += t + k < block.position() ? here[k] : 0;
         }
       }
       mine.next = earlier - all;  // the scan below includes this digit

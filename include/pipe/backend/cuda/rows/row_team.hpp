@@ -45,7 +45,7 @@ struct row_team {
 
   template <class Block>
   PIPE_HD PIPE_INLINE static extent row(Block const& block, int thread) {
-    return block.index() * teams + thread / size;
+    return block.position() * teams + thread / size;
   }
 
   /// f(slot, column) for each of the thread's pieces. read(slot, column) comes before it for those

@@ -27,16 +27,16 @@ struct row_kernel {
   static constexpr int threads = team::threads, each = team::each;
   static constexpr extent blocks = team::blocks(rows);
   using pieces = float[team::slots][each];
-  template <int I>
-  static constexpr int in = group_of<P, G>::value.in[I];
-  template <int I>
-  static constexpr int out = group_of<P, G>::value.out[I];
+  template <int Index>
+  static constexpr int in = group_of<P, G>::value.in[Index];
+  template <int Index>
+  static constexpr int out = group_of<P, G>::value.out[Index];
 
-  /// Piece `column` of a row of operand I.
-  template <int I>
+  /// Piece `column` of a row of operand Index.
+  template <int Index>
   PIPE_HD PIPE_INLINE static void read(arguments const& a, extent row, int column,
                                        float (&v)[each]) {
-    load<each>(a.at<T const>(in<I>) + row * columns + column, v);
+    load<each>(a.at<T const>(in<Index>) + row * columns + column, v);
   }
 
   /// The pieces that the thread keeps of its row of the main operand, after the prologue: all loads

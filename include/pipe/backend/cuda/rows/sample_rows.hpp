@@ -106,7 +106,7 @@ struct sample_rows_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const r = block.index();
+    extent const r = block.position();
     int const length = a.lengths != nullptr ? a.lengths[r] : 1, n = a.columns;
     float const* const x = a.logits + (r * a.context + length - 1) * n;
     int const token = length > 0 ? draw(block, a, x, std::uint64_t(r)) : -1;

@@ -47,7 +47,7 @@ struct list_rows_kernel {
   PIPE_HD static void run(Block& block, arguments const& a) {
     using order = typename common::order;
     block.part([&](int thread, state&) {
-      extent const i = block.index() * threads + thread;
+      extent const i = block.position() * threads + thread;
       if (i >= common::rows) return;
       int const id = a.ids(common::slot)[i];
       order::keys(a.workspace, order::passes)[i] = id < 0 ? common::bound : id;

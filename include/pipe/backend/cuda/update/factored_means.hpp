@@ -75,7 +75,7 @@ struct sum_tiles_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.tiles.at(block.index());
+    flat_range const p = a.tiles.at(block.position());
     updated_tensor const t = a.of.tensors[p.group];
     factored_tensor const f = a.factored[p.group];
     extent const tile_row = p.begin / f.column_tiles,
@@ -182,7 +182,7 @@ struct renew_means_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.position());
     updated_tensor const t = a.of.tensors[p.group];
     factored_tensor const f = a.factored[p.group];
     auto const with = a.of.with(t);
@@ -206,7 +206,7 @@ struct renew_means_kernel {
     });
     auto const sum_of = [](state& s) -> double& { return s.sum; };
     add_threads(block, block.shared().of_warp, sum_of,
-                [&](double total) { a.totals[block.index()] = total; });
+                [&](double total) { a.totals[block.position()] = total; });
     if (!is_last_block(block, a.tickets + p.group, unsigned(f.means), block.shared().is_last))
       return;
     block.part([&](int thread, state& mine) {

@@ -72,7 +72,7 @@ struct flat_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!a.f.is_wanted()) return;
-    flat_range const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.position());
     block.part([&](int thread, state&) {
       auto const& f = for_group(a.f, p.group);
       for (int i = thread * each; i + each <= p.count; i += threads * each)
@@ -153,7 +153,7 @@ struct sum_squares_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    flat_range const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.position());
     block.part([&](int thread, state& mine) {
       mine.sum = 0;
       for (int i = thread * each; i + each <= p.count; i += threads * each) {
@@ -168,7 +168,7 @@ struct sum_squares_kernel {
     });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
-        [&](double total) { a.sums[block.index()] = p.group == 0 ? total : 0 * total; });
+        [&](double total) { a.sums[block.position()] = p.group == 0 ? total : 0 * total; });
   }
 };
 
@@ -192,14 +192,14 @@ struct add_up_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const begin = a.first != nullptr ? a.first[block.index()] : 0;
-    extent const end = a.first != nullptr ? a.first[block.index() + 1] : a.elements;
+    extent const begin = a.first != nullptr ? a.first[block.position()] : 0;
+    extent const end = a.first != nullptr ? a.first[block.position() + 1] : a.elements;
     block.part([&](int thread, state& mine) {
       mine.sum = sum_of_every_256th(a.from, begin + thread, end);
     });
     add_threads(
         block, block.shared().of_warp, [](state& s) -> double& { return s.sum; },
-        [&](double total) { a.to[block.index()] = total; });
+        [&](double total) { a.to[block.position()] = total; });
   }
 };
 
@@ -227,7 +227,8 @@ struct sum_rows_kernel {
 
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
-    extent const blocks = (a.elements + of_block - 1) / of_block, begin = block.index() * of_block,
+    extent const blocks = (a.elements + of_block - 1) / of_block,
+                 begin = block.position() * of_block,
                  end = begin + of_block < a.elements ? begin + of_block : a.elements;
     add(block, a.rows, begin, end, 1, blocks > 1 ? a.rows + begin : a.to);
     if (blocks <= 1 || !is_last_block(block, a.ticket, unsigned(blocks), block.shared().is_last))

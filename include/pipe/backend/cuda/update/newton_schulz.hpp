@@ -60,7 +60,7 @@ struct average_matrices_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.tiles.at(block.index());
+    flat_range const p = a.tiles.at(block.position());
     spectral_matrix const m = a.of.matrices[p.group];
     auto const with = a.of.with(m);
     float const scale = factor_of(a.of.judged);
@@ -91,7 +91,7 @@ struct average_matrices_kernel {
     });
     auto const sum_of = [](state& s) -> double& { return s.sum; };
     add_threads(block, block.shared().of_warp, sum_of,
-                [&](double total) { a.sums[block.index()] = total; });
+                [&](double total) { a.sums[block.position()] = total; });
     // The last block of the matrix has all sums before it.
     unsigned const tiles = unsigned(m.tiles());
     if (!is_last_block(block, a.tickets + p.group, tiles, block.shared().is_last)) return;
@@ -131,7 +131,7 @@ struct move_matrices_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.tiles.at(block.index());
+    flat_range const p = a.tiles.at(block.position());
     spectral_matrix const m = a.of.matrices[p.group];
     auto const with = a.of.with(m);
     float const factor = a.is_scaled ? 1.0f : a.of.factors[p.group];

@@ -45,7 +45,7 @@ struct find_not_finite_kernel {
   PIPE_HD static void run(Block& block, arguments const& a) {
     block.part([&](int thread, state& mine) {
       mine.found = 0;
-      extent const first = block.index() * threads + thread;
+      extent const first = block.position() * threads + thread;
       for (int k = 0; k < a.operands; ++k) {
         flat_numbers const& x = a.of[k];
         if (x.type == dtype::f32)
@@ -63,7 +63,7 @@ struct find_not_finite_kernel {
       if (thread != 0) return;
       int any = 0;
       for (int const found : block.shared().of_warp) any = larger{}(any, found);
-      a.found[block.index()] = any;
+      a.found[block.position()] = any;
     });
   }
 

@@ -177,7 +177,7 @@ struct spectral_product_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.tiles.at(block.index());
+    flat_range const p = a.tiles.at(block.position());
     spectral_matrix const m = a.of.matrices[p.group];
     float* const room = a.of.workspace;
     float const* const x = room + (a.is_swapped ? m.next : m.x);

@@ -152,7 +152,7 @@ struct gather_tensors_kernel {
   template <class Block>
   PIPE_HD static void run(Block& block, arguments const& a) {
     if (!is_sound(a.of.judged)) return;
-    flat_range const p = a.where.at(block.index());
+    flat_range const p = a.where.at(block.position());
     updated_tensor const t = a.of.tensors[p.group];
     auto const with = a.of.with(t);
     block.part([&](int thread, state& mine) {
@@ -162,7 +162,7 @@ struct gather_tensors_kernel {
       int const rest = p.count % each;
       if (thread < rest) gather<1>(a, p.group, t, with, p.begin + p.count - rest + thread, mine);
     });
-    add_all(block, [&](int s, double total) { a.sums[block.index() * sums + s] = total; });
+    add_all(block, [&](int s, double total) { a.sums[block.position() * sums + s] = total; });
     if (!is_last_block(block, a.tickets + p.group, unsigned(t.ranges), block.shared().is_last))
       return;
     block.part([&](int thread, state& mine) {

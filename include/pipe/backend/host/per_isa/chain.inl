@@ -60,13 +60,13 @@ struct chain {
   /// Room for the mask of one piece, if some step is a dropout.
   using mask = T[drops() ? mask_room<(block > tile_columns<T> ? block : tile_columns<T>), T> : 1];
 
-  /// The second operand of step I at (row, column): an element of a matrix of the same shape, of a
-  /// bias (width), of a table of positions (T, width) or of a dropout's mask, which is made in
+  /// The second operand of step Index at (row, column): an element of a matrix of the same shape,
+  /// of a bias (width), of a table of positions (T, width) or of a dropout's mask, which is made in
   /// `room`.
-  template <int I, int Columns>
+  template <int Index, int Columns>
   static T const* operand(arguments<T> const& a, extent row, extent column,
                           [[maybe_unused]] mask& room) {
-    constexpr detail::step s = at(I);
+    constexpr detail::step s = at(Index);
     if constexpr (s.slot < 0)
       return nullptr;
     else if constexpr (s.kind == op_kind::dropout)
@@ -93,18 +93,18 @@ struct chain {
             static_cast<std::uint32_t>(*a.ids(slot)),
             Layer::all_rows ? 0u : static_cast<std::uint32_t>(row % g.rows * blocks)};
   }
-  template <int I>
+  template <int Index>
   static T* target(arguments<T> const& a, extent row, extent column) {
-    constexpr detail::step s = at(I);
+    constexpr detail::step s = at(Index);
     if constexpr (s.store < 0)
       return nullptr;
     else
       return a.at(s.store) + row * width + column;
   }
-  /// Step I on one element: v is what the steps before made, z its second operand.
-  template <int I>
+  /// Step Index on one element: v is what the steps before made, z its second operand.
+  template <int Index>
   [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
-    constexpr detail::step s = at(I);
+    constexpr detail::step s = at(Index);
     if constexpr (s.kind == op_kind::map)
       return detail::leaf_at<s.leaf, typename P::leaves>::forward(v);
     else if constexpr (s.kind == op_kind::map_gradient)
@@ -114,51 +114,51 @@ struct chain {
     else
       return v + z[c];
   }
-  /// Whether what enters step I (I == length: what leaves the chain for the anchor) may end in a
-  /// product.
-  template <int I>
+  /// Whether what enters step Index (Index == length: what leaves the chain for the anchor) may end
+  /// in a product.
+  template <int Index>
   static constexpr bool sealed() {
-    if constexpr (I == 0)
+    if constexpr (Index == 0)
       return detail::has<&detail::op_traits::ends_in_product>(g.anchor);
     else
-      return detail::is_by_leaf(at(I - 1).kind);
+      return detail::is_by_leaf(at(Index - 1).kind);
   }
   /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops
   /// __builtin_assoc_barrier when it vectorises a loop, and inline assembly on v itself would keep
   /// it from vectorising.)
-  template <int I>
+  template <int Index>
   [[gnu::always_inline]] static inline T seal(T v, bits_of<T> zero) {
-    if constexpr (sealed<I>())
+    if constexpr (sealed<Index>())
       return __builtin_bit_cast(T, __builtin_bit_cast(bits_of<T>, v) ^ zero);
     else
       return v;
   }
-  template <int I>
+  template <int Index>
   [[gnu::always_inline]] static inline void keep(T* to, T v, int c) {
-    if constexpr (at(I).store >= 0) to[c] = v;
+    if constexpr (at(Index).store >= 0) to[c] = v;
   }
 
   /// x[0, n) at (row, column) -> stores of the steps, and the end of the chain in `result` if that
   /// is not null. n is Columns unless Columns is 0. Flattened: formulas, a user's too, must be
   /// compiled for this instruction set.
-  template <int Columns, bool HasResult, std::size_t... I>
+  template <int Columns, bool HasResult, std::size_t... Is>
   [[gnu::flatten]] static void run(arguments<T> const& a, extent row, extent column, T const* x,
-                                   T* result, int n, std::index_sequence<I...>) {
+                                   T* result, int n, std::index_sequence<Is...>) {
     mask rooms[length + 1];
-    T const* const in[] = {operand<int(I), Columns>(a, row, column, rooms[I])..., nullptr};
-    T* const to[] = {target<int(I)>(a, row, column)..., nullptr};
+    T const* const in[] = {operand<int(Is), Columns>(a, row, column, rooms[Is])..., nullptr};
+    T* const to[] = {target<int(Is)>(a, row, column)..., nullptr};
     alignas(widest_vector_bytes) [[maybe_unused]] pieces<Columns> made;
-    T* const out[] = {(streams_piece<Columns> ? made[I] : to[I])..., nullptr};
+    T* const out[] = {(streams_piece<Columns> ? made[Is] : to[Is])..., nullptr};
     int const count = Columns > 0 ? Columns : n;
     bits_of<T> zero = 0;
     asm("" : "+r"(zero));
     PIPE_INDEPENDENT
     for (int c = 0; c < count; ++c) {
       T v = x[c];
-      ((v = apply<int(I)>(seal<int(I)>(v, zero), in[I], c), keep<int(I)>(out[I], v, c)), ...);
+      ((v = apply<int(Is)>(seal<int(Is)>(v, zero), in[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
       if constexpr (HasResult) result[c] = seal<length>(v, zero);
     }
-    if constexpr (streams_piece<Columns>) (stream_piece<int(I), Columns>(to[I], made[I]), ...);
+    if constexpr (streams_piece<Columns>) (stream_piece<int(Is), Columns>(to[Is], made[Is]), ...);
     if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
     (void)in, (void)out, (void)to, (void)zero, (void)rooms;
   }
@@ -171,9 +171,9 @@ struct chain {
   static constexpr bool streams_piece = Columns > 0 && Columns % lanes<T> == 0 && streams<P, G>();
   template <int Columns>
   using pieces = T[length + 1][streams_piece<Columns> ? Columns : 1];
-  template <int I, int Columns>
+  template <int Index, int Columns>
   static void stream_piece(T* to, T const* piece) {
-    if constexpr (at(I).store >= 0) copy_row<true>(piece, Columns, to);
+    if constexpr (at(Index).store >= 0) copy_row<true>(piece, Columns, to);
   }
   template <int Columns, bool HasResult = false>
   static void run(arguments<T> const& a, extent row, extent column, T const* x, T* result = nullptr,

@@ -63,11 +63,11 @@ template <class F, int N, class T>
   if constexpr (rest > 0) map_piece<F, rest>(x + whole, y + whole);
 }
 
-/// The function of formula I of a program.
-template <class Program, int I>
+/// The function of formula Index of a program.
+template <class Program, int Index>
 constexpr row_function<typename Program::element> function_of() {
   using T = typename Program::element;
-  constexpr row_formula f = Program::formulas[I];
+  constexpr row_formula f = Program::formulas[Index];
   if constexpr (f.kind == op_kind::softmax)
     return &softmax_forward_row<f.columns, T>;
   else if constexpr (f.kind == op_kind::gate)
@@ -79,10 +79,10 @@ constexpr row_function<typename Program::element> function_of() {
 }
 
 /// Fills the table of a program over new rows: the kernels that every program calls, and
-/// functions[I] for formula I.
-template <class Program, class T, std::size_t... I>
+/// functions[Index] for formula Index.
+template <class Program, class T, std::size_t... Is>
 void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
-               std::index_sequence<I...>) {
+               std::index_sequence<Is...>) {
   k.attention.tiles = tiles<T>;
   k.attention.transpose = &transpose<T>;
   k.attention.turn = &turn_rows<false, T>;
@@ -98,5 +98,5 @@ void fill_rows(row_kernels<T>& k, [[maybe_unused]] row_function<T>* functions,
   k.add = &add_rows<T>;
   k.norm[0] = &norm_row<T, false, false>;
   k.norm[1] = &norm_row<T, true, false>;
-  ((functions[I] = function_of<Program, int(I)>()), ...);
+  ((functions[Is] = function_of<Program, int(Is)>()), ...);
 }

@@ -3,15 +3,15 @@
 // Kernels over the flat parameter memory of a stage: the optimizer's formula, what an optimizer of
 // whole tensors computes with, and the norm of the gradients.
 
-template <class Optimizer, class T, int... I>
+template <class Optimizer, class T, int... Is>
 [[gnu::always_inline]] inline void update_elements(
     typename Optimizer::template coefficients<T> const& c, extent n, share own, T* w, T const* g,
-    T* state, std::integer_sequence<int, I...>) {
+    T* state, std::integer_sequence<int, Is...>) {
   constexpr extent block = columns_step<T>;
   for (extent i = own.begin; i < own.end; i += block) {
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k)
-      w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], state[I * n + i + k]...);
+      w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], state[Is * n + i + k]...);
   }
 }
 
