@@ -3,13 +3,13 @@
 #
 # bench/gpu.sh [OPTION...] [PROGRAM...]: builds, tests and measures the CUDA backend on a machine with a GPU, in less than nine minutes on
 # 16 cores, and writes a report. Parts run in order of what they tell per second, and the report is complete after each: a part that fails,
-# hangs or cannot run is a row of its own with the figures that it printed, and stops no other. Needs nvcc and the headers of Catch2 2;
+# hangs or cannot run is a row of its own with the figures that it printed, and stops no other. Needs nvcc and Catch2, 3 or 2;
 # compares with cuBLASLt and PyTorch where they are.
 #
 #   PROGRAM...         only these (device atoms gpt2 gpt2_4x32 gpt2_fp32 gpt2_own gpt2_wgmma gpt2_cudnn gpt2_timed products attention rows
 #                      narrow_mlp optimizers bodies laws options hopper small peer)
 #   --out FILE         the report: gpu-report.md
-#   --headers FOLDER   Catch2's headers, where they are not installed
+#   --headers FOLDER   the headers of Catch2 2, where no Catch2 is installed
 #   --build-only       builds for sm_90a and runs nothing: build/gpu/programs can be taken to another machine
 #   --prebuilt FOLDER  runs such programs, and builds only those that cannot start here
 #
@@ -190,10 +190,12 @@ compile() {  # compile SOURCE
     grep -m 5 -E "error|fatal" "$(object "$1").log"
   }
 }
+catch=()
+! echo '#include <catch2/catch_test_macros.hpp>' | nvcc -std=c++20 -x cu -E - >/dev/null 2>&1 || catch=(-lCatch2)
 link() {  # link PROGRAM: stripped, and with its own C++ library
   local objects=() source
   for source in ${sources[$1]}; do objects+=("$(object "$source")"); done
-  nvcc "${arch[@]}" -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -s -o "$programs/$1" "${objects[@]}" -lpthread -ldl \
+  nvcc "${arch[@]}" -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -s -o "$programs/$1" "${objects[@]}" "${catch[@]}" -lpthread -ldl \
     >"$work/$1.log" 2>&1 || echo "cannot link $1"
 }
 starts() {  # starts PROGRAM: whether a prebuilt one is for this GPU, as far as that is known, and for this system

@@ -25,7 +25,7 @@ present() {
     g++ | cmake | git | mmdebstrap | python3) command -v "$1" ;;
     ninja-build) command -v ninja ;;
     libboost-dev) has_header boost/hana.hpp ;;
-    catch2) has_header catch2/catch.hpp ;;
+    catch2) has_header catch2/catch_test_macros.hpp || has_header catch2/catch.hpp ;;
     libcli11-dev) has_header CLI/CLI.hpp ;;
     libpng-dev) has_header png.h ;;
     libfreetype-dev) [[ -e /usr/include/freetype2/ft2build.h ]] ;;

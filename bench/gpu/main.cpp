@@ -4,7 +4,7 @@
 // output of one that hangs ends with its name; and ends without destructors of statics, which may
 // own memory of a context that is gone (managed_memory.cpp).
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "host_kernels.hpp"
 #include "laws/worse.hpp"

@@ -2,7 +2,7 @@
 //
 // Host kernels depend on the model and how it is cut, not on the schedule or the optimizer:
 // trainers that differ in those call the same functions.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 

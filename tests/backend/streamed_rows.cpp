@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "backend/lone_kernel.hpp"
 

@@ -2,7 +2,7 @@
 //
 // Arrays of a size that is known when they are made: zeros at first, moved without moving an item,
 // each item destroyed once.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The memory of a heartbeat: that of the launcher, and no other file.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 

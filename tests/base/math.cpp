@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/base/math.hpp>
 

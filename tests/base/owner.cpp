@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Owners of one object: what is owned is ended once, by the last owner that has it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Random numbers: the known answers of the Random123 distribution, and the uniforms made of them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Names of types are the same under every compiler: this file is read by g++, clang++ and nvcc.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/base/text.hpp>
 #include <pipe/base/type_name.hpp>

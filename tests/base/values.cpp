@@ -2,7 +2,7 @@
 //
 // The plain values that the compiler inside is made of: shape, static_vector, list, amounts of
 // memory, element types.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/dtype.hpp>

@@ -4,7 +4,7 @@
 // from the same weights; and whatever order the threads of a phase run in, the bits are the same.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <vector>

@@ -3,7 +3,7 @@
 // Every instruction that backend/cuda wraps, alone: a warp on the device against the wrapper's twin
 // on the CPU, lane by lane and bit by bit. Kernel bodies are tested on the CPU through the twins,
 // so what holds there holds on a GPU if this does. Without a GPU nvcc's PTX is executed.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // Laws of attention by cuDNN on a GPU: a call computes what its description says, and leaves what
 // our own gradient reads; training has the bits of one stage, and the losses of our own kernels;
 // what a call cannot do is ours. Compiled wherever nvcc is; run wherever a GPU is.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <string>

@@ -2,7 +2,7 @@
 //
 // Matrix products through their CUDA kernel bodies: every number format and way to cut them into
 // tiles against fp64.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <random>
 

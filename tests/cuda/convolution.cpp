@@ -2,7 +2,7 @@
 //
 // Convolutions and their gradients through their CUDA kernel bodies: every kind of window, groups
 // of channels and number format against fp64.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "cuda/one_group.hpp"
 

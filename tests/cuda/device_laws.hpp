@@ -3,7 +3,7 @@
 // What holds for any model that trains on a GPU.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 #include "laws/data.hpp"

@@ -2,7 +2,7 @@
 //
 // TMA, mbarrier and wgmma through their twins on the CPU: a product is right whenever copies land
 // and multiplications happen, and each rule that is broken is an error.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <vector>

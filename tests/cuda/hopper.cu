@@ -3,7 +3,7 @@
 // TMA, mbarrier and wgmma as nvcc compiles them, on a Hopper GPU or from PTX: a small product in
 // every layout of its operands. Sums of small integers are exact, whatever order tensor cores add
 // in.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <memory>

@@ -4,7 +4,7 @@
 // full of numbers, before; the same bits after, in all of it that the chain has.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cstring>

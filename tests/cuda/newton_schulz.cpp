@@ -2,7 +2,7 @@
 //
 // Updates by a Newton-Schulz iteration: all kernels of a step of Muon against the host's formula in
 // double precision, in three orders of the threads, on matrices that stand and lie.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <limits>

@@ -2,7 +2,7 @@
 //
 // Norms over pixels and over neighbouring channels through their CUDA kernel bodies, against fp64:
 // groups of a sample's channels, channels of a micro-batch, responses.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "cuda/one_group.hpp"
 

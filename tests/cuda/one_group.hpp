@@ -4,7 +4,7 @@
 // exactly the size they need, outputs poisoned by NaN, to be compared with fp64.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <cstdint>

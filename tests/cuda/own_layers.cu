@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer with CUDA kernels of a user's own. Compiled wherever nvcc is; run wherever a GPU is.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/centered.hpp"
 #include "laws/data.hpp"

@@ -2,7 +2,7 @@
 //
 // Which products are for cuBLASLt and which for our own kernels: constants of their shapes and
 // formats.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/backend/cuda/lowering.hpp>
 #include <pipe/pipe.hpp>

@@ -3,7 +3,7 @@
 // Laws of products by cuBLASLt on a GPU: a call computes what its description says, training by
 // calls gives the bits of one stage, the same from run to run, and the losses of our own kernels.
 // Compiled wherever nvcc is; run wherever a GPU is.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <string>

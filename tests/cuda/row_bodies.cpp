@@ -2,7 +2,7 @@
 //
 // Kernels along and over rows on their own: every kind of team, float and bf16, prologue and
 // epilogue, against fp64.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <memory>
 #include <type_traits>

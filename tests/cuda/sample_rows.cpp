@@ -2,7 +2,7 @@
 //
 // The kernel that draws tokens: the host's tokens, seed by seed, and the probabilities that it
 // states.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // Laws of CUB's sort behind the gradients of tables on a GPU: it leaves what our own kernels leave,
 // and training has the same bits, by streams and as graphs. Compiled wherever nvcc is; run wherever
 // a GPU is.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 //
 // The kernels over flat parameter memory: optimizers, sums of squares, the outcome of a step and
 // the loss scale, and copies.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

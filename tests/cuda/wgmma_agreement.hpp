@@ -4,7 +4,7 @@
 // exact in any order, bit for bit, with all that is done to them afterwards.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstring>
 #include <vector>

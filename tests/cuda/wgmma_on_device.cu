@@ -2,7 +2,7 @@
 //
 // A trainer whose large products run by wgmma, on a Hopper GPU or from PTX: it learns what one with
 // the kernels for every GPU learns.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <vector>

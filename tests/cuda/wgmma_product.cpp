@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Products by TMA and wgmma through their twin on the CPU.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "cuda/host_block.hpp"
 #include "cuda/host_roles.hpp"

@@ -2,7 +2,7 @@
 //
 // Updates of whole tensors: each kernel against the host's formula in double precision, in three
 // orders of the threads, on tensors of one range and of several.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <limits>

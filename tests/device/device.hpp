@@ -4,7 +4,7 @@
 // kernels' bodies, on the CPU.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 #include <cuda_runtime.h>
 
 #include <pipe/pipe.hpp>

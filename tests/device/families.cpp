@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "device/meeting_links.hpp"
 #include "device/schedule_on_devices.hpp"

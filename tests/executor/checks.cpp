@@ -2,7 +2,7 @@
 //
 // What no program may do is an error that names it: each check, with a twin that does the same as
 // it should be done.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "executor/run.hpp"
 

@@ -2,7 +2,7 @@
 //
 // What the executor of PTX counts: sectors, bank conflicts and instructions of small kernels, whose
 // numbers follow from the ISA and the hardware's 32 banks by hand.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 #include <vector>

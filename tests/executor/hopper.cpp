@@ -2,7 +2,7 @@
 //
 // mbarrier, TMA and wgmma on the executor: a product of two slabs by a producer's warp and a
 // warpgroup, and each of its rules broken.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 //
 // What each instruction computes, against values worked out by hand or by another way to compute
 // them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cfenv>
 #include <cmath>

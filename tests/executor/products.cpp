@@ -2,7 +2,7 @@
 //
 // The sum of a tensor core: cases worked out by hand from what docs/gpu.md says of it, and random
 // ones against a second, plain form of the model.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <initializer_list>
 #include <random>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Ranges and names as a tool receives them from NVTX itself, which it enters as a profiler does.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <map>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Models as graphs: shapes inferred, ops in order, backward ops after their rules, costs by hand.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 

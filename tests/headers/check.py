@@ -107,7 +107,7 @@ def main():
         command = [compiler.path, *instead, *compiler.flags]
         with tempfile.TemporaryDirectory() as folder:
             together, parsed = Path(folder, "together.hpp"), Path(folder, "together.pch")
-            together.write_text("".join(f"#include <{h}>\n" for h in ["catch2/catch.hpp", *headers]))
+            together.write_text("".join(f"#include <{h}>\n" for h in ["catch.hpp", *headers]))
             run([*command, "-fpch-instantiate-templates", "-x", "c++-header", str(together), "-o", str(parsed)])
 
             def one(source):

@@ -2,7 +2,7 @@
 //
 // What is drawn from logits, against definitions: which probabilities stay, and how often each
 // token comes.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

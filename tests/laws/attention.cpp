@@ -2,7 +2,7 @@
 //
 // The laws for attention in all its forms: shared key heads, rotary positions, keys and values of
 // another sequence, padding; and for tables that are not trained.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/attention_models.hpp"
 #include "laws/layer_laws.hpp"

@@ -2,7 +2,7 @@
 //
 // The laws for attention with the options of its scores, in an encoder and a decoder with padding:
 // windows, prefixes, masks of a user, ALiBi, caps, normalised heads; and for limits on logits.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/images.hpp"
 #include "laws/layer_laws.hpp"

@@ -2,7 +2,7 @@
 //
 // Batch norm: gradients within a micro-batch, running statistics that each step writes once, from
 // the whole mini-batch, and the bits of one stage however a model is cut, scheduled and recomputed.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <filesystem>

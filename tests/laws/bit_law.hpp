@@ -5,7 +5,7 @@
 // nothing.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The bit law over stage counts, micro-batches, schedules and cuts.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"

@@ -3,7 +3,7 @@
 // The bit law on every instruction set of this machine. Cutting a model apart un-fuses its kernels,
 // so this is where a fused chain that rounds differently (a contracted multiply-add, a remainder
 // computed another way) would show. Widths above and below the tiles and vectors of each set.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 

@@ -2,7 +2,7 @@
 //
 // The bit law for every optimizer. Where a parameter lies depends on the cut, and so does what is
 // updated with it in one run; sums over a whole tensor must not.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 

@@ -3,7 +3,7 @@
 // Buffers: memory of a layer that a step writes once, from statistics of its mini-batch. The same
 // bits under every schedule, cut, recomputation and number of threads, over a transport that copies
 // as within the process.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <array>
 #include <cmath>

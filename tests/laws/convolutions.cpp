@@ -2,7 +2,7 @@
 //
 // The laws for convolutions: dense, in groups, depthwise and transposed, of images and sequences;
 // and those that hold between them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

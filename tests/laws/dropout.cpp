@@ -4,7 +4,7 @@
 // a gated unit, a softmax; into a prologue; alone; twice in one kernel. And the laws of its own:
 // evaluation drops nothing, every step, sample and layer drops something else, and micro-batches do
 // not matter.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 

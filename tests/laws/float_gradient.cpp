@@ -2,7 +2,7 @@
 //
 // The gradient law in float: on every instruction set of this machine, gradients are those in
 // double but for rounding.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/gradient_law.hpp"
 

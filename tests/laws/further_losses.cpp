@@ -2,7 +2,7 @@
 //
 // Models with several losses: the laws, and that the loss is the sum of the losses of models with
 // one each.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // The gradient law for every layer, in double. Each model begins with a Linear or an Embedding, so
 // that the input gradients of the layers after it are tested too, and has odd widths, so that the
 // remainder paths of every kernel run.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/gradient_law.hpp"
 

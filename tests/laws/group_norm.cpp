@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The laws of the norms of single samples: groups of channels, channels, and neighbouring channels.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 // and a leaf without samples adds nothing.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <array>
 #include <cstddef>

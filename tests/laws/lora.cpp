@@ -2,7 +2,7 @@
 //
 // The laws for LoRA around attention and whole blocks that stages cut: gradients are central
 // differences, bits do not depend on cuts, schedules and recomputation, and what is frozen stays.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/layer_laws.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The laws for the losses: gradients are central differences, and cutting keeps the bits.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/every_layer.hpp"
 #include "laws/layer_laws.hpp"

@@ -2,7 +2,7 @@
 //
 // Named values under the laws: skips over any number of stages, further inputs, weights that are
 // shared.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

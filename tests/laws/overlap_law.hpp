@@ -4,7 +4,7 @@
 // are those of others, such as steps with a barrier, bit for bit, whatever has to be taken back.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // Layers that a user writes: a formula, and a layer with kernels of its own. Both obey the laws of
 // the library's.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 

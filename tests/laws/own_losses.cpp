@@ -2,7 +2,7 @@
 //
 // The losses that docs/howto/own_losses.md shows: their gradients are right, and they train what
 // they are for.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 // skips and dropout.
 #include "laws/plain_trainer.hpp"
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/data.hpp"
 #include "laws/random_model.hpp"

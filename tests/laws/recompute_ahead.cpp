@@ -2,7 +2,7 @@
 //
 // Recomputation ahead of the gradient: the bits of a stage that stores everything, and the memory
 // of the table.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"

@@ -2,7 +2,7 @@
 //
 // The laws for pools, upsampling, padding and reshaping: gradients are central differences, and the
 // bits do not depend on stages, threads, recomputation or the size of the last micro-batch.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/eager.hpp"
 #include "laws/every_layer.hpp"

@@ -4,7 +4,7 @@
 // for bit.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

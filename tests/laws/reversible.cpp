@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/check_gradients.hpp>
 

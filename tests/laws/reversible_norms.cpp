@@ -3,7 +3,7 @@
 // Batch norms inside reversible blocks, which backward computes again: gradients are those of
 // stored values within rounding, and so are running statistics, which move once a step; bits do not
 // depend on cuts, schedules and recomputation.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The laws for the layers that work along rows without parameters: Softmax, gated units.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/every_layer.hpp"
 #include "laws/layer_laws.hpp"

@@ -2,7 +2,7 @@
 //
 // Buffers that follow the data under schedules without a flush: each mini-batch moves them once, by
 // the activations that its micro-batches had, whatever versions of the weights these are of.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 //
 // Steps that overlap, each confirmed by the first backward of the next one: results, parameters,
 // averages and errors of steps with a barrier, bit for bit, whatever has to be taken back.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 //
 // Recomputation ahead of the gradient where ranks depend on each other in other ways, too: stages
 // on several ranks, and steps without a barrier.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/bit_law.hpp"
 #include "laws/overlap_law.hpp"

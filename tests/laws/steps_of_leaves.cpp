@@ -2,7 +2,7 @@
 //
 // Steps that overlap, each a tree of leaves (SumIn): the bits of steps with a barrier, or of one
 // stage without a flush. A rank goes from leaf to leaf at once, and updates after the last one.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <vector>

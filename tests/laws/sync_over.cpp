@@ -2,7 +2,7 @@
 //
 // Batch norms by the statistics of groups of samples: the bits of micro-batches of that size,
 // whatever the size of micro-batches is, and however they are cut, scheduled and shared out.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 

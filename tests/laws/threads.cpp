@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The bit law over the number of threads of a rank: every kernel in parts, every way to update.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/backend/host/parts.hpp>
 

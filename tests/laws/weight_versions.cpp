@@ -3,7 +3,7 @@
 // Weight versions against an oracle: one loop over the micro-batches, in doubles, with a list of
 // all versions of every stage. What a version depends on are earlier gradients only, so the loop is
 // an exact emulation of the pipeline.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

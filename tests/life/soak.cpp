@@ -2,7 +2,7 @@
 //
 // Long runs with all that watches and saves them: after a warm-up nothing grows, and between calls
 // no thread is woken.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <array>
 #include <chrono>

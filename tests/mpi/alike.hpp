@@ -3,7 +3,7 @@
 // A pipeline over processes against one stage, which every process trains by itself, too.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdint>
 #include <vector>

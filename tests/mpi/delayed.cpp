@@ -2,7 +2,7 @@
 //
 // Replicas that apply their gradients a step late, against a loop over steps in one process, which
 // has the weights of two steps and makes the updates itself: losses, norms and weights, bit by bit.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // The bytes that a plan counts are the bytes that MPI is given: between ranks, and between
 // replicas.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/mpi.hpp>
 

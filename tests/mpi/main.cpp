@@ -3,7 +3,7 @@
 // A program of tests that mpirun starts: every process runs all of them, and says so at the end,
 // since the exit code of some mpiruns says nothing of a process that ended early.
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdio>
 

@@ -2,7 +2,7 @@
 //
 // Virtual workers in several processes, unequal ones, against a loop over all of them in one
 // process: every worker's losses and weights, after every wave, bit by bit.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

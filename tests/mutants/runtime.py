@@ -74,11 +74,11 @@ MUTANTS = [
 ]
 
 
-def fate(compiler, law, folder, overlay):
+def fate(compiler, libraries, law, folder, overlay):
     """Compiles and runs a law, whose headers come from `overlay` where it has them: what happened, and whether the law passed."""
     program = folder / "law"
     command = [*compiler.split(), "-std=c++20", "-O0", "-w", f"-I{overlay}", f"-I{ROOT}/include", f"-I{ROOT}/tests",
-               f"{ROOT}/tests/laws/{law}.cpp", folder / "main.o", "-o", program, "-pthread"]
+               f"{ROOT}/tests/laws/{law}.cpp", folder / "main.o", *libraries, "-o", program, "-pthread"]
     compiled = subprocess.run(command, capture_output=True, text=True)
     if compiled.returncode != 0:
         return "does not compile:\n" + compiled.stderr, None
@@ -92,20 +92,21 @@ def fate(compiler, law, folder, overlay):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", default="g++")
+    parser.add_argument("--libraries", nargs="*", default=[], help="that tests are linked with: of Catch2 3")
     parser.add_argument("--only", default="", help="the mutants whose fault has this text")
     arguments = parser.parse_args()
     chosen = [m for m in MUTANTS if arguments.only in m.fault]
     wrong = []
 
     def expect(what, law, folder, overlay, passes):
-        how, passed = fate(arguments.compiler, law, folder, overlay)
+        how, passed = fate(arguments.compiler, arguments.libraries, law, folder, overlay)
         print(f"{what}: {law} {how}", flush=True)
         if passed is not passes:
             wrong.append(what)
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([*arguments.compiler.split(), "-std=c++20", "-O0", "-c", f"{ROOT}/tests/main.cpp", "-o", folder / "main.o"], check=True)
+        subprocess.run([*arguments.compiler.split(), "-std=c++20", "-O0", f"-I{ROOT}/tests", "-c", f"{ROOT}/tests/main.cpp", "-o", folder / "main.o"], check=True)
         for law in dict.fromkeys(m.law for m in chosen):
             expect("no fault", law, folder, folder / "none", True)
         for number, m in enumerate(chosen):

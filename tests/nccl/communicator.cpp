@@ -2,7 +2,7 @@
 //
 // The communicator over processes, each with a device of its own and the stand-in for NCCL, which
 // runs one kernel at a time on it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/transport/nccl.cuh>

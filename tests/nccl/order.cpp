@@ -2,7 +2,7 @@
 //
 // The proof that groups of messages end, against the stand-in for NCCL: what is proved to end ends
 // on devices that run one kernel at a time, and what is not, hangs.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/transport/group_order.hpp>
 

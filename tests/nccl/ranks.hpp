@@ -3,7 +3,7 @@
 // Ranks of the stand-in for NCCL that are all in this process.
 #pragma once
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <nccl.h>
 

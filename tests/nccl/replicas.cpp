@@ -2,7 +2,7 @@
 //
 // Replicas of a pipeline in processes with a device each: sums over some of the processes, and
 // trainers, whose bits are those of one process that runs all leaves.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "device/device_arrays.hpp"
 #include "nccl/alike.hpp"

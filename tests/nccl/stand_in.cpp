@@ -2,7 +2,7 @@
 //
 // The stand-in for NCCL itself: it moves what it should, and finds every fault that NCCL may let
 // pass. All ranks are in this process, with a device each.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "nccl/ranks.hpp"
 

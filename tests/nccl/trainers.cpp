@@ -2,7 +2,7 @@
 //
 // Trainers in several processes with a device each: the real engine, transport and start-up, over
 // the stand-ins for CUDA and NCCL. The bits are those of one process, whatever devices prefer.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "nccl/alike.hpp"
 

@@ -2,7 +2,7 @@
 //
 // Replicas in processes with a device each that divide the optimizer's state: the bits of one
 // process that has all of it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "nccl/alike.hpp"
 #include "nccl/resumed_alike.hpp"

@@ -3,7 +3,7 @@
 // Attention as a layer, from ids to outputs, against its definition in double: shared key heads,
 // rotary positions, padding. And the tables of positions: their entries, and that nothing trains
 // them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 //
 // The kernels of the norms of channels, groups and responses against numbers that PyTorch 2.15 gave
 // in double: first and last element, sum and sum of squares, in PyTorch's order of extents.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <vector>
 

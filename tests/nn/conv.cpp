@@ -2,7 +2,7 @@
 //
 // Convolutions and their gradients against their definition in doubles, on every instruction set
 // and in parts; the definition against numbers of PyTorch's; and what a convolution is a case of.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 //
 // Which elements a Dropout keeps: by its definition, element by element, on every instruction set;
 // and that they are as many as they should be.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 

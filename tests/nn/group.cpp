@@ -2,7 +2,7 @@
 //
 // Frozen layers and groups: what they write into the graph, what is left of its derivative, and
 // that wrapping moves no cut.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/data.hpp"
 

@@ -2,7 +2,7 @@
 //
 // What parameters begin as under each recipe: mean, deviation and range of what is drawn against
 // torch.nn.init's formulas.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/check_gradients.hpp>
 #include <pipe/train/merge_lora.hpp>

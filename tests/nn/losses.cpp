@@ -3,7 +3,7 @@
 // Every loss and its options against their definitions in double: value and gradient of each row,
 // on every instruction set; labels that do not count; samples that are not there; the mean of a
 // mini-batch.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

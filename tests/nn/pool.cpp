@@ -2,7 +2,7 @@
 //
 // Pools and their gradients against their definitions, on every instruction set: padding at either
 // end, inside, everywhere, and where there are no ids.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <vector>

@@ -3,7 +3,7 @@
 // Pools, upsampling and padding: the numbers of PyTorch for small images, and the laws of the
 // kernels: the gradient is the adjoint, its bits do not depend on the division of its rows, and an
 // input cell finds the results that read it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <limits>

@@ -2,7 +2,7 @@
 //
 // Softmax and its gradient against their definitions in double, alone and with what is fused around
 // it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

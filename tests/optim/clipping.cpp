@@ -2,7 +2,7 @@
 //
 // Gradient clipping: by value as torch.nn.utils.clip_grad_value_, by norm as clip_grad_norm_, and
 // by both in this order. What is not finite is not clipped away.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 // What optimizers make of gradients that are one update old. Error feedback: where gradients do not
 // depend on the weights, that its steps are those of the optimizer inside and differences of them;
 // on a quadratic, its recurrence, and where that converges. NAdam: its recurrence on a quadratic.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 //
 // Ten steps of every optimizer against the formulas of PyTorch's documentation, written down once
 // more in double and as they stand there; and which parameters decay.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

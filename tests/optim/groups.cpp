@@ -2,7 +2,7 @@
 //
 // Groups at work: each layer is trained as a model of its own with the group's settings would be,
 // and what is frozen stays.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

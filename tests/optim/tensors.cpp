@@ -2,7 +2,7 @@
 //
 // Ten steps of the optimizers beside SGD and Adam against their published formulas, written down
 // once more in double, by loops over whole matrices, as they stand there.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

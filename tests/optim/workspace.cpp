@@ -2,7 +2,7 @@
 //
 // Optimizers of whole tensors stay inside the memory that they say they need, on every instruction
 // set and for every shape, and rely on nothing that was in their workspace.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <string>

@@ -2,7 +2,7 @@
 //
 // The passes as functions that a program calls: on the heap they find what the compiler finds, and
 // each can be asked alone about a graph that was written by hand.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <utility>
 #include <vector>

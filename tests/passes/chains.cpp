@@ -2,7 +2,7 @@
 //
 // Chains of launches by a rule of the tests' own: what is found, what has no place in memory, and
 // that everything else is where nothing overlaps it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <array>
 #include <vector>

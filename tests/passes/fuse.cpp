@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Which ops run as one kernel: the rules, one by one, and the laws of the pass on random models.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 

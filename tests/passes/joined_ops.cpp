@@ -2,7 +2,7 @@
 //
 // Ops that are one with the product before them, where values have 16 bits: which they are, and
 // that neither cuts nor recomputation take them apart.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 

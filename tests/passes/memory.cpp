@@ -2,7 +2,7 @@
 //
 // The memory plan: every launch finds what it reads, regions do not overlap, and the bytes of the
 // plan add up.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -2,7 +2,7 @@
 //
 // Cuts for stages that several ranks run, and numbers of ranks for stages: as good as the best of
 // all, found by trying every one.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <climits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What recomputation saves: the planner's bytes against the formulas of the papers.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdlib>
 

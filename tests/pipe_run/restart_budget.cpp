@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // When a program is started again, and how often it should save.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cmath>

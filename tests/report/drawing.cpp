@@ -3,7 +3,7 @@
 // Drawings say what tables, timelines and memory say.
 #include <set>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/terminal.hpp>
 #include <pipe/schedule/communication.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Names are harmless wherever they stand.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/escape.hpp>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/report/explain.hpp>

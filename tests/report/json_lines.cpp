@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/json_lines.hpp>
 #include <train/folder.hpp>

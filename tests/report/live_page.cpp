@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/report/json_lines.hpp>

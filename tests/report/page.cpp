@@ -3,7 +3,7 @@
 // The HTML page as text, and traces. That the page works is tested in a browser: html_check.py.
 #include <regex>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/html.hpp>
 #include <pipe/report/trace.hpp>

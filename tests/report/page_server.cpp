@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/page_server.hpp>
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/run_history.hpp>
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <regex>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/svg.hpp>
 #include "report/tables.hpp"

@@ -7,7 +7,7 @@
 
 #include <fcntl.h>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/terminal.hpp>
 #include "report/tables.hpp"

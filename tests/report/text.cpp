@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Numbers, columns, broken lines and lists with repetitions.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/layer_list.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Drawings of schedules on paper and of measured runs.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/report/html.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Gradients of several mini-batches for one step: as one large mini-batch, whatever the schedule.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 //
 // Schedules that the compiler leaves to the program: made and judged when a trainer is constructed,
 // and no different otherwise.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/report/explain.hpp>
 #include <pipe/report/trainer_drawing.hpp>

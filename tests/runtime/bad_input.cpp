@@ -2,7 +2,7 @@
 //
 // A step that cannot be right is rejected whole: parameters, optimizer state and step count are as
 // if it had never been asked for, so the next steps give the bits of a run that never saw it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a program that trains on a GPU says to a machine that cannot run it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/cuda/capability.hpp>
 

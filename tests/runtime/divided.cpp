@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Parameters and gradients that replicas divide, launch by launch.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "runtime/replicas.hpp"
 

@@ -2,7 +2,7 @@
 //
 // A rank that fails or stalls: all others stop, the caller hears why, nothing was updated, and the
 // executor stays usable. The kernels of a pipeline are wrapped in ones that fail on demand.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <csignal>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // An idle trainer costs nothing: none of its threads is woken between calls.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <chrono>
 #include <thread>

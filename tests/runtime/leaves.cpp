@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The tree in which leaves are added: one by one, all at once, and in parts that replicas have.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/shards.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Many trainers, many steps, more ranks than cores.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <sched.h>
 

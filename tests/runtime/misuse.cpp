@@ -2,7 +2,7 @@
 //
 // A trainer that is called at the wrong moment says so in one sentence and is as before; no call
 // hangs. And it moves.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What is executed is the schedule's table, action by action, at times that agree with it.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <map>
 #include <tuple>

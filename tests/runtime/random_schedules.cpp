@@ -3,7 +3,7 @@
 // Schedules that a program makes, drawn by lot: right ones train with the bits of one stage, spoilt
 // ones are refused by a sentence or are right again, and none does anything before it is proved. A
 // schedule is made once in a process, so each is tried in a process of its own.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The memory of what a replica updates, measures and gives to the others.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "runtime/replicas.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // How replicas divide a chunk: what each owns, and the ring in which divided parameters are whole.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/host/parameter_ring.hpp>
 #include <pipe/runtime/shards.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The end of a run as a value: which operations run under which facts, and in which order.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/step_end.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The waits by which ranks that hold one chunk add to its gradients in the order of micro-batches.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/host/sum_order.hpp>
 

@@ -2,7 +2,7 @@
 //
 // The threads of a rank: each does its part of every call, exceptions come back, and nobody is left
 // behind.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <array>
 #include <atomic>

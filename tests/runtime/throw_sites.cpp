@@ -3,7 +3,7 @@
 // The law over every place that can throw: user-defined layers, in each of their functions and on
 // each thread, callbacks, allocations. Afterwards a trainer is bit by bit one that never made the
 // call, but for what was accumulated; or, if its optimizer threw, it says that it is broken.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Whole parameters for a program where replicas divide them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/runtime/host/value_mirror.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Waiting ends: with what was waited for, with a failure, or with the deadline.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <chrono>
 #include <thread>

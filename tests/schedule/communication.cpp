@@ -2,7 +2,7 @@
 //
 // Derived transfers: complete, in order on every pair of ranks, and never locked, whatever right
 // table they come from.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 #include <deque>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog.hpp>

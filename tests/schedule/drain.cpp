@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The time in which an exchange of gradients is hidden.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/schedule.hpp>
 #include <pipe/schedule/drain.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Every published family: right for all sizes, and as good as its paper says.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 

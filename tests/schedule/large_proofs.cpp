@@ -2,7 +2,7 @@
 //
 // Sixteen ranks and 128 micro-batches, the size that every compiler proves within its default
 // limits.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "proofs.hpp"
 #include <pipe/schedule/dynamic_table.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // What each schedule family promises, for all sizes, fewer micro-batches than ranks included.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 //
 // Recomputation ahead of the gradient, on paper: for every family with a flush it saves time, and
 // it costs the recomputed values of one micro-batch; without a flush it hides hops.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 //
 // The search against what is published, against the hand-made families and against the judges of
 // schedules.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <pipe/schedule/search.hpp>

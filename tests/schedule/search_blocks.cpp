@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The search on a V against the best idle times known, for every number of chunks in memory.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 

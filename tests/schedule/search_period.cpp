@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Searches for steps that overlap: the period of their orders against that of orders by the span.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <type_traits>
 

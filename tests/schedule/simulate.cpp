@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // `simulate` and what is read off it, against the event-driven reference on random tables.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <climits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // PyTorch's form of schedules: there and back, and every fault with line, column and reason.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/torch_csv.hpp>
 

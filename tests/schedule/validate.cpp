@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Every way to spoil a right table is noticed, and named by rank, position and reason.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <climits>
 

@@ -2,7 +2,7 @@
 //
 // The clock of virtual workers: what a wave reads, its bound, and that no worker waits for ever or
 // reads what cannot have come, at whatever speeds.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <vector>

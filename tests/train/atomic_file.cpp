@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/base/utf8.hpp>

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/parts/batch_check.hpp>
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/train/batches.hpp>

@@ -2,7 +2,7 @@
 //
 // Checkpoints: n steps are k steps, save, load in another trainer, and n - k steps, bit for bit,
 // whatever the cut, the schedule, threads and recomputation of the two.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <bit>
 #include <cstddef>

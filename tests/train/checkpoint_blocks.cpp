@@ -2,7 +2,7 @@
 //
 // A checkpoint's tensors are written block by block: their bytes and checksums are those of the
 // whole.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // Checkpoints of convolutions with batch norms: filters, which files have in PyTorch's order, their
 // optimizer state, and running statistics go on bit for bit under another cut and schedule.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "laws/resume_law.hpp"
 

@@ -2,7 +2,7 @@
 //
 // Files that are no checkpoint of a trainer's run: each is refused in one sentence that names the
 // file, and the trainer stays as it was.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cerrno>
 #include <cstddef>

@@ -6,7 +6,7 @@
 //     tests.train "[write]"
 //
 // and sees whether this version reads the others.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // Checkpoints in parts that no process has written: a state may be in any part, and in pieces; what
 // does not fit together is refused. tests/mpi/checkpoint_parts.cpp has those of processes.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <span>

@@ -2,7 +2,7 @@
 //
 // Checkpoints in a folder: a run that is killed at any time and started again trains the same bits,
 // whatever has happened to the newest file; and what cannot be written is a warning.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cerrno>
 #include <chrono>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/compose.hpp>

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/train/batches.hpp>

@@ -7,7 +7,7 @@
 
 #include <sys/stat.h>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/distinct_files.hpp>
 

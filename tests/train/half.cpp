@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/base/half.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Leaves by the speed of replicas: the shares that times give, and when they change.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/parts/leaf_speeds.hpp>
 

@@ -2,7 +2,7 @@
 //
 // What parameters are called in files, and that a trainer's weights go out and come in again,
 // whatever its stages.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <filesystem>
 

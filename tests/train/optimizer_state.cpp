@@ -2,7 +2,7 @@
 //
 // Optimizer state in files under PyTorch's names: with the weights it resumes a run, and a file
 // that does not fit changes nothing. tests/golden/optimizers.cpp has PyTorch's own numbers.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/linear.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A plan that the program makes: that of the Pipeline with the same options, number by number.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <string>
 

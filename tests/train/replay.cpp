@@ -2,7 +2,7 @@
 //
 // Steps that are made again: the same bits under any cut, and the step at which a wrong bit was
 // made.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <bit>
 #include <cstdint>

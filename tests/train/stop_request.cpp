@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Signals of a training program: the first asks it to stop, the second ends it at once.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <chrono>
 #include <csignal>

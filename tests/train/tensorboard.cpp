@@ -17,7 +17,7 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/tensorboard.hpp>
 

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/train/text.hpp>
 

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <vector>
 
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/custom.hpp>

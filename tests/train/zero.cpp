@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The memory of replicas that divide a model's states, as it is planned, and as it was published.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/pipe.hpp>
 #include <pipe/train/planned.hpp>

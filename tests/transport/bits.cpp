@@ -2,7 +2,7 @@
 //
 // The bit law over a transport that copies every value that crosses a rank: skips, shared weights,
 // further inputs, and stages that hand on no gradient.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "transport/messages.hpp"
 #include "transport/models.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The bytes that a plan counts are the bytes that a transport moves.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "transport/counted.hpp"
 #include "transport/messages.hpp"

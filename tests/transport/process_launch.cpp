@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The variables of launchers, and which of them count.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/transport/process_launch.hpp>
 

@@ -3,7 +3,7 @@
 // One process per rank, which share sockets and nothing else. Every process constructs the same
 // pipeline and makes the same calls; it allocates, initialises and updates the parameters of its
 // own rank alone, and sees the losses and norms of one stage.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include "transport/models.hpp"
 

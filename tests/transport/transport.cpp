@@ -2,7 +2,7 @@
 //
 // Transports without models: what crosses an edge, in which order, within which bounds, and how
 // every wait ends when a rank fails or the time is over.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/transport/in_process.hpp>
 

@@ -2,7 +2,7 @@
 //
 // Augmentation: every crop, flip and square is drawn, each image by its place alone; mixtures have
 // the shares that they say.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <set>
 #include <span>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // BLEU: the numbers of sacrebleu 2 with tokenize="none".
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <sstream>
 #include <string>

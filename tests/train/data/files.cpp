@@ -2,7 +2,7 @@
 //
 // Readers of arrays, images and message catalogues: what they read, that they refuse every cut of
 // a good file, and that no change of a byte does more than give another file.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdint>
 #include <functional>

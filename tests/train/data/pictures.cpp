@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Pictures: PNG and JPEG files that this test writes by the same libraries, and folders of them.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #if __has_include(<png.h>) && __has_include(<turbojpeg.h>)
 

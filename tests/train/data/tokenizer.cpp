@@ -2,7 +2,7 @@
 //
 // Byte-pair encoding: the ids that the package `tokenizers` gives, vocabularies as it learns them,
 // and files that do something else.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <cstdint>
 #include <sstream>
