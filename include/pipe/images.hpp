@@ -12,20 +12,21 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <png.h>
+#include <sys/stat.h>
 #include <turbojpeg.h>
 
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_bytes.hpp>
+#include <pipe/io/folder_reader.hpp>
 #include <pipe/train/data/image_set.hpp>
 
 namespace pp {
@@ -225,46 +226,60 @@ inline picture fitted(picture const& from, int height, int width) {
   return to;
 }
 
+namespace detail {
+
+/// Whether the ending of a name says that the file is a picture.
+inline bool is_named_as_picture(std::string name) {
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+  for (std::string_view const ending : {".png", ".jpg", ".jpeg"})
+    if (name.ends_with(ending)) return true;
+  return false;
+}
+
+}  // namespace detail
+
 /// All pictures below a folder that has a folder for each class, each fitted() to one size. Classes
 /// are numbered, and files read, in the order of their names. Files are pictures if their names end
-/// in .png, .jpg or .jpeg; folders in folders of classes are searched, too.
+/// in .png, .jpg or .jpeg; folders in folders of classes are searched, too. What begins with a dot,
+/// and what archives and file managers add (__MACOSX, Thumbs.db ...), is neither class nor picture.
 ///
 /// throws: file_error if the folder cannot be listed; data_error without a class, for a class
 ///         without a picture, and as read_picture
 inline image_set read_image_folder(std::string const& folder, int height, int width) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  std::vector<fs::path> classes;
-  auto const check = [&] {
-    if (error) throw file_error("cannot list the folder '" + folder + "': " + error.message());
+  auto const check = [&](int reason) {
+    if (reason != 0)
+      throw file_error("cannot list the folder '" + folder + "': " + std::strerror(reason));
   };
-  for (fs::directory_iterator at(folder, error); !error && at != fs::end(at); at.increment(error))
-    if (std::error_code ignored; at->is_directory(ignored)) classes.push_back(at->path());
-  check();
+  std::string const prefix = folder.empty() || folder.ends_with('/') ? folder : folder + '/';
+  std::vector<std::string> classes;
+  detail::folder_reader all(folder);
+  while (dirent const* const entry = all.next())
+    if (struct stat there{}; !detail::is_hidden(entry->d_name) &&
+                             ::stat((prefix + entry->d_name).c_str(), &there) == 0 &&
+                             S_ISDIR(there.st_mode))
+      classes.emplace_back(entry->d_name);
+  check(all.error());
   if (classes.empty())
     throw data_error("'" + folder + "': expected a folder of pictures for each class, found none");
   std::sort(classes.begin(), classes.end());
   image_set set;
   set.height = height, set.width = width, set.channels = 3;
-  for (fs::path const& path : classes) {
+  for (std::string const& name : classes) {
     std::vector<std::string> files;
-    for (fs::recursive_directory_iterator at(path, error); !error && at != fs::end(at);
-         at.increment(error)) {
-      std::string ending = at->path().extension().string();
-      for (char& c : ending)
-        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
-      if (ending == ".png" || ending == ".jpg" || ending == ".jpeg")
-        files.push_back(at->path().string());
-    }
-    check();
-    if (files.empty()) throw data_error("'" + path.string() + "' has no picture");
+    check(detail::see_files_below(prefix + name, detail::files_seen::not_hidden,
+                                  [&](std::string const& file) {
+                                    if (detail::is_named_as_picture(file)) files.push_back(file);
+                                    return false;
+                                  }));
+    if (files.empty()) throw data_error("'" + prefix + name + "' has no picture");
     std::sort(files.begin(), files.end());
     for (std::string const& file : files) {
       picture const p = fitted(read_picture(file), height, width);
       set.pixels.insert(set.pixels.end(), p.pixels.begin(), p.pixels.end());
       set.labels.push_back(int(set.classes.size()));
     }
-    set.classes.push_back(path.filename().string());
+    set.classes.push_back(name);
   }
   return set;
 }

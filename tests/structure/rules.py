@@ -11,6 +11,7 @@
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
+* No header has a directory_iterator of <filesystem>, which in libstdc++ ends the program where memory runs out: io/folder_reader.hpp.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * Lines of include/ have at most WIDTH columns.
@@ -61,6 +62,7 @@ FOLDERS = ["include", "tests", "examples", "tools", "bench", "docs", "cmake", ".
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
+ITERATOR = re.compile(r"^[^/]*\b(recursive_)?directory_iterator\b")
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
@@ -115,6 +117,8 @@ def check_headers(root):
         for number, line in enumerate(lines, 1):
             if IMMEDIATE.match(line):
                 yield f"{where}:{number}: write constexpr, clang++ 14 cannot always call it: {line.strip()}"
+            if ITERATOR.match(line):
+                yield f"{where}:{number}: take io/folder_reader.hpp, these end a program without memory: {line.strip()}"
             if not (match := INCLUDE.match(line)):
                 continue
             if match[1] == '"':

@@ -159,6 +159,11 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "
                           "consteval int f() { return 1; }"], problems)
 
+    def test_no_directory_iterator(self):
+        for line in ["for (std::filesystem::directory_iterator at(x);;)", "fs::recursive_directory_iterator at;"]:
+            problems = self.headers({"base/a.hpp": line + "\n// directory_iterator\n"})
+            self.assertEqual(1, len(problems), problems)
+
     def test_torn_template_arguments(self):
         torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"
         self.assertIn("a.cpp:2: a torn template argument list", self.problems({"tests/base/a.cpp": LICENCE + torn})[0])

@@ -123,6 +123,8 @@ TEST_CASE("a directory is read in the order of its paths, below it too") {
   folder.write("text/b.txt", std::string(30, 'b'));
   folder.write("text/a/z.txt", std::string(30, 'z'));
   folder.write("text/c.txt", std::string(30, 'c'));
+  for (char const* const name : {".git/config", "__MACOSX/a", "a/.DS_Store", "Thumbs.db"})
+    folder.write(std::string("text/") + name, "not of the text");
   pp::text_data const text(folder.path / "text", 1);
   CHECK(text.files() == 3);
   CHECK(text.bytes() == 92);  // a zero between two files

@@ -19,7 +19,6 @@
 #include <string_view>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -27,6 +26,7 @@
 
 #include <pipe/base/hash.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/folder_reader.hpp>
 
 namespace pp::detail {
 
@@ -98,17 +98,14 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
            name.substr(9, dash - 9).find_first_not_of("0123456789") == name.npos &&
            name.substr(dash + 1).find_first_not_of("0123456789") == name.npos;
   };
-  DIR* folder = nullptr;
-  do folder = ::opendir(names.folder.empty() ? "." : names.folder.c_str());
-  while (folder == nullptr && errno == EINTR);
-  if (folder == nullptr) return;
-  while (dirent const* const entry = ::readdir(folder)) {
+  folder_reader folder(names.folder);
+  while (dirent const* const entry = folder.next()) {
     if (!is_ours(entry->d_name)) continue;
     // A symbolic link is not followed, and opening a pipe of such a name does not block.
     int const flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     // Locks of network file systems need write access.
     auto const open_for = [&](int way) {
-      return uninterrupted([&] { return ::openat(::dirfd(folder), entry->d_name, way | flags); });
+      return uninterrupted([&] { return ::openat(folder.number(), entry->d_name, way | flags); });
     };
     int number = open_for(O_RDWR);
     if (number < 0) number = open_for(O_RDONLY);
@@ -117,17 +114,16 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
     struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
         uninterrupted([&] { return ::flock(number, LOCK_EX | LOCK_NB); }) == 0 &&
-        ::fstatat(::dirfd(folder), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        ::fstatat(folder.number(), entry->d_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         open.st_dev == named.st_dev && open.st_ino == named.st_ino) {
       bool const is_from_here =
           std::string_view(entry->d_name).substr(names.stem.size(), 8) == names.host;
       constexpr std::time_t day = 24 * 60 * 60;
       if (is_from_here || std::time(nullptr) - open.st_mtime > day)
-        ::unlinkat(::dirfd(folder), entry->d_name, 0);
+        ::unlinkat(folder.number(), entry->d_name, 0);
     }
     if (number >= 0) ::close(number);
   }
-  ::closedir(folder);
 }
 
 }  // namespace pp::detail

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -32,6 +33,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/folder_reader.hpp>
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/train/checkpoint_parts.hpp>
 
@@ -174,15 +176,10 @@ class checkpoint_folder {
   /// throws: file_error if it cannot be read: a run would take it for an empty one, and start over
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
-    std::error_code error;
-    std::filesystem::directory_iterator at, end;
-    do at = std::filesystem::directory_iterator(path_.empty() ? "." : path_, error);
-    while (error == std::errc::interrupted);
-    for (; !error && at != end; at.increment(error))
-      names.push_back(at->path().filename().string());
-    if (error && error != std::errc::no_such_file_or_directory &&
-        error != std::errc::not_a_directory)
-      throw file_error("cannot read the folder '" + path_ + "': " + error.message());
+    folder_reader from(path_);
+    while (dirent const* const entry = from.next()) names.emplace_back(entry->d_name);
+    if (from.error() != 0 && from.error() != ENOENT && from.error() != ENOTDIR)
+      throw file_error("cannot read the folder '" + path_ + "': " + std::strerror(from.error()));
     return names;
   }
 

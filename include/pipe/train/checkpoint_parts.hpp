@@ -14,15 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
+#include <pipe/io/folder_reader.hpp>
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/train/checkpoint_file.hpp>
 #include <pipe/train/parts/run_numbers.hpp>
@@ -82,11 +81,9 @@ inline std::string name_in_folder(std::string const& path) {
 inline std::vector<std::string> parts_of(std::string const& path) {
   std::vector<std::string> all;
   std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder.empty() ? "." : folder, error), end;
-  for (; !error && at != end; at.increment(error))
-    if (std::string const found = at->path().filename().string(); whole_of_part(found) == name)
-      all.push_back(folder + found);
+  folder_reader from(folder);
+  while (dirent const* const entry = from.next())
+    if (whole_of_part(entry->d_name) == name) all.push_back(folder + entry->d_name);
   return all;
 }
 /// Removes the parts of a checkpoint, but those whose names are in `kept`. Parts that cannot be

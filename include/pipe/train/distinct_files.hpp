@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include <pipe/base/error.hpp>
+#include <pipe/io/folder_reader.hpp>
 
 namespace pp {
 
@@ -62,13 +63,12 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
   struct stat wanted{}, found{};
   if (::stat(file.c_str(), &wanted) != 0) return false;
   // The file may be a hard link to one of the folder's: all of them are compared by inode.
-  auto const options = fs::directory_options::skip_permission_denied;
-  for (auto at = fs::recursive_directory_iterator(folder, options, error);
-       !error && at != fs::end(at); at.increment(error))
-    if (::stat(at->path().c_str(), &found) == 0 && found.st_dev == wanted.st_dev &&
-        found.st_ino == wanted.st_ino)
-      return true;
-  return false;
+  bool is_there = false;
+  see_files_below(folder.string(), files_seen::all, [&](std::string const& path) {
+    return is_there = ::stat(path.c_str(), &found) == 0 && found.st_dev == wanted.st_dev &&
+                      found.st_ino == wanted.st_ino;
+  });
+  return is_there;
 }
 
 }  // namespace detail

@@ -23,13 +23,15 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/io/folder_reader.hpp>
 
 namespace pp {
 
 /// Windows of `context` bytes; the label of each byte is the byte after it. The last twentieth of
 /// the text is held out: training windows never overlap it.
 ///
-/// Files of a directory are read in the order of their paths, separated by a zero byte.
+/// Files of a directory are read in the order of their paths, separated by a zero byte, but for
+/// hidden ones (.git, .DS_Store) and what archives and file managers add (__MACOSX, Thumbs.db).
 class text_data {
  public:
   static constexpr int vocabulary = 256;
@@ -111,7 +113,7 @@ class text_data {
   static constexpr std::uint64_t stream = std::uint64_t(1) << 63;
 
   /// The file itself, or all files below a directory in the order of their paths, whatever the
-  /// order in which the system lists them.
+  /// order in which the system lists them. Hidden ones are left out.
   ///
   /// throws: data_error if the path does not exist, is neither, or cannot be listed
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
@@ -127,11 +129,15 @@ class text_data {
       throw data_error("cannot read the text at '" + path.string() +
                        "': expected a file or a directory");
     std::vector<fs::path> files;
-    for (auto at = fs::recursive_directory_iterator(path, error); !error && at != fs::end(at);
-         at.increment(error))
-      if (std::error_code ignored; at->is_regular_file(ignored)) files.push_back(at->path());
-    if (error)
-      throw data_error("cannot list the directory '" + path.string() + "': " + error.message());
+    int const failure = detail::see_files_below(path.string(), detail::files_seen::not_hidden,
+                                                [&](std::string const& file) {
+                                                  if (fs::is_regular_file(file, error))
+                                                    files.emplace_back(file);
+                                                  return false;
+                                                });
+    if (failure != 0)
+      throw data_error("cannot list the directory '" + path.string() +
+                       "': " + std::strerror(failure));
     std::sort(files.begin(), files.end());
     return files;
   }

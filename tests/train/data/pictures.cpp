@@ -221,4 +221,23 @@ TEST_CASE("a folder of pictures has a folder for each class") {
              Catch::Contains("empty' has no picture"));
 }
 
+TEST_CASE("what other programs put into a folder of pictures is neither class nor picture") {
+  temporary_folder const folder;
+  for (char const* const name : {"cat/.cache", "dog/@eaDir/a.png", ".git", ".ipynb_checkpoints",
+                                 "__MACOSX/cat", "lost+found", "$RECYCLE.BIN"})
+    std::filesystem::create_directories(folder.file(name));
+  for (char const* const name : {"cat/a.png", "dog/a.png"}) folder.write(name, as_png(squares));
+  for (char const* const name :
+       {"._cat", ".DS_Store", "cat/._a.png", "cat/.DS_Store", "cat/Thumbs.db", "cat/.cache/a.png",
+        "dog/@eaDir/a.png/small.jpg", "__MACOSX/cat/._a.png", ".git/config"})
+    folder.write(name, "no picture");
+  image_set const all = read_image_folder(folder.file(""), 4, 6);
+  CHECK(all.labels == std::vector{0, 1});
+  CHECK(all.classes == std::vector<std::string>{"cat", "dog"});
+  // The folder itself may have such a name, and a class may be a link.
+  std::filesystem::rename(folder.file("cat"), folder.file(".git/cat"));
+  std::filesystem::create_directory_symlink(folder.file(".git/cat"), folder.file(".git/dog"));
+  CHECK(read_image_folder(folder.file(".git"), 4, 6).labels == std::vector{0, 1});
+}
+
 #endif

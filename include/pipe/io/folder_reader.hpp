@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The entries of a folder, and the files below it. The iterators of <filesystem> end the program
+// where memory runs out: in libstdc++ they allocate in functions that are noexcept.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pp::detail {
+
+/// An open folder, whose entries are read one by one, in the order of the system. Allocates nothing
+/// but what the system takes to open it.
+class folder_reader {
+ public:
+  /// Opens a folder; "" is the current one.
+  explicit folder_reader(std::string const& path) {
+    do folder_ = ::opendir(path.empty() ? "." : path.c_str());
+    while (folder_ == nullptr && errno == EINTR);
+    if (folder_ == nullptr) error_ = errno;
+  }
+  folder_reader(folder_reader const&) = delete;
+  folder_reader& operator=(folder_reader const&) = delete;
+  ~folder_reader() {
+    if (folder_ != nullptr) ::closedir(folder_);
+  }
+
+  /// Its descriptor, for openat() and others. needs: an open folder
+  int number() const { return ::dirfd(folder_); }
+  /// The next entry but "." and "..", until the next call; nullptr at the end, and after a failure.
+  dirent const* next() {
+    while (folder_ != nullptr) {
+      errno = 0;
+      dirent const* const entry = ::readdir(folder_);
+      if (entry == nullptr) {
+        error_ = errno;
+        break;
+      }
+      std::string_view const name(entry->d_name);
+      if (name != "." && name != "..") return entry;
+    }
+    return nullptr;
+  }
+  /// Whether an entry of it is a folder; a link to one is none.
+  bool is_folder(dirent const& entry) const {
+    if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+    struct stat about{};
+    return ::fstatat(number(), entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISDIR(about.st_mode);
+  }
+  /// Why it could not be opened, or not be read to its end: a value of errno; 0: it could.
+  int error() const { return error_; }
+
+ private:
+  DIR* folder_ = nullptr;
+  int error_ = 0;
+};
+
+/// Whether programs put a file or folder of this name beside the data of a user: hidden ones
+/// (.git, .DS_Store, ._a.png, .ipynb_checkpoints), and those of archives, file managers and disks.
+inline bool is_hidden(std::string_view name) {
+  constexpr std::array<std::string_view, 7> others{"__MACOSX",
+                                                   "Thumbs.db",
+                                                   "desktop.ini",
+                                                   "@eaDir",
+                                                   "lost+found",
+                                                   "$RECYCLE.BIN",
+                                                   "System Volume Information"};
+  return name.starts_with('.') || std::find(others.begin(), others.end(), name) != others.end();
+}
+
+/// Which files are seen.
+enum class files_seen : unsigned char { all, not_hidden };
+
+/// Calls see(path) for each entry below a folder that is no folder, in any order, until it returns
+/// true. Links are entries, and not followed. Folders that cannot be read are passed over.
+///
+/// returns: why the first of those could not be read, a value of errno; 0: all could
+template <class See>
+int see_files_below(std::string const& folder, files_seen which, See const& see) {
+  int error = 0;
+  std::vector<std::string> left{folder};
+  while (!left.empty()) {
+    std::string const path = std::exchange(left.back(), {});
+    left.pop_back();
+    folder_reader from(path);
+    while (dirent const* const entry = from.next()) {
+      if (which == files_seen::not_hidden && is_hidden(entry->d_name)) continue;
+      std::string inner = path;
+      if (!inner.empty() && inner.back() != '/') inner += '/';
+      inner += entry->d_name;
+      if (from.is_folder(*entry))
+        left.push_back(std::move(inner));
+      else if (see(inner))
+        return error;
+    }
+    if (error == 0) error = from.error();
+  }
+  return error;
+}
+
+}  // namespace pp::detail
