@@ -30,8 +30,8 @@ inline std::string file_bytes(std::string const& path) {
   try {
     bytes.resize(std::size_t(there.st_size));
   } catch (std::exception const&) {  // bad_alloc, length_error
-    throw file_error("cannot read '" + path + "': no memory for its " +
-                     std::to_string(there.st_size) + " bytes");
+    throw no_memory_for_file("cannot read '" + path + "': no memory for its " +
+                             std::to_string(there.st_size) + " bytes");
   }
   std::int64_t const found = file.read(0, std::as_writable_bytes(std::span(bytes)));
   if (found < 0) throw_file_error("read", path);

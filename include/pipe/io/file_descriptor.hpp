@@ -30,6 +30,11 @@ namespace pp::detail {
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
 
+/// A file that could not be read for want of memory, which says nothing of the file.
+struct no_memory_for_file : file_error {
+  using file_error::file_error;
+};
+
 /// A file descriptor with an owner, which closes it. read() and write() continue after
 /// interruptions and partial transfers until all bytes are done.
 class file_descriptor {

@@ -7,7 +7,9 @@
 #pragma GCC system_header
 #endif
 
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -26,6 +28,23 @@ inline std::string free_name(std::filesystem::path const& path) {
     name = detail::numbered_name(path.string(), number);
   return name;
 }
+
+namespace detail {
+
+/// The sentence of a file that could not be written for want of memory.
+inline std::string no_memory_to_write(std::string const& path) {
+  return "no memory to write '" + path + "'";
+}
+/// The sentence of what has kept a file from being written.
+inline std::string sentence_of(std::exception_ptr const& failure, std::string const& path) try {
+  std::rethrow_exception(failure);
+} catch (std::bad_alloc const&) {
+  return no_memory_to_write(path);
+} catch (std::exception const& e) {
+  return e.what();
+}
+
+}  // namespace detail
 
 /// Where a file is, and why it is not where it should be.
 struct saved_place {

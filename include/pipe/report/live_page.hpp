@@ -21,6 +21,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,7 @@
 
 #include <unistd.h>
 
+#include <pipe/io/save_somewhere.hpp>
 #include <pipe/report/background_thread.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
@@ -148,15 +150,15 @@ class live_run {
   std::string url() const { return server_ ? server_->url() : ""; }
 
   /// cost:   some tenths of a microsecond
-  /// throws: file_error, once for each failure of the thread that writes the file
+  /// throws: file_error, once for each failure of the thread that writes the file; std::bad_alloc
+  ///         before the record is taken
   void write(step_metrics const& m) {
+    news_.push_back(m);
     auto const now = run_pace::clock::now();
     pace_.add(m.step, now);
-    news_.push_back(m);
     last_ = now;
     hand_over(false);
-    std::unique_lock const lock(mutex_, std::try_to_lock);
-    if (lock && !failure_.empty()) throw file_error(std::exchange(failure_, {}));
+    throw_failure();
   }
 
   /// Ranks' times are means over about ten steps, as a single step says little.
@@ -174,12 +176,14 @@ class live_run {
   ///
   /// throws: file_error if the file cannot be written
   void end() {
-    if (std::exchange(has_ended_, true)) return;
+    if (has_ended_) return;
     hand_over(true);
-    if (!writer_) return;
-    wake_.notify_one();
-    writer_.reset();
-    write_page();
+    if (writer_) {
+      wake_.notify_one();
+      writer_.reset();
+    }
+    if (!settings_.file.empty()) write_page();
+    has_ended_ = true;
   }
 
  private:
@@ -187,22 +191,37 @@ class live_run {
   static constexpr std::size_t most_news = 4096;
 
   /// Gives readers what is new, unless one of them is copying at the moment and there is room for
-  /// more.
+  /// more. What there is no memory for waits for the next call.
   void hand_over(bool ends) {
     std::unique_lock lock(mutex_, std::defer_lock);
     if (ends || news_.size() >= most_news)
       lock.lock();
     else if (!lock.try_lock())
       return;
-    for (step_metrics const& m : news_) {
-      state_.history.add(m);
-      state_.step = m.step;
-    }
-    news_.clear();
-    state_.ranks = ranks_;
+    state_.ended = ends;
     state_.seconds_left = pace_.seconds_left();
     state_.last = last_;
-    state_.ended = ends;
+    std::size_t taken = 0;
+    try {
+      for (; taken < news_.size(); ++taken) {
+        state_.history.add(news_[taken]);
+        state_.step = news_[taken].step;
+      }
+      state_.ranks = ranks_;
+    } catch (std::bad_alloc const&) {
+    }
+    news_.erase(news_.begin(), news_.begin() + std::ptrdiff_t(taken));
+  }
+  /// Tells a failure of the thread that writes the file. Without memory for it, or while a reader
+  /// copies, the next call does.
+  void throw_failure() {
+    std::optional<file_error> told;
+    if (std::unique_lock const lock(mutex_, std::try_to_lock); lock && failure_) try {
+        told.emplace(sentence_of(failure_, settings_.file));
+        failure_ = nullptr;
+      } catch (std::bad_alloc const&) {
+      }
+    if (told) throw *told;
   }
 
   live_state state() {
@@ -246,14 +265,14 @@ class live_run {
       run.wake_.wait_for(lock, run.settings_.every);
       if (run.state_.ended) return;
       lock.unlock();
-      std::string failure;
+      std::exception_ptr failure;
       try {
         run.write_page();
-      } catch (std::exception const& e) {
-        failure = e.what();
+      } catch (...) {
+        failure = std::current_exception();
       }
       lock.lock();
-      if (!failure.empty()) run.failure_ = failure;
+      if (failure) run.failure_ = failure;
     }
   }
 
@@ -267,7 +286,7 @@ class live_run {
   // Of all.
   std::mutex mutex_;
   live_state state_;
-  std::string failure_;  // to write the file
+  std::exception_ptr failure_;  // to write the file
   std::condition_variable wake_;
   // Last: their threads use the others.
   std::optional<page_server> server_;

@@ -59,9 +59,13 @@ class run_history {
   static constexpr std::size_t most_points = 1024;  ///< even
   static constexpr std::size_t most_curves = 24;    ///< further metrics are left out
 
-  /// cost: a search for the name of each metric
+  /// law:  without memory nothing changes, but for curves that have no values yet
+  /// cost: two searches for the name of each metric
   void add(step_metrics const& m) {
+    for_each_number(m, [&](char const* name, double, int) { begin_curve(name); });
+    for (named_scalar const& s : m.scalars) begin_curve(s.name);
     if (steps_.empty() || records_ == stride_) begin_point();
+    // Nothing fails from here on.
     ++records_;
     steps_.back() = m.step;
     for_all_numbers(m, [&](char const* name, double x, int) { enter(name, x); });
@@ -111,21 +115,31 @@ class run_history {
   /// Adds a point without values, for the next `stride_` records.
   void begin_point() {
     if (steps_.size() == most_points) halve();
+    make_room(steps_);
+    for (curve& c : curves_) make_room(c.points);
     steps_.push_back(0);
     for (curve& c : curves_) c.points.emplace_back();
     records_ = 0;
   }
-  /// Adds a value to the last point of a curve, which begins here if it is the first.
+  /// Takes memory for one more.
+  template <class T>
+  static void make_room(std::vector<T>& of) {
+    if (of.size() == of.capacity()) of.reserve(2 * of.size() + 1);
+  }
+  auto find(std::string_view name) {
+    return std::find_if(curves_.begin(), curves_.end(),
+                        [&](curve const& c) { return c.name == name; });
+  }
+  /// Adds a curve of this name, with no values yet, unless there is one or no room for it.
+  void begin_curve(std::string_view name) {
+    if (curves_.size() == most_curves || find(name) != curves_.end()) return;
+    curves_.push_back({std::string(name), std::vector<history_point>(steps_.size())});
+    ++version_;
+  }
+  /// Adds a value to the last point of a curve.
   void enter(std::string_view name, double x) {
-    auto at = std::find_if(curves_.begin(), curves_.end(),
-                           [&](curve const& c) { return c.name == name; });
-    if (at == curves_.end()) {
-      if (curves_.size() == most_curves) return;
-      curves_.push_back({std::string(name), std::vector<history_point>(steps_.size())});
-      at = curves_.end() - 1;
-      ++version_;
-    }
-    at->points.back().add(history_point::of(x));
+    if (auto const at = find(name); at != curves_.end())
+      at->points.back().add(history_point::of(x));
   }
   /// Makes one point of every two, so that as many steps as there were fit once more.
   void halve() {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,13 +89,16 @@ inline std::vector<std::string> parts_of(std::string const& path) {
 }
 /// Removes the parts of a checkpoint, but those whose names are in `kept`. Parts that cannot be
 /// removed only take space.
-inline void remove_parts(std::string const& path, safetensors_metadata const& kept = {}) {
+inline void remove_parts(std::string const& path, safetensors_metadata const& kept = {}) noexcept
+    try {
   for (std::string const& part : parts_of(path)) {
     bool is_kept = false;
     for (auto const& [key, name] : kept)
       is_kept = is_kept || (key.starts_with("part-") && name == name_in_folder(part));
     if (!is_kept) ::unlink(part.c_str());
   }
+} catch (std::exception const&) {
+  // Without memory they stay.
 }
 /// A number for the parts of a saving, by the time and the process.
 inline long new_saving() {

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -33,6 +34,8 @@
 #include <pipe/train/newest_checkpoint.hpp>
 #include <pipe/train/parts/checkpoint_settings.hpp>
 #include <pipe/train/parts/checkpoint_tensors.hpp>
+#include <pipe/train/parts/checkpoint_warnings.hpp>
+#include <pipe/train/parts/load_or_skip.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/resumed_run.hpp>
 
@@ -102,7 +105,7 @@ class checkpoints {
   resumed_checkpoint resume(Trainer& trainer) {
     open(trainer, true);
     std::vector<detail::kept_checkpoint> all;
-    if (writes()) all = kept_.candidates();
+    in_first_process(trainer, [&] { all = kept_.candidates(); });
     resumed_checkpoint found;
     for (std::size_t next = 0;; ++next) {
       // A number for a checkpoint: its step, and then its folder.
@@ -110,28 +113,39 @@ class checkpoints {
                  which = detail::first_process_says(
                      trainer, next < all.size() ? all[next].step * count + all[next].folder : -1);
       if (which < 0) break;
-      std::string const path = folders()[std::size_t(which % count)].file_of(which / count);
-      try {
-        static_cast<resumed_run&>(found) = trainer.load(path);
-      } catch (rank_error const&) {
-        throw;
-      } catch (error const& e) {
-        found.skipped.push_back(e.what());
-        continue;
-      }
-      found.path = safe_path_ = path;
+      // Memory is taken before the trainer changes: nothing fails afterwards.
+      std::string path = folders()[std::size_t(which % count)].file_of(which / count),
+                  safe_path = path;
+      detail::kept_checkpoints::taken taken;
+      std::vector<std::string> told;
+      in_first_process(trainer, [&] {
+        told = found.skipped;
+        taken = kept_.taken_with({{which / count}, int(which % count)}, told);
+        warnings_.texts.reserve(warnings_.texts.size() + told.size());
+      });
+      std::optional<resumed_run> const loaded = detail::load_or_skip(trainer, path, found.skipped);
+      if (!loaded) continue;
+      static_cast<resumed_run&>(found) = *loaded;
+      found.path = std::move(path);
+      safe_path_ = std::move(safe_path);
       begun_step_ = safe_step_ = found.steps;
-      if (writes()) kept_.take_over({{which / count}, int(which % count)}, warnings_);
-      break;
+      for (std::string& text : told) warnings_.texts.push_back(std::move(text));
+      warnings_.guard([&] {
+        if (writes()) kept_.take_over(std::move(taken), warnings_.texts);
+      });
+      try {
+        report();
+      } catch (std::bad_alloc const&) {
+        // The next call tells what is left.
+      }
+      return found;
     }
-    if (found.path.empty() && !found.skipped.empty()) {
+    if (!found.skipped.empty()) {
       std::string why = "'" + folders()[0].path() + "': none of its " +
                         std::to_string(found.skipped.size()) + " checkpoints can be loaded";
       for (std::string const& text : found.skipped) why += "; " + text;
       throw data_error(why);
     }
-    for (std::string const& text : found.skipped) note(text);
-    report();
     return found;
   }
 
@@ -232,7 +246,7 @@ class checkpoints {
   /// is a warning.
   void open(Trainer& trainer, bool resumes) {
     if (is_open_) return;
-    in_first_process(trainer, [&] { kept_.open(resumes, warnings_); });
+    in_first_process(trainer, [&] { kept_.open(resumes, warnings_.texts); });
     is_open_ = true;
     begun_ = clock::now();
     report();
@@ -240,19 +254,27 @@ class checkpoints {
   /// Begins to save a checkpoint. All processes call it.
   void save(Trainer& trainer, data_position const& position, double loss, attempt which) {
     wait(trainer);
-    is_due_ = false;
+    bool const was_due = std::exchange(is_due_, false);
+    long const before = std::exchange(begun_step_, trainer.steps());
     begun_ = clock::now();
-    begun_step_ = trainer.steps();
     loss_ = loss;
     attempt_ = which;
     // Where other processes cannot write, one may.
     auto const files = which == attempt::anywhere ? checkpoint_files::one : settings_.files;
-    if (!settings_.asynchronous || !copy(trainer, position, files))
-      write([&](target const& to) { saver::save(trainer, to.path, position, files, to.like); });
-    else if (saving_.part.count > 1)
-      begin_parts(trainer, 0);
-    else if (writes())
-      start();
+    try {
+      if (!settings_.asynchronous || !copy(trainer, position, files))
+        warnings_.guard([&] {
+          write([&](target const& to) { saver::save(trainer, to.path, position, files, to.like); });
+        });
+      else if (saving_.part.count > 1)
+        begin_parts(trainer, 0);
+      else if (writes())
+        start();
+    } catch (...) {  // the next call tries again
+      is_due_ = was_due;
+      begun_step_ = before;
+      throw;
+    }
     if (phase_ == phase::none && !is_writing_.load()) report();
   }
   /// Makes the copy in memory. Returns whether there is one, in all processes alike.
@@ -282,10 +304,14 @@ class checkpoints {
     is_writing_.store(true);
     auto const work = [](void* self, int) {
       auto& me = *static_cast<checkpoints*>(self);
-      if (me.phase_ == phase::none)
-        me.write([&](target const& to) { me.copy_.save(to); });
-      else
-        me.write_phase();
+      try {
+        if (me.phase_ == phase::none)
+          me.write([&](target const& to) { me.copy_.save(to); });
+        else
+          me.write_phase();
+      } catch (...) {
+        me.warnings_.keep_failure();
+      }
       me.is_writing_.store(false);
     };
     bool is_started = true;
@@ -293,7 +319,7 @@ class checkpoints {
       // A SIGXFSZ that is blocked is an error of write().
       detail::signals_blocked const inherited;
       writer_ = detail::thread(work, this, 0);
-    } catch (std::system_error const&) {
+    } catch (std::exception const&) {  // system_error, bad_alloc
       is_started = false;
     }
     if (!is_started) work(this, 0);
@@ -310,19 +336,16 @@ class checkpoints {
     if (saving_.part.number > 0) start();
   }
   /// Writes this process's part, or the first file.
-  void write_phase() try {
+  void write_phase() {
     if (phase_ == phase::parts) return copy_.save(saving_.target());
     saving_.complete();
     end(saving_.to.path, failures_);
-  } catch (std::bad_alloc const&) {
-    failure_ = no_memory(saving_.to.path);
-  } catch (error const& e) {
-    failure_ = e.what();
   }
   /// Waits until all processes have ended a phase, and begins the next one. All of them call it.
   void go_on(Trainer& trainer) {
     writer_.join();
-    bool const is_done = trainer.processes().agree(failure_.empty());
+    std::exception_ptr const failure = warnings_.take_failure();
+    bool const is_done = trainer.processes().agree(!failure);
     if (is_done && phase_ == phase::parts) {
       phase_ = phase::whole;
       return writes() ? start() : void();
@@ -330,20 +353,16 @@ class checkpoints {
     phase_ = phase::none;
     if (!is_done) {
       saving_.remove();
-      if (failure_.empty())
-        failure_ = "another process could not save '" + saving_.to.path + "'";
-      else if (!writes())
-        warnings_.push_back(failure_);
-      (failures_ += failures_.empty() ? "" : "; ") += std::exchange(failure_, {});
+      std::string const why = failure ? detail::sentence_of(failure, saving_.to.path)
+                                      : "another process could not save '" + saving_.to.path + "'";
+      if (failure && !writes()) warnings_.texts.push_back(why);
+      (failures_ += failures_.empty() ? "" : "; ") += why;
       if (folder_ + 1 < folders().size()) return begin_parts(trainer, folder_ + 1);
       end("", failures_);
     }
     report();
   }
 
-  static std::string no_memory(std::string const& path) {
-    return "no memory to write '" + path + "'";
-  }
   /// Writes the checkpoint with save_to(target) to the first place that takes it.
   template <class SaveTo>
   void write(SaveTo const& save_to) {
@@ -362,11 +381,11 @@ class checkpoints {
       try {
         save_to({path, like});
       } catch (std::bad_alloc const&) {
-        throw file_error(no_memory(path));
+        throw file_error(detail::no_memory_to_write(path));
       } catch (detail::failed_elsewhere const&) {
         throw;
       } catch (file_error const& e) {
-        if (!writes()) warnings_.push_back(e.what());
+        if (!writes()) warnings_.texts.push_back(e.what());
         throw;
       }
     });
@@ -376,12 +395,13 @@ class checkpoints {
   void end(std::string const& path, std::string const& failures) {
     if (path.empty())
       return note(failures + (attempt_ == attempt::due ? " (the training goes on)" : ""));
-    if (!failures.empty()) note(failures + "; it is in '" + path + "'");
-    safe_step_ = begun_step_;
-    safe_path_ = path;
+    std::string safe = path;
     if (writes() && folder_ < folders().size())
       kept_.add({{begun_step_, loss_}, int(folder_)}, settings_.keep_last, settings_.keep_best,
-                warnings_);
+                warnings_.texts);
+    safe_step_ = begun_step_;
+    safe_path_ = std::move(safe);
+    if (!failures.empty()) note(failures + "; it is in '" + path + "'");
   }
   /// Makes a folder that has been removed meanwhile; if that fails, writing says why.
   static void make(detail::checkpoint_folder const& folder) {
@@ -399,16 +419,10 @@ class checkpoints {
   }
   /// Keeps a warning for report().
   void note(std::string text) {
-    if (writes()) warnings_.push_back(std::move(text));
+    if (writes()) warnings_.texts.push_back(std::move(text));
   }
   /// Hands out the warnings. needs: no file is being written
-  void report() {
-    for (std::string const& text : std::exchange(warnings_, {}))
-      if (settings_.warn)
-        settings_.warn(text);
-      else
-        std::fprintf(stderr, "pipe: %s\n", text.c_str());
-  }
+  void report() { warnings_.tell(settings_.warn); }
 
   settings settings_;
   bool is_open_ = false, is_due_ = false;
@@ -423,9 +437,8 @@ class checkpoints {
   detail::tensor_copy<typename Trainer::element> copy_;
   detail::kept_checkpoints kept_;
   std::size_t folder_ = 0;  // that is written to: its number, or that of another place
-  std::string failure_;     // of the phase, here
   std::string failures_;    // of the folders before
-  std::vector<std::string> warnings_;
+  detail::checkpoint_warnings warnings_;
   long safe_step_ = -1;  // of the last checkpoint that is on disk
   std::string safe_path_;
   detail::thread writer_;

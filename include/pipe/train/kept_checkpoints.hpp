@@ -55,8 +55,8 @@ class kept_checkpoints {
   ///
   /// throws: file_error if another run has one, or if one cannot be read; data_error if one has
   /// checkpoints and `resumes` is
-  ///         false
-  void open(bool resumes, warnings& told) {
+  ///         false. Then none is locked.
+  void open(bool resumes, warnings& told) try {
     for (checkpoint_folder& f : folders_) {
       try {
         f.make();
@@ -72,6 +72,9 @@ class kept_checkpoints {
                          std::to_string(steps[0]) +
                          " steps: resume() it, or save to another folder");
     }
+  } catch (...) {
+    for (checkpoint_folder& f : folders_) f.unlock();
+    throw;
   }
   /// Renames folders with checkpoints. Returns the new name of the first, or "".
   ///
@@ -80,9 +83,9 @@ class kept_checkpoints {
     std::string name;
     for (checkpoint_folder& f : folders_) {
       if (f.steps().empty()) continue;
-      f.lock();
       std::string const aside = free_name(f.path());
       std::error_code error;
+      f.lock();
       std::filesystem::rename(f.path(), aside, error);
       f.unlock();
       if (error)
@@ -105,41 +108,54 @@ class kept_checkpoints {
     std::vector<kept_checkpoint> const all = candidates();
     return all.empty() ? "" : folders_[std::size_t(all[0].folder)].file_of(all[0].step);
   }
-  /// Takes over a checkpoint that was loaded, and those before it that `latest` lists. Others are
-  /// not of this run, and never removed. One that was not listed, as a program was killed before,
-  /// is from now on.
-  void take_over(kept_checkpoint loaded, warnings& told) {
+  /// The checkpoints of a run that goes on from one of them, and whether `latest` lists that one.
+  struct taken {
+    std::vector<kept_checkpoint> all;
     bool is_listed = false;
+  };
+  /// What take_over() takes if `loaded` can be loaded: that one, and those before it that `latest`
+  /// lists. Others are not of this run, and never removed.
+  taken taken_with(kept_checkpoint loaded, warnings& told) const {
+    taken found;
     for (std::size_t i = 0; i < folders_.size(); ++i) try {
         std::vector<long> const there = folders_[i].steps();
         for (listed_checkpoint const& c : folders_[i].listed())
           if (c.step == loaded.step && int(i) == loaded.folder)
-            loaded.loss = c.loss, is_listed = true;
+            loaded.loss = c.loss, found.is_listed = true;
           else if (c.step <= loaded.step &&
                    std::find(there.begin(), there.end(), c.step) != there.end())
-            all_.push_back({c, int(i)});
+            found.all.push_back({c, int(i)});
       } catch (error const& e) {
         told.push_back(e.what());
       }
-    sort(all_);
-    all_.insert(all_.begin(), loaded);
-    if (!is_listed) list(loaded.folder, told);
+    sort(found.all);
+    found.all.insert(found.all.begin(), loaded);
+    return found;
+  }
+  /// Takes over checkpoints. A loaded one that was not listed, as a program was killed before, is
+  /// from now on.
+  ///
+  /// law: what may fail, which is want of memory, comes after that
+  void take_over(taken&& found, warnings& told) {
+    all_ = std::move(found.all);
+    if (!found.is_listed) list(all_[0].folder, told);
   }
   /// Lists a checkpoint that was written in `latest`, then removes those that need not be kept: a
-  /// program that is killed in between leaves files that `latest` lists, for the next call.
+  /// program that is killed in between leaves files that `latest` lists, for the next call. So does
+  /// want of memory, before which either nothing has changed or the checkpoint was added.
   void add(kept_checkpoint const& written, int last, int best, warnings& told) {
-    std::erase_if(all_, [&](kept_checkpoint const& c) {
-      return c.step == written.step && c.folder == written.folder;
-    });
-    all_.insert(all_.begin(), written);
-    list(written.folder, told);
+    std::vector<kept_checkpoint> all{written}, left;
+    for (kept_checkpoint const& c : all_)
+      if (c.step != written.step || c.folder != written.folder) all.push_back(c);
     std::vector<double> losses;
-    for (kept_checkpoint const& c : all_) losses.push_back(c.loss);
+    for (kept_checkpoint const& c : all) losses.push_back(c.loss);
     std::vector<bool> const keeps = checkpoints_to_keep(losses, last, best);
-    std::vector<kept_checkpoint> left;
-    for (std::size_t i = 0; i < all_.size(); ++i)
-      if (keeps[i] || !folders_[std::size_t(all_[i].folder)].remove(all_[i].step))
-        left.push_back(all_[i]);
+    left.reserve(all.size());
+    all_ = all;
+    list(written.folder, told);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (keeps[i] || !folders_[std::size_t(all[i].folder)].remove(all[i].step))
+        left.push_back(all[i]);
     all_ = std::move(left);
   }
 

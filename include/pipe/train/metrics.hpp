@@ -107,18 +107,11 @@ class metrics_log {
   /// Writes a record to every sink, even if one throws; the first exception is rethrown at the end.
   void write(step_metrics const& m) {
     std::exception_ptr first;
-    for (receiver& s : sinks_) {
-      try {
-        s.write(m);
-      } catch (error const& e) {
-        if (!report_ && !first) first = std::current_exception();
-        if (report_ && !std::exchange(s.has_failed, true))
-          report_(std::string(e.what()) + " (step " + std::to_string(m.step) +
-                  "; the training goes on)");
+    for (receiver& s : sinks_) try {
+        write(s, m);
       } catch (...) {
         if (!first) first = std::current_exception();
       }
-    }
     if (first) std::rethrow_exception(first);
   }
 
@@ -127,6 +120,15 @@ class metrics_log {
     std::function<void(step_metrics const&)> write;
     bool has_failed = false;
   };
+
+  void write(receiver& s, step_metrics const& m) const try { s.write(m); } catch (error const& e) {
+    if (!report_) throw;
+    if (s.has_failed) return;
+    std::string const text =
+        std::string(e.what()) + " (step " + std::to_string(m.step) + "; the training goes on)";
+    s.has_failed = true;
+    report_(text);
+  }
 
   // Sinks are held by shared_ptr, because std::function needs a copyable target and a sink that
   // owns a file may only be movable. A copy of the log writes to the same sinks.

@@ -27,7 +27,7 @@ struct found_checkpoint {
 /// The newest checkpoint in a folder whose header is sound, and those of its parts, after at most
 /// `last` steps. Its tensors are not read.
 ///
-/// throws: file_error if the folder cannot be read
+/// throws: file_error if the folder cannot be read, or memory is exhausted
 inline found_checkpoint newest_checkpoint(std::string const& folder, long last = LONG_MAX) {
   detail::checkpoint_folder const from(folder);
   for (long const step : from.steps()) try {
@@ -35,6 +35,8 @@ inline found_checkpoint newest_checkpoint(std::string const& folder, long last =
       detail::open_checkpoint const file(from.file_of(step));
       std::string const* const position = file.metadata("position");
       return {file.name(), step, position == nullptr ? "" : *position};
+    } catch (detail::no_memory_for_file const&) {
+      throw;
     } catch (error const&) {
       // resume() will say why.
     }

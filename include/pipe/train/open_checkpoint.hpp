@@ -114,6 +114,8 @@ class open_checkpoint {
       if (file == nullptr) refuse(which + " has no name");
       try {
         add_file(temporary_names(name()).folder + name_in_folder(*file));
+      } catch (no_memory_for_file const&) {
+        throw;
       } catch (file_error const& e) {
         throw file_error("cannot load " + in_quotes(name()) + ": " + which + ": " + e.what());
       } catch (data_error const& e) {

@@ -38,8 +38,8 @@ inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* 
   std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
                                                : nullptr);
   if (memory) return memory;
-  throw file_error("cannot read '" + file + "': no memory for the " + std::to_string(count) +
-                   " bytes of " + of);
+  throw no_memory_for_file("cannot read '" + file + "': no memory for the " +
+                           std::to_string(count) + " bytes of " + of);
 }
 
 }  // namespace detail
@@ -136,8 +136,9 @@ class safetensors_reader {
           {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
           name_);
     } catch (std::bad_alloc const&) {
-      throw file_error("cannot read '" + name_ + "': no memory for what its header of " +
-                       std::to_string(header_bytes) + " bytes lists");
+      throw detail::no_memory_for_file("cannot read '" + name_ +
+                                       "': no memory for what its header of " +
+                                       std::to_string(header_bytes) + " bytes lists");
     }
   }
 

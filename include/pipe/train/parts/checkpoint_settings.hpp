@@ -6,7 +6,6 @@
 #include <chrono>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include <pipe/train/checkpoint_parts.hpp>
 
@@ -25,7 +24,7 @@ struct checkpoint_settings {
   checkpoint_files files = checkpoint_files::one;
   std::string second_place{};  ///< a folder for what cannot be written; "": none
   /// Receives warnings, in the thread and during a call of the program; unset: stderr.
-  std::function<void(std::string_view)> warn{};
+  std::function<void(std::string const&)> warn{};
 };
 
 }  // namespace pp::detail
