@@ -16,13 +16,15 @@ std::atomic<long> calls{0}, first_bad{-1}, last_bad{-1};
 std::atomic<long> bytes_asked{0}, large_asked{0};
 std::atomic<long> sizes[64];
 
-/// Counts a call; whether it has to fail.
+/// Counts a call; whether it has to fail, with errno as the C library sets it.
 bool fails(std::size_t size) {
   long const bytes = long(size), call = calls++;
   bytes_asked += bytes;
   if (bytes >= asked::large)
     if (long const at = large_asked++; at < 64) sizes[at] = bytes;
-  return call >= first_bad && call <= last_bad;
+  bool const is_bad = call >= first_bad && call <= last_bad;
+  if (is_bad) errno = ENOMEM;
+  return is_bad;
 }
 }  // namespace
 

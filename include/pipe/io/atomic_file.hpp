@@ -81,12 +81,13 @@ class atomic_file {
   /// law: the bytes are on disk before the rename, the name after it
   /// throws: file_error; if only the sync of the folder fails, `path` has the new contents already
   void commit() {
-    std::string const folder = detail::temporary_names(path_).folder;
+    std::string folder = detail::temporary_names(path_).folder;
+    if (folder.empty()) folder = ".";  // now: after the rename nothing may fail for want of memory
     if (!file_.sync() || !file_.flush()) fail("write");
     if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("write");
     temporary_.clear();
     file_ = detail::file_descriptor();  // keeps the lock until after the rename
-    detail::file_descriptor const entry(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+    detail::file_descriptor const entry(folder, O_RDONLY | O_DIRECTORY);
     // Some file systems cannot sync a folder, and fail with EINVAL: there the rename is as durable
     // as it can be.
     if (!entry.is_open() || (!entry.sync() && errno != EINVAL))
