@@ -437,6 +437,23 @@ TEST_CASE("weights come from the files that an index names, or a folder has") {
   expect_loaded(files);
   expect_loaded(path);
   expect_loaded(here);
+  // As editors and other programs write it.
+  auto const spelled = [&](auto change) {
+    std::string text;
+    for (char const c : good) change(text, c);
+    return text;
+  };
+  for (std::string const &text :
+       {"\xEF\xBB\xBF" + good, spelled([](std::string& to, char c) {
+                                 to += c == ' ' ? "\r\n\t" : std::string(1, c);
+                               }) + "\r\n",
+        "\n " + good + "\t\n \n", good.substr(0, good.find('\n')),
+        R"({"a": NaN, "b": [-Infinity, {"c": Infinity}, -1.5e-3, true, null], )" +
+            good.substr(1)}) {
+    INFO(text);
+    folder.write(name, text);
+    expect_loaded(path);
+  }
 
   parameters_of_two_layers<float> const before;
   parameters_of_two_layers<float> model;
@@ -455,13 +472,24 @@ TEST_CASE("weights come from the files that an index names, or a folder has") {
   CHECK(said(index(R"("fc.bias": "../two")")) ==
         "'" + path + "': '../two' is not a file beside it");
   CHECK(said("{}") == "'" + path + "' names no file");
+  CHECK(said(good + "x")
+            .starts_with("'" + path + "': byte " + std::to_string(good.size()) +
+                         ": expected nothing"));
+  CHECK(said("[]") == "'" + path + "': byte 0: expected an object, found '['");
+  CHECK(said(R"({"a": Nan, "weight_map": {}})")
+            .starts_with("'" + path + "': byte 6: expected a value"));
   CHECK(said("{\"weight_map\": {\"a\": 1}}").find("expected the name of a file") !=
         std::string::npos);
   CHECK(said(index(R"("fc.bias": "two")"))
             .ends_with("the model: parameter 'fc.weight': not in the file"));
-  pp::write_safetensors(folder.file("one"), {entry("fc.bias", {3}, three)});
-  CHECK(said(good) ==
+  pp::write_safetensors(folder.file("one"), {entry("fc.weight", {3, 2}, six),
+                                             entry("fc.bias", {3}, std::vector<float>{1, 2, 3})});
+  CHECK(said(index(R"("fc.weight": "one", "norm.weight": "two")")) ==
         "tensor 'fc.bias' is in '" + folder.file("one") + "' and in '" + folder.file("two") + "'");
+  // Of two files with a tensor, the index names one.
+  folder.write(name, good);
+  expect_loaded(path);
+  CHECK(pp::weight_files(path).tensors().size() == 3);
   std::filesystem::remove(path);
   CHECK(sentence<pp::file_error>([&] { pp::load_weights(model.all(), here); }) ==
         "'" + here + "' has neither model.safetensors nor model.safetensors.index.json");

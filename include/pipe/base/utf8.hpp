@@ -12,6 +12,9 @@
 
 namespace pp::detail {
 
+/// What some editors write at the beginning of a text in UTF-8.
+inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
 /// The length in bytes of the longest valid UTF-8 prefix; text.size() if all of it is valid.
 constexpr std::size_t valid_utf8_bytes(std::string_view text) {
   std::size_t at = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A JSON reader for headers of untrusted files. The caller asks for the value that must come next,
-// so a value of another kind is refused at its first byte. Nothing recurses, however deep a hostile
-// text nests, and memory is only used for the strings that are returned.
+// A JSON reader for untrusted files, and headers of files. The caller asks for the value that must
+// come next, so a value of another kind is refused at its first byte. Nothing recurses, however
+// deep a hostile text nests, and memory is only used for the strings that are returned.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,22 @@
 namespace pp::detail {
 
 /// Reads `text` from its beginning to its end by RFC 8259, except that numbers are whole and not
-/// negative.
+/// negative. A byte-order mark before it is passed over, as are NaN, Infinity and -Infinity in what
+/// is skipped: editors and Python's json write them.
 ///
 /// throws: data_error from every function: `context`, the byte, what was expected and what was
 ///         found
 class json_reader {
  public:
   /// Checks at once that the text is UTF-8. `about`: the first `context`. `part`: what follows the
-  /// number of a byte in messages.
+  /// number of a byte in messages, if the text is a part of the file.
   ///
   /// needs: the characters of `text` outlive the reader
-  json_reader(std::string_view text, std::string about, char const* part = " of the header")
+  json_reader(std::string_view text, std::string about, char const* part = "")
       : context(std::move(about)), text_(text), part_(part) {
     at_ = valid_utf8_bytes(text);
     if (at_ != text.size()) refuse("UTF-8");
-    at_ = 0;
+    at_ = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
   }
 
   /// The beginning of every message: the file, and the part of it that is being read.
@@ -139,11 +140,10 @@ class json_reader {
     } while (!open.empty());
   }
 
-  /// Checks that only spaces are left.
-  /// Other white space is refused.
+  /// Checks that only white space is left.
   void end() {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
-    if (at_ < text_.size()) refuse("nothing but spaces after the end");
+    skip_space();
+    if (at_ < text_.size()) refuse("nothing but white space after the end");
   }
 
   /// Throws data_error at the current byte.
@@ -160,6 +160,11 @@ class json_reader {
 
   void skip_number_or_word() {
     std::size_t const begin = at_;
+    for (std::string_view const word : {"NaN", "Infinity", "-Infinity"})
+      if (text_.substr(at_).starts_with(word)) {
+        at_ += word.size();
+        return;
+      }
     while (at_ < text_.size() &&
            ((text_[at_] >= '0' && text_[at_] <= '9') || (text_[at_] >= 'a' && text_[at_] <= 'z') ||
             std::string_view("+-.E").find(text_[at_]) != text_.npos))

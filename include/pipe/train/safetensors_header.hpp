@@ -74,9 +74,10 @@ class safetensors_header_reader {
   /// throws: data_error at the first violation of the format
   safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
                             std::string const& file)
-      : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_) {
-    // The format allows no white space before the object, which JSON does.
-    if (text.substr(0, 1) != "{") json_.refuse("'{' as the first byte");
+      : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_, " of the header") {
+    // White space around the object is read, as others do; a byte-order mark is not, as by others.
+    if (text.starts_with(byte_order_mark))
+      refuse("byte 0 of the header: expected '{', found a byte-order mark");
     json_.object("'{'", [&](std::string const& name) {
       json_.context = file_ + ": " + (name == "__metadata__" ? name : "tensor " + in_quotes(name));
       name == "__metadata__" ? read_metadata() : read_tensor(name);
@@ -97,17 +98,18 @@ class safetensors_header_reader {
     refuse("tensor " + in_quotes(name) + ": " + what);
   }
 
-  /// `__metadata__`: texts by name, at most once.
+  /// `__metadata__`: texts by name, or null, at most once.
   void read_metadata() {
     if (std::exchange(has_metadata_, true)) refuse("__metadata__ occurs twice");
+    if (json_.word("null")) return;
     json_.object("'{' before texts by name", [&](std::string const& name) {
       if (!header.metadata.emplace(name, json_.string("a text in quotes")).second)
         refuse("__metadata__: the name " + in_quotes(name) + " occurs twice");
     });
   }
 
-  /// One tensor: dtype, shape and data_offsets, each exactly once and nothing else. A type that is
-  /// not known is kept by name, so that a file may hold tensors that are not loaded.
+  /// One tensor: dtype, shape and data_offsets, each exactly once; other fields are passed over. A
+  /// type that is not known is kept by name, so that a file may hold tensors that are not loaded.
   void read_tensor(std::string const& name) {
     safetensors_place place;
     place.name = name;
@@ -134,7 +136,7 @@ class safetensors_header_reader {
         once(has_offsets, field);
         read_offsets(place);
       } else {
-        refuse(name, "expected dtype, shape and data_offsets, found " + in_quotes(field));
+        json_.skip();
       }
     });
     if (!has_type || !has_shape || !has_offsets)

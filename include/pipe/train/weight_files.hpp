@@ -43,8 +43,8 @@ class weight_files {
   /// model.safetensors.index.json.
   ///
   /// throws: file_error if a file is missing or cannot be read; data_error if one violates its
-  ///         format, if two have a tensor of one name, or if the index names a file elsewhere, none
-  ///         at all, or a tensor that its file does not have
+  ///         format, if two have a tensor of one name and the index names neither, or if the index
+  ///         names a file elsewhere, none at all, or a tensor that its file does not have
   explicit weight_files(std::string path) : name_(std::move(path)) {
     std::filesystem::path at = name_;
     std::error_code unreadable;  // which opening tells
@@ -80,8 +80,7 @@ class weight_files {
   /// Opens the files that an index names, which are beside it.
   void open_index(std::filesystem::path const& index) {
     std::string const about = "'" + index.string() + "'";
-    std::string text = detail::file_bytes(index.string());
-    while (text.ends_with('\n')) text.pop_back();
+    std::string const text = detail::file_bytes(index.string());
     std::map<std::string, std::string> files;  // by tensor
     detail::json_reader r(text, about);
     r.object("an object", [&](std::string const& part) {
@@ -100,20 +99,24 @@ class weight_files {
       file = (index.parent_path() / file).string();
       paths.insert(file);
     }
-    open({paths.begin(), paths.end()});
+    open({paths.begin(), paths.end()}, files);
     for (auto const& [tensor, file] : files) {
-      auto const found = file_of_.find(tensor);
-      if (found == file_of_.end() || files_[found->second].name() != file)
+      if (!file_of_.contains(tensor))
         throw data_error(about + ": tensor " + detail::in_quotes(tensor) + " is not in '" + file +
                          "'");
     }
   }
 
-  void open(std::vector<std::string> const& paths) {
+  /// Opens files. in: the file of each tensor that an index names, which decides where several have
+  /// one of that name
+  void open(std::vector<std::string> const& paths,
+            std::map<std::string, std::string> const& in = {}) {
     files_.reserve(paths.size());
     for (std::string const& path : paths) {
       for (detail::safetensors_place const& place : files_.emplace_back(path).tensors()) {
         std::size_t const file = files_.size() - 1;
+        if (auto const named = in.find(place.name); named != in.end() && named->second != path)
+          continue;
         auto const [before, is_first] = file_of_.emplace(place.name, file);
         if (!is_first)
           throw data_error("tensor " + detail::in_quotes(place.name) + " is in '" +

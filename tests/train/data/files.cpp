@@ -123,6 +123,49 @@ TEST_CASE("npy: three versions, both byte orders, both orders of elements") {
   for (int i = 0; i < 12; ++i) cube += char(i);
   CHECK(read(npy(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2)}", cube))
             .numbers<int>() == std::vector{0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11});
+  // Spellings that NumPy 2.4 reads, and what it takes them for.
+  for (auto const& [descr, type] : {std::pair("=i2", stored_type::i16),
+                                    {"i2", stored_type::i16},
+                                    {"|i2", stored_type::i16},
+                                    {"h", stored_type::i16},
+                                    {"<h", stored_type::i16},
+                                    {"int16", stored_type::i16},
+                                    {"=f2", stored_type::f16},
+                                    {"f2", stored_type::f16},
+                                    {"e", stored_type::f16},
+                                    {"half", stored_type::f16},
+                                    {"float16", stored_type::f16},
+                                    {"H", stored_type::u16}})
+    CHECK(read(npy(1,
+                   std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (6,)}",
+                   data))
+              .type == type);
+  for (auto const& [descr, type] : {std::pair("=f8", stored_type::f64),
+                                    {"f8", stored_type::f64},
+                                    {"d", stored_type::f64},
+                                    {"float64", stored_type::f64},
+                                    {"float", stored_type::f64},
+                                    {"q", stored_type::i64},
+                                    {"int64", stored_type::i64},
+                                    {"Q", stored_type::u64}})
+    CHECK(read(npy(1,
+                   std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,)}",
+                   std::string(8, '\0')))
+              .type == type);
+  for (char const* const descr :
+       {"u1", "=u1", "<u1", ">u1", "|u1", "B", "uint8", "?", "<?", "bool", "<b1", "b", "|b", "i1"})
+    CHECK(read(npy(1,
+                   std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (1,)}",
+                   "\1"))
+              .size() == 1);
+  CHECK(
+      read(npy(1, "\t{'descr':\t'>i2',\r\n'fortran_order': False,\f'shape': (\t6,\n) }\r\n", data))
+          .numbers<int>()[0] == 256);
+  for (std::string const descr :
+       {"<float64", "=float32", "F8", " f8", "f8 ", "i16", "", "<", "f", "b'f8'", "g", "<f8,"})
+    CHECK_THROWS_AS(read(npy(1, "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (1,)}",
+                             std::string(8, '\0'))),
+                    data_error);
   for (std::string const dictionary :
        {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (1,)}",

@@ -150,6 +150,12 @@ TEST_CASE("GPT-2's pair of files, and files that do something else") {
   CHECK(tokens("aaaaa") == "aa|aaa|");
   CHECK(tokens("ababc") == "ab|a|bc|");
 
+  // As Windows, editors and other programs write them.
+  byte_pair_tokenizer const spelled = read_tokenizer(
+      folder.write("v", "\xEF\xBB\xBF\r\n" + replaced(vocabulary, ", ", "\t,\r\n") + "\r\n\t "),
+      folder.write("m", "\xEF\xBB\xBF#version: 0.2\r\nb c\r\na b\r\nab c\r\na a\r\naa a\r\n"));
+  CHECK((spelled.of().tokens == t.of().tokens && spelled.of().merges == t.of().merges));
+
   auto const says = [&](std::string const& v, std::string const& m) {
     return sentence<data_error>(
         [&] { read_tokenizer(folder.write("v", v), folder.write("m", m)); });
@@ -170,6 +176,8 @@ TEST_CASE("GPT-2's pair of files, and files that do something else") {
         [&] { read_tokenizer(folder.write("t", replaced(good, from, to))); });
   };
   CHECK(json("\"version\":", "\"more\": [1.5e3, {\"a\": null}], \"version\":") == "no error");
+  CHECK(json("{", "\xEF\xBB\xBF\t{") == "no error");
+  CHECK(json("\"version\":", "\"more\": [NaN, -Infinity],\r\n \"version\":") == "no error");
   CHECK_THAT(json("\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}"),
              Catch::Contains("t': a normalizer is not known here, expected null"));
   CHECK_THAT(json("\"add_prefix_space\":false", "\"add_prefix_space\":true"),

@@ -8,6 +8,7 @@
 #pragma GCC system_header
 #endif
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -69,7 +70,8 @@ class npy_header {
                      (at_ < text_.size() ? in_quotes(text_.substr(at_, 12)) : "the end"));
   }
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\n\r\f").find(text_[at_]) != text_.npos)
+      ++at_;
   }
   /// Skips white space, and reads the next character if it is c. Returns whether it was.
   bool accept(char c) {
@@ -123,24 +125,39 @@ class npy_header {
       break;
     }
   }
-  /// Reads a type: the byte order, a letter for the kind, the bytes of an element.
+  /// Reads a type: a byte order, or none, for that of this machine; then a letter for the kind and
+  /// the bytes of an element, or NumPy's letter for both. Or one of its names.
   void read_type(std::string_view descr) {
     struct known {
       std::string_view code;
       stored_type type;
     };
-    static constexpr known all[] = {
-        {"f8", stored_type::f64}, {"f4", stored_type::f32}, {"f2", stored_type::f16},
-        {"i8", stored_type::i64}, {"i4", stored_type::i32}, {"i2", stored_type::i16},
-        {"i1", stored_type::i8},  {"u8", stored_type::u64}, {"u4", stored_type::u32},
-        {"u2", stored_type::u16}, {"u1", stored_type::u8},  {"b1", stored_type::boolean}};
-    if (descr.size() == 3)
-      for (known const& k : all)
-        if (k.code == descr.substr(1) &&
-            (descr[0] == '<' || descr[0] == '>' || (descr[0] == '|' && size_of(k.type) == 1))) {
-          type = k.type, is_big_endian = descr[0] == '>';
-          return;
-        }
+    using enum stored_type;
+    // C's long is left out: its size is that of the machine that wrote.
+    static constexpr known codes[] = {
+        {"f8", f64}, {"f4", f32}, {"f2", f16}, {"i8", i64},    {"i4", i32}, {"i2", i16},
+        {"i1", i8},  {"u8", u64}, {"u4", u32}, {"u2", u16},    {"u1", u8},  {"b1", boolean},
+        {"d", f64},  {"f", f32},  {"e", f16},  {"q", i64},     {"h", i16},  {"b", i8},
+        {"Q", u64},  {"H", u16},  {"B", u8},   {"?", boolean}, {"i", i32},  {"I", u32}};
+    static constexpr known names[] = {
+        {"float64", f64}, {"float32", f32}, {"float16", f16}, {"int64", i64},
+        {"int32", i32},   {"int16", i16},   {"int8", i8},     {"uint64", u64},
+        {"uint32", u32},  {"uint16", u16},  {"uint8", u8},    {"double", f64},
+        {"single", f32},  {"half", f16},    {"float", f64},   {"bool", boolean}};
+    constexpr bool here = std::endian::native == std::endian::big;
+    bool const has_order = !descr.empty() && std::string_view("<>=|").find(descr[0]) != descr.npos;
+    char const order = has_order ? descr[0] : '=';
+    std::string_view const code = descr.substr(has_order ? 1 : 0);
+    for (known const& k : codes)
+      if (k.code == code) {
+        type = k.type, is_big_endian = order == '>' || (order != '<' && here);
+        return;
+      }
+    for (known const& k : names)
+      if (k.code == descr) {
+        type = k.type, is_big_endian = here;
+        return;
+      }
     throw data_error("'" + path_ + "': the type " + in_quotes(descr) +
                      " is not one of real numbers of 16 to 64 bits, integers and booleans");
   }

@@ -65,6 +65,7 @@ class tokenizer_parts {
   }
   /// A merges.txt: a pair in each line, after a line with a version.
   void read_merges(std::string_view text) {
+    if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
     for (long line = 1; !text.empty(); ++line) {
       std::string_view pair = text.substr(0, text.find('\n'));
       text.remove_prefix(pair.size() + (pair.size() < text.size() ? 1 : 0));
@@ -120,10 +121,7 @@ class tokenizer_parts {
   [[noreturn]] void refuse_merge(std::string const& why) const {
     throw data_error("'" + merges_path_ + "': " + why);
   }
-  json_reader reader(std::string_view text) const {
-    while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-    return json_reader(text, "'" + path_ + "'", "");
-  }
+  json_reader reader(std::string_view text) const { return json_reader(text, "'" + path_ + "'"); }
 
   void must_be_null(json_reader& r, char const* what) const {
     if (!r.word("null")) refuse(what + std::string(" is not known here, expected null"));
