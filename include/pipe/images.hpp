@@ -138,10 +138,11 @@ inline picture decode_jpeg(std::string const& path, std::string_view bytes) {
                      " pixels here, found " + std::to_string(height) + " x " +
                      std::to_string(width));
   picture p = empty_picture(path, high, wide, is_print ? 4 : 3, most);
-  // A warning is missing data: a picture that is half grey.
+  // A warning is missing data: a picture that is half grey. A progressive one has 500 scans at
+  // most: each takes time for all pixels, and as good as no bytes.
   if (::tjDecompress2(decoder.get(), from, bytes.size(), p.pixels.data(), width, 0, height,
                       is_print ? TJPF_CMYK : TJPF_RGB,
-                      TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT) != 0)
+                      TJFLAG_STOPONWARNING | TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0)
     refuse();
   if (is_print) {
     std::size_t const count = p.pixels.size() / 4;
@@ -187,7 +188,7 @@ void resample_lines(int lines, int from, double begin, double end, int to, Read 
 /// both. The gamma of a PNG file is applied; how a camera was held (EXIF) and profiles are not.
 ///
 /// throws: file_error if it cannot be read, or without memory; data_error if it is neither, is
-///         damaged or cut, or has more than 2^28 pixels
+///         damaged or cut, or has more than 2^28 pixels or 500 scans
 inline picture read_picture(std::string const& path) {
   std::string const bytes = detail::file_bytes(path);
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(path, bytes);

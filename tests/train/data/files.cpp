@@ -292,6 +292,17 @@ TEST_CASE("message catalogues: both byte orders, contexts, plurals") {
              Catch::Contains("expected less depth"));
   CHECK_THAT(says(rule + "n = 1;\n"), Catch::Contains("expected an operator"));
 
+  // A form for each zero byte would need much more memory, too.
+  auto const with_forms = [](std::size_t n) {
+    std::string const bytes = mo({{"a\0b"_bytes, std::string(n - 1, '\0')}}, false);
+    return sentence<data_error>([&] {
+      if (message_catalogue("file", bytes).messages()[0].forms.size() != n) throw data_error("n");
+    });
+  };
+  CHECK(with_forms(100) == "no error");
+  CHECK(with_forms(101) == "'file': a message has more than 100 plural forms");
+  CHECK(with_forms(1'000'000) == "'file': a message has more than 100 plural forms");
+
   // Many texts in one place would need much more memory than the file.
   std::string shared = mo(std::vector(100, std::pair<std::string, std::string>{"a", "b"}), false);
   std::string const last(4000, 'x');

@@ -164,6 +164,36 @@ TEST_CASE("a small file asks for little memory, whatever it says") {
   CHECK(std::abs(int(middle.pixels[18]) - 213) <= 1);
 }
 
+/// A progressive JPEG file of one grey picture, whose scans after the first add nothing to it.
+std::string with_scans(int size, int scans) {
+  auto const two = [](int n) { return std::string{char(n >> 8), char(n)}; };
+  auto const table = [&](int kind, int value) {  // of one code, the bit 0
+    return "\xFF\xC4" + two(20) + char(kind << 4) + '\1' + std::string(15, '\0') + char(value);
+  };
+  auto const scan = [&](int first, int last, std::string const& bits) {
+    return "\xFF\xDA" + two(8) + "\1\1" + '\0' + char(first) + char(last) + '\0' + bits;
+  };
+  int const blocks = size / 8 * (size / 8);
+  std::string file = "\xFF\xD8\xFF\xDB" + two(67) + '\0' + std::string(64, '\1') + "\xFF\xC2" +
+                     two(11) + '\x8' + two(size) + two(size) + "\1\1\x11" + '\0' + table(0, 0) +
+                     table(1, 0xE0) + scan(0, 0, std::string(std::size_t(blocks / 8), '\0'));
+  // The code of a run of 2^14 + 16383 blocks without numbers, and ones up to the end of the byte.
+  for (int i = 1; i < scans; ++i) file += scan(1, 63, std::string("\x7F\xFF") + '\0' + "\xFF");
+  return file + "\xFF\xD9";
+}
+
+TEST_CASE("a JPEG file has a bounded number of scans, each of which takes time for all pixels") {
+  temporary_folder const folder;
+  auto const said = [&](int scans) {
+    return sentence<data_error>(
+        [&] { read_picture(folder.write("a.jpg", with_scans(64, scans))); });
+  };
+  CHECK(said(1) == "no error");
+  CHECK(said(20) == "no error");
+  CHECK_THAT(said(501), Catch::Contains("a.jpg' is no JPEG that can be read: "));
+  CHECK_THAT(said(1500), Catch::Contains("a.jpg' is no JPEG that can be read: "));
+}
+
 TEST_CASE("pictures are read from PNG and JPEG, and damaged ones are refused") {
   temporary_folder const folder;
   picture const png = read_picture(folder.write("a.png", as_png(squares)));

@@ -5,8 +5,10 @@
 #include "catch.hpp"
 
 #include <cstdint>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pipe/data.hpp>
@@ -196,4 +198,82 @@ TEST_CASE("a long piece costs no square of its length") {
   byte_pair_tokenizer const t = read_tokenizer(here + "tokenizer.json");
   std::string const long_piece(1'000'000, 'a');
   CHECK(t.encode(long_piece).size() < 500'000);
+}
+
+TEST_CASE("the merges that are learned are those of the rule, applied word by word") {
+  std::uint64_t next = 1;
+  auto const random = [&](std::uint64_t below) {
+    next = next * 6364136223846793005 + 1442695040888963407;
+    return (next >> 33) % below;
+  };
+  for (int round = 0; round < 60; ++round) {
+    std::string text;
+    std::uint64_t const letters = 1 + random(4), length = 2 + random(150);
+    for (std::uint64_t i = 0; i < length; ++i)
+      text += random(8) == 0 && round % 3 > 0 ? ' ' : char('a' + random(letters));
+    INFO(text);
+    byte_pair_learner learner;
+    learner.add(text);
+    byte_pair_tokenizer const t = learner.learned(300, {"ab"});  // which a merge makes, too
+
+    std::map<std::string, long> counts;
+    for (std::string_view left = text; !left.empty();) {
+      std::size_t const size = detail::first_piece(left);
+      ++counts[std::string(left.substr(0, size))];
+      left.remove_prefix(size);
+    }
+    std::vector<std::string> tokens(t.of().tokens.begin(), t.of().tokens.begin() + 257);
+    std::vector<std::pair<std::vector<int>, long>> words;
+    for (auto const& [word, count] : counts) {
+      words.push_back({{}, count});
+      for (char const c : word) words.back().first.push_back(t.id_of(std::string(1, c)));
+    }
+    std::vector<std::pair<int, int>> merges;
+    while (tokens.size() < 300) {
+      std::map<std::pair<int, int>, long> pairs;
+      for (auto const& [ids, count] : words)
+        for (std::size_t i = 1; i < ids.size(); ++i) pairs[{ids[i - 1], ids[i]}] += count;
+      std::pair<int, int> best;
+      long most = 1;
+      for (auto const& [pair, count] : pairs)
+        if (count > most) most = count, best = pair;
+      if (most < 2) break;
+      std::string const made = tokens[std::size_t(best.first)] + tokens[std::size_t(best.second)];
+      std::size_t id = 0;
+      while (id < tokens.size() && tokens[id] != made) ++id;
+      if (id == tokens.size()) tokens.push_back(made);
+      merges.push_back(best);
+      for (auto& [ids, count] : words) {
+        std::vector<int> merged;
+        for (std::size_t i = 0; i < ids.size(); ++i)
+          if (i + 1 < ids.size() && std::pair(ids[i], ids[i + 1]) == best)
+            merged.push_back(int(id)), ++i;
+          else
+            merged.push_back(ids[i]);
+        ids = merged;
+      }
+    }
+    CHECK(t.of().merges == merges);
+    CHECK(t.of().tokens == tokens);
+  }
+}
+
+TEST_CASE("all merges of a long word together look at few of its places") {
+  int ids[256];
+  for (int b = 0; b < 256; ++b) ids[b] = b;
+  std::uint64_t next = 1;
+  for (std::uint64_t const letters : {1u, 2u, 50u}) {
+    std::string word;
+    for (int i = 0; i < 160'000; ++i) {
+      next = next * 6364136223846793005 + 1442695040888963407;
+      word += char('0' + (next >> 33) % letters);
+    }
+    detail::pair_merger words(std::map<std::string, long>{{word, 1}}, ids);
+    detail::token_pair best;
+    std::uint32_t made = 256;
+    while (made < 1256 && words.find_best(best)) words.merge(best, made++);
+    CHECK(made > (letters == 1 ? 270 : 1255));
+    // Each merge of two tokens removes one and makes two pairs, beside those of the beginning.
+    CHECK(words.visits() < 3 * word.size());
+  }
 }

@@ -81,6 +81,9 @@ class message_catalogue {
   }
 
  private:
+  /// No language has more; a file of zero bytes would be a form for each.
+  static constexpr std::size_t most_forms = 100;
+
   [[noreturn]] void refuse(std::string const& why) const {
     throw data_error("'" + path_ + "': " + why);
   }
@@ -157,11 +160,12 @@ class message_catalogue {
     if (forms == rule.npos || plural == rule.npos) return;
     unsigned long count = 0;
     for (std::size_t at = forms + 9; at < rule.size() && rule[at] >= '0' && rule[at] <= '9'; ++at)
-      if ((count = 10 * count + (unsigned long)(rule[at] - '0')) > 100) break;
-    if (count < 1 || count > 100) {
+      if ((count = 10 * count + (unsigned long)(rule[at] - '0')) > most_forms) break;
+    if (count < 1 || count > most_forms) {
       // Templates have `nplurals=INTEGER; plural=EXPRESSION;`.
       if (rule.substr(forms + 9, 7) == "INTEGER") return;
-      refuse("expected 1 to 100 plural forms, found " + detail::in_quotes(rule));
+      refuse("expected 1 to " + std::to_string(most_forms) + " plural forms, found " +
+             detail::in_quotes(rule));
     }
     plural_forms_ = count;
     rule_ = rule.substr(plural + 7);
@@ -171,7 +175,7 @@ class message_catalogue {
 
   /// Takes the two texts of an entry apart: context, 0x04, original, 0, its plural; and the forms,
   /// with a 0 between them, if there is a plural.
-  static catalogue_message message_of(std::string_view original, std::string_view translation) {
+  catalogue_message message_of(std::string_view original, std::string_view translation) const {
     catalogue_message m;
     if (std::size_t const end = original.find('\x04'); end != original.npos) {
       m.context = original.substr(0, end);
@@ -182,6 +186,8 @@ class message_catalogue {
     if (end != original.npos) m.plural_id = original.substr(end + 1);
     for (std::size_t next = 0; next != translation.npos;) {
       next = end == original.npos ? translation.npos : translation.find('\0');
+      if (m.forms.size() == most_forms)
+        refuse("a message has more than " + std::to_string(most_forms) + " plural forms");
       m.forms.emplace_back(translation.substr(0, next));
       if (next != translation.npos) translation.remove_prefix(next + 1);
     }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Words as lists of tokens in which the most frequent pair of neighbours becomes one token, again
+// and again: the counts of all pairs, and where they are.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+
+namespace pp::detail {
+
+/// A pair of ids.
+using token_pair = std::pair<std::uint32_t, std::uint32_t>;
+
+/// The words of some texts with the number of each, as tokens so far.
+///
+/// cost: n log n for all merges of words of n bytes, as each of them makes the words shorter
+class pair_merger {
+ public:
+  /// ids: of the bytes
+  ///
+  /// throws: data_error for 2^32 bytes or more
+  template <class Words>
+  pair_merger(Words const& words, int const (&ids)[256]) {
+    for (auto const& [text, count] : words) {
+      if (text.size() >= none - tokens_.size())
+        throw data_error("byte_pair_learner: expected less than 2^32 bytes of distinct words");
+      std::size_t const begin = tokens_.size();
+      counts_.push_back(count);
+      for (char const c : text) {
+        auto const at = std::uint32_t(tokens_.size());
+        tokens_.push_back({std::uint32_t(ids[static_cast<unsigned char>(c)]),
+                           at == begin ? none : at - 1, at + 1, std::uint32_t(counts_.size() - 1)});
+      }
+      if (!text.empty()) tokens_.back().after = none;
+    }
+    for (std::uint32_t at = 0; at < tokens_.size(); ++at)
+      if (tokens_[at].after != none) enter(at);
+    for (auto const& [k, found] : pairs_)
+      candidates_.push({found.count, {std::uint32_t(k >> 32), std::uint32_t(k)}});
+  }
+
+  /// The most frequent pair, of equally frequent ones that of the lowest ids. False if none is
+  /// there twice.
+  bool find_best(token_pair& best) {
+    while (!candidates_.empty()) {
+      candidate const top = candidates_.top();
+      candidates_.pop();
+      long const now = pairs_[key(top.of)].count;
+      if (now < 2) continue;
+      best = top.of;
+      if (now == top.count) return true;
+      candidates_.push({now, top.of});
+    }
+    return false;
+  }
+  /// Makes one token of a pair wherever it is, from the left.
+  void merge(token_pair const& of, std::uint32_t made) {
+    std::vector<std::uint32_t> where = std::move(pairs_[key(of)].where);
+    std::sort(where.begin(), where.end());
+    std::vector<token_pair> changed;
+    for (std::uint32_t const at : where) {
+      ++visits_;
+      token& left = tokens_[at];
+      // The pair may be gone since it was entered.
+      if (left.id != of.first || left.after == none || tokens_[left.after].id != of.second)
+        continue;
+      token& right = tokens_[left.after];
+      leave(at);
+      if (left.before != none) leave(left.before);
+      if (right.after != none) leave(left.after);
+      left.id = made;
+      left.after = right.after;
+      right.id = none;
+      if (left.after != none) tokens_[left.after].before = at;
+      if (left.before != none) changed.push_back(enter(left.before));
+      if (left.after != none) changed.push_back(enter(at));
+    }
+    // Only pairs with the new token are new; others become rarer, which is noticed when they are
+    // the best.
+    std::sort(changed.begin(), changed.end());
+    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+    for (token_pair const& p : changed) candidates_.push({pairs_[key(p)].count, p});
+  }
+  /// The number of places that all merges have looked at.
+  std::size_t visits() const { return visits_; }
+
+ private:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  static std::uint64_t key(token_pair p) { return std::uint64_t(p.first) << 32 | p.second; }
+
+  /// A token of a word, which had its place at its first byte; id none: merged into the one before.
+  struct token {
+    std::uint32_t id, before, after, word;
+  };
+  struct found_pair {
+    long count = 0;
+    std::vector<std::uint32_t> where;  // the first tokens of pairs when they were counted
+  };
+  /// A pair that may be the most frequent one.
+  struct candidate {
+    long count;  // when it was entered
+    token_pair of;
+    bool operator<(candidate const& other) const {
+      return count != other.count ? count < other.count : of > other.of;
+    }
+  };
+
+  token_pair pair_at(std::uint32_t at) const {
+    return {tokens_[at].id, tokens_[tokens_[at].after].id};
+  }
+  /// Counts the pair of a token and the next one.
+  token_pair enter(std::uint32_t at) {
+    token_pair const of = pair_at(at);
+    found_pair& found = pairs_[key(of)];
+    found.count += counts_[tokens_[at].word];
+    found.where.push_back(at);
+    return of;
+  }
+  void leave(std::uint32_t at) { pairs_[key(pair_at(at))].count -= counts_[tokens_[at].word]; }
+
+  std::vector<token> tokens_;
+  std::vector<long> counts_;  // of words
+  std::unordered_map<std::uint64_t, found_pair> pairs_;
+  std::priority_queue<candidate> candidates_;
+  std::size_t visits_ = 0;
+};
+
+}  // namespace pp::detail
