@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,7 @@
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/train/batches.hpp>
 #include <pipe/train/checkpoints.hpp>
+#include <pipe/train/metrics.hpp>
 #include <pipe/train/weights.hpp>
 
 #include "laws/data.hpp"
@@ -520,6 +523,33 @@ TEST_CASE("checkpoints can be due by time, and are not without a step") {
   CHECK_THROWS_AS(saving(run, {.keep_last = 0}), data_error);
   CHECK_THROWS_AS(saving(run, {.keep_best = -1}), data_error);
 }
+TEST_CASE("warnings go to any function of a string") {
+  using pp::detail::text_function;
+  std::string told;
+  struct counted {
+    int* times;
+    int operator()(std::string_view text) const { return *times += int(text.size()); }
+  };
+  int times = 0;
+  for (text_function const& f :
+       {text_function([&](std::string const& text) { told += text; }),
+        text_function([&](std::string text) { told += text; }),
+        text_function([&](std::string_view text) { told += text; }),
+        text_function([&](char const* text) { told += text; }),
+        text_function([&](auto const& text) { return told += text, 1; }),
+        text_function([&, n = 0](auto text) mutable { ++n, told += text; })})
+    f("a");
+  CHECK(told == "aaaaaa");
+  text_function(counted{&times})("abc");
+  CHECK(times == 3);
+  CHECK((!text_function() && !text_function(nullptr) && text_function(std::puts)));
+  static_assert(!std::is_constructible_v<text_function, int>);
+  static_assert(!std::is_constructible_v<text_function, void (*)(int)>);
+  saving const saved("run", {.warn = [](std::string const&) {}});
+  pp::metrics_log log;
+  log.report_failures([](std::string_view) {}).report_failures(std::puts);
+}
+
 TEST_CASE("a mode of a file is kept, also by the files of later steps") {
   temporary_folder const folder;
   std::string const run = folder.file("run"), second = folder.file("second");

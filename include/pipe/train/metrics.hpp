@@ -19,6 +19,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/train/parts/text_function.hpp>
 
 namespace pp {
 
@@ -99,7 +100,7 @@ class metrics_log {
   /// Lets the training go on when a sink fails: what a pp::error says goes to this function
   /// instead of the caller of write(), the first of each sink only. A sink that failed gets later
   /// records all the same: a disk may have room again.
-  metrics_log& report_failures(std::function<void(std::string const&)> report) {
+  metrics_log& report_failures(detail::text_function report) {
     report_ = std::move(report);
     return *this;
   }
@@ -133,7 +134,7 @@ class metrics_log {
   // Sinks are held by shared_ptr, because std::function needs a copyable target and a sink that
   // owns a file may only be movable. A copy of the log writes to the same sinks.
   std::vector<receiver> sinks_;
-  std::function<void(std::string const&)> report_;
+  detail::text_function report_;
 };
 
 /// A file of comma-separated values: a heading, then a row per step, which is in the file before

@@ -200,6 +200,17 @@ TEST_CASE("a long piece costs no square of its length") {
   CHECK(t.encode(long_piece).size() < 500'000);
 }
 
+TEST_CASE("the longest special token is found among any number of them") {
+  byte_pair_learner learner;
+  learner.add("a text");
+  std::vector<std::string> special{"<<", "<<<", "<a>", "<abc"};
+  for (int i = 0; i < 20'000; ++i) special.push_back("<" + std::to_string(i) + ">");
+  byte_pair_tokenizer const t = learner.learned(int(special.size()) + 256, special);
+  CHECK(t.encode("<<<<a><7><19999><abc<<a") ==
+        std::vector{1, 2, 4 + 7, 4 + 19'999, 3, 0, t.id_of("a")});
+  CHECK(t.encode(std::string(300'000, '<')) == std::vector(100'000, 1));
+}
+
 TEST_CASE("the merges that are learned are those of the rule, applied word by word") {
   std::uint64_t next = 1;
   auto const random = [&](std::uint64_t below) {

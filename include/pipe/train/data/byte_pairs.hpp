@@ -69,7 +69,14 @@ class byte_pair_tokenizer {
       if (id < 0 || id >= vocabulary() || of_.tokens[std::size_t(id)].empty())
         throw data_error("byte_pair_tokenizer: special token " + std::to_string(id) +
                          " is no token");
-      begins_special_[static_cast<unsigned char>(of_.tokens[std::size_t(id)][0])] = true;
+      std::uint32_t at = 0;
+      for (char const c : of_.tokens[std::size_t(id)]) {
+        auto const next = std::uint32_t(special_.size());
+        auto const [found, is_new] = special_after_.emplace(after(at, c), next);
+        if (is_new) special_.push_back(-1);
+        at = found->second;
+      }
+      special_[at] = id;
     }
   }
 
@@ -133,15 +140,20 @@ class byte_pair_tokenizer {
     return std::uint64_t(std::uint32_t(a)) << 32 | std::uint32_t(b);
   }
 
+  static std::uint64_t after(std::uint32_t beginning, char c) {
+    return std::uint64_t(beginning) << 8 | static_cast<unsigned char>(c);
+  }
   /// The longest special token that a text begins with; -1 if there is none.
+  ///
+  /// cost: as many characters as it has in common with one, however many there are
   int special_at(std::string_view text) const {
     int longest = -1;
-    if (!begins_special_[static_cast<unsigned char>(text[0])]) return longest;
-    for (int const id : of_.special) {
-      std::string const& token = of_.tokens[std::size_t(id)];
-      if (text.starts_with(token) &&
-          (longest < 0 || token.size() > of_.tokens[std::size_t(longest)].size()))
-        longest = id;
+    std::uint32_t at = 0;
+    for (char const c : text) {
+      auto const next = special_after_.find(after(at, c));
+      if (next == special_after_.end()) break;
+      at = next->second;
+      if (special_[at] >= 0) longest = special_[at];
     }
     return longest;
   }
@@ -190,7 +202,10 @@ class byte_pair_tokenizer {
   std::unordered_map<std::string, int> ids_;
   std::unordered_map<std::uint64_t, merge> merges_;
   int bytes_[256] = {};
-  bool begins_special_[256] = {};
+  // Beginnings of special tokens, 0 the empty one: the id of one that is a token, or -1; and what
+  // they are with one more character.
+  std::vector<int> special_{-1};
+  std::unordered_map<std::uint64_t, std::uint32_t> special_after_;
 };
 
 }  // namespace pp

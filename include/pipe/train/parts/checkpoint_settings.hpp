@@ -4,10 +4,10 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <string>
 
 #include <pipe/train/checkpoint_parts.hpp>
+#include <pipe/train/parts/text_function.hpp>
 
 namespace pp::detail {
 
@@ -23,8 +23,9 @@ struct checkpoint_settings {
   /// One file through the process of rank 0, or a part by each process, from a copy of its own.
   checkpoint_files files = checkpoint_files::one;
   std::string second_place{};  ///< a folder for what cannot be written; "": none
-  /// Receives warnings, in the thread and during a call of the program; unset: stderr.
-  std::function<void(std::string const&)> warn{};
+  /// Receives warnings, a string each, in the thread and during a call of the program; unset:
+  /// stderr.
+  text_function warn{};
 };
 
 }  // namespace pp::detail

@@ -7,11 +7,12 @@
 
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <pipe/train/parts/text_function.hpp>
 
 namespace pp::detail {
 
@@ -36,7 +37,7 @@ class checkpoint_warnings {
   ///
   /// law:    without memory to tell one, it waits for the next call
   /// throws: the failure that was kept, unless it is a warning; what `warn` throws
-  void tell(std::function<void(std::string const&)> const& warn) {
+  void tell(text_function const& warn) {
     if (std::exception_ptr const failure = failure_) try {
         std::rethrow_exception(failure);
       } catch (std::bad_alloc const&) {

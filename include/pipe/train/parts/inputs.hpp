@@ -82,6 +82,14 @@ struct values_for : std::span<T> {
   }
 };
 
+/// One error for a third list in braces; for a pointer and a length, which are two values, too, as
+/// this is compiled once.
+template <class... Found>
+constexpr void refuse_third_list() {
+  using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(Found{}...));
+  static_assert(accepted<diagnosis>::value);
+}
+
 /// A further input in a batch, which only an assignment sets: a third list in the braces of a batch
 /// is one error.
 template <class T>
@@ -89,9 +97,10 @@ struct further_values : std::span<T const> {
   constexpr further_values() = default;
   template <class List>
   constexpr further_values([[maybe_unused]] List const& list) {
-    using diagnosis =
-        decltype(say<wrong::further_inputs_are_given_by_name>(spell_found(std::data(list))));
-    static_assert(accepted<diagnosis>::value);
+    if constexpr (requires { std::data(list); })
+      refuse_third_list<decltype(spell_found(std::data(list)))>();
+    else
+      refuse_third_list();
   }
   template <class List>
   constexpr further_values& operator=(List const& list) {
