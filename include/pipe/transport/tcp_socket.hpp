@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -38,6 +39,14 @@ class time_limit {
   int left(int most) const {
     auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock::now()).count();
     return left <= 0 ? 0 : left < most ? int(left) : most;
+  }
+  /// The limit that is over first.
+  time_limit operator&(time_limit const& other) const { return end_ < other.end_ ? *this : other; }
+  /// One that is over later by this time.
+  time_limit operator+(std::chrono::milliseconds time) const {
+    time_limit later = *this;
+    later.end_ += time;
+    return later;
   }
 
  private:
@@ -65,14 +74,23 @@ struct tcp_address {
     if (getnameinfo(get(), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return {};
     return host;
   }
+  /// Whether it is reached from this machine alone: 127.x.x.x, ::1.
+  [[gnu::cold]] bool is_loopback() const {
+    if (bytes.ss_family == AF_INET)
+      return ntohl(reinterpret_cast<sockaddr_in const&>(bytes).sin_addr.s_addr) >> 24 == 127;
+    if (bytes.ss_family != AF_INET6) return false;
+    in6_addr const& six = reinterpret_cast<sockaddr_in6 const&>(bytes).sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+  }
   /// The addresses of a name, in the system's order; none if it has none, with the reason. To ask
   /// for a name, the system may take as long as it wants; a number needs no asking.
   ///
-  /// reason: changed only if there are none
-  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, std::string& reason) {
+  /// reason: changed only if there are none. is_number: names have no address
+  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, std::string& reason,
+                                                  bool is_number = false) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
+    hints.ai_flags = AI_NUMERICSERV | (is_number ? AI_NUMERICHOST : 0);
     int const error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
     if (error != 0) {
       reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
@@ -186,6 +204,11 @@ class tcp_socket {
   bool waits(short events, int milliseconds) const {
     pollfd of{descriptor_, events, 0};
     return poll(&of, 1, milliseconds) > 0;
+  }
+  /// The number of bytes that have come and are not read yet.
+  [[gnu::cold]] long unread() const {
+    int bytes = 0;
+    return ioctl(descriptor_, FIONREAD, &bytes) == 0 ? bytes : 0;
   }
   /// Moves up to `bytes` bytes; `done` grows by their number.
   ///
