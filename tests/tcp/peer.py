@@ -107,7 +107,7 @@ def identity(machine=7, numbers=7, number=99, unused=0):
 def own_identity(process):
     """Of a process of this machine, as it says it itself."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_bytes()
-    return identity(fnv(boot), os.stat("/proc/self/ns/pid").st_ino, process)
+    return identity(fnv(boot.ljust(64, b"\0")), os.stat("/proc/self/ns/pid").st_ino, process)
 
 
 class FalseProcess:
