@@ -97,8 +97,7 @@ TEST_CASE("HMAC-SHA-256 has the values of RFC 4231") {
            "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"));
   CHECK(begins_with(hash_of(repeated(20, '\x0c'), "Test With Truncation"),
                     "a3b6167473100ee06e0c796c2955552b"));
-  CHECK(is(hash_of(repeated(131, '\xaa'),
-                   "Test Using Larger Than Block-Size Key - Hash Key First"),
+  CHECK(is(hash_of(repeated(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First"),
            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"));
   CHECK(is(hash_of(repeated(131, '\xaa'),
                    "This is a test using a larger than block-size key and a larger than block-size "

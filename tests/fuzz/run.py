@@ -160,17 +160,26 @@ def http_request_seeds():
 
 
 def tcp_handshake_seeds():
-    """Connections of two processes with two channels each, whole, changed, cut and too long; see begin() and hand_shake() in the target."""
-    def connection(process, channel, changes=(), end=100, leaves=0):
-        return bytes([1 - leaves, process, channel, len(changes), *[b for change in changes for b in change], end])
+    """Connections of a process with two channels, whole, changed, cut and too long; see shake_hands() in the target."""
+    def part(changes=(), end=100):
+        return bytes([len(changes), *[b for change in changes for b in change], end])
 
-    whole = b"".join(connection(p, c) for p in (1, 2) for c in (0, 1))
+    def connection(process, channel, hello=part(), proof=part(), how=0, leaves=0):
+        return bytes([1 - leaves, process, channel, 7]) + hello + bytes([how]) + proof
+
+    whole = connection(1, 0) + connection(1, 1)
     yield whole
-    yield whole[:10] + connection(1, 0) + whole
-    for at in range(0, 64, 4):
-        yield connection(1, 0, [(at, 1)]) + whole
-        yield connection(1, 0, end=at) + whole
-    yield connection(1, 0, end=255) + b"x" + whole
+    yield connection(1, 0) * 2 + whole
+    for at in range(0, 72, 4):
+        yield connection(1, 0, part([(at, 1)])) + whole
+        yield connection(1, 0, part(end=at)) + whole
+    for at in range(0, 56, 4):
+        yield connection(1, 0, proof=part([(at, 1)])) + whole
+        yield connection(1, 0, proof=part(end=at)) + whole
+    for how in range(1, 6):
+        yield connection(1, 0, how=how) + whole
+    yield connection(1, 0, part(end=255) + b"x") + whole
+    yield connection(1, 0, proof=part(end=255) + b"x") + whole
     yield connection(1, 1, leaves=1) + whole
 
 
@@ -186,7 +195,7 @@ WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"
          "data_files": ['"(2, 3)"', '"<f8"', '"True"', '"nplurals="', '"plural="', '"charset="', '"&&"', '"n%10"'],
          "pictures": ['"IHDR"', '"PLTE"', '"tRNS"', '"gAMA"', '"IDAT"', '"iCCP"', '"\\xff\\xc4"', '"\\xff\\xda"', '"\\xff\\xee"'],
          "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
-         "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
+         "tcp_handshake": ['"pipe/job"', '"\\x01\\x00\\x00\\x64"'],
          "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}
 
 

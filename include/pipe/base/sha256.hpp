@@ -15,8 +15,8 @@ namespace pp::detail {
 
 /// The bytes of which a hash is made: char, unsigned char or std::byte.
 template <class Byte>
-concept hashed_byte = std::same_as<Byte, char> || std::same_as<Byte, unsigned char> ||
-                      std::same_as<Byte, std::byte>;
+concept hashed_byte =
+    std::same_as<Byte, char> || std::same_as<Byte, unsigned char> || std::same_as<Byte, std::byte>;
 
 /// The hash of all bytes that are added, in parts of any size.
 ///
@@ -29,14 +29,19 @@ class sha256 {
 
   template <hashed_byte Byte>
   constexpr void add(std::span<Byte const> bytes) {
-    for (Byte const b : bytes) put(static_cast<unsigned char>(b));
+    for (Byte const b : bytes) {
+      buffer_[size_++ % block] = static_cast<unsigned char>(b);
+      if (size_ % block == 0) mix();
+    }
   }
   /// The hash, after which nothing is added.
   constexpr digest finish() {
     std::uint64_t const bits = 8 * size_;
-    put(0x80);
-    while (size_ % block != block - 8) put(0);
-    for (int shift = 56; shift >= 0; shift -= 8) put(static_cast<unsigned char>(bits >> shift));
+    std::size_t const used = std::size_t(size_ % block), zeros = (2 * block - 9 - used) % block;
+    std::array<unsigned char, block + 8> end{0x80};
+    for (std::size_t i = 0; i < 8; ++i)
+      end[1 + zeros + i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
+    add(std::span<unsigned char const>(end).first(1 + zeros + 8));
     digest all{};
     for (std::size_t i = 0; i < all.size(); ++i)
       all[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
@@ -57,10 +62,6 @@ class sha256 {
       0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
       0xc67178f2};
 
-  constexpr void put(unsigned char byte) {
-    buffer_[size_++ % block] = byte;
-    if (size_ % block == 0) mix();
-  }
   constexpr void mix() {
     std::array<word, 64> w{};
     for (std::size_t i = 0; i < 16; ++i)
@@ -74,8 +75,8 @@ class sha256 {
     for (std::size_t i = 0; i < 64; ++i) {
       word const one = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
                        ((e & f) ^ (~e & g)) + constants[i] + w[i];
-      word const two = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) +
-                       ((a & b) ^ (a & c) ^ (b & c));
+      word const two =
+          (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
       h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
     }
     std::array<word, 8> const now{a, b, c, d, e, f, g, h};

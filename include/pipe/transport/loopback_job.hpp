@@ -37,17 +37,17 @@ namespace pp::detail {
 [[gnu::cold]] inline job_token key_of_user(std::string const& parent = "/tmp") {
   std::string const folder = parent + "/pipe-" + std::to_string(geteuid()), path = folder + "/key";
   auto const refuse = [&](std::string const& what, char const* why) {
-    throw_error<error>({"the secret by which the processes of one user know each other cannot be "
-                        "kept: ",
-                        std::string_view(what), " ", why,
-                        ": set PIPE_JOB_TOKEN, as of `openssl rand -hex 16`, in all processes"});
+    throw_error<error>(
+        {"the secret by which the processes of one user know each other cannot be "
+         "kept: ",
+         std::string_view(what), " ", why,
+         ": set PIPE_JOB_TOKEN, as of `openssl rand -hex 16`, in all processes"});
   };
   auto const is_own = [](struct stat const& s, mode_t kind) {
     return (s.st_mode & S_IFMT) == kind && s.st_uid == geteuid() && (s.st_mode & 077) == 0;
   };
   struct stat found{};
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-    refuse(folder, std::strerror(errno));
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) refuse(folder, std::strerror(errno));
   if (lstat(folder.c_str(), &found) != 0 || !is_own(found, S_IFDIR))
     refuse(folder, "is no folder of this user alone");
   job_token key;

@@ -136,11 +136,9 @@ struct process_launch {
   [[gnu::cold]] static void refuse_half_of_srun(environment const& all,
                                                 process_launch const& found) {
     bool const has_rank = all("RANK") != nullptr, has_size = all("WORLD_SIZE") != nullptr;
-    if (has_rank && !has_size &&
-        number_in(all, "RANK", 0, most_processes - 1) != found.process)
+    if (has_rank && !has_size && number_in(all, "RANK", 0, most_processes - 1) != found.process)
       refuse_half(all, "RANK", "WORLD_SIZE");
-    if (has_size && !has_rank &&
-        number_in(all, "WORLD_SIZE", 1, most_processes) != found.processes)
+    if (has_size && !has_rank && number_in(all, "WORLD_SIZE", 1, most_processes) != found.processes)
       refuse_half(all, "WORLD_SIZE", "RANK");
   }
   [[gnu::cold]] static process_launch from(environment const& all, variables const& v) {

@@ -46,11 +46,13 @@ class tcp_guest {
   /// joined: the connection for calls, if there is one: the host expects signs of life
   [[gnu::cold]] tcp_socket join(int channel, tcp_socket const& joined) {
     std::string reason = "it has no address";
-    for (;; sleep_for(50'000'000)) {
+    for (int silent = 0;; sleep_for(50'000'000)) {
       std::string other;  // what listens at one of the addresses is not the host
+      int addresses = 0, silent_ones = 0;
       for (tcp_address const& a : tcp_address::of(start_.at.address, start_.at.port, reason)) {
         throw_failure();
         if (joined.is_open()) sign(joined);
+        ++addresses;
         address_ = a.text();
         time_limit const limit = limit_ & time_limit(longest_try);
         tcp_socket s = tcp_socket::connect_to(a, limit);
@@ -61,19 +63,24 @@ class tcp_guest {
         outcome const o = shake_hands(s, channel, limit, reason);
         if (o == outcome::joined) return s;
         if (o == outcome::is_other) other = reason;
+        silent_ones += o == outcome::silent;
       }
       if (!other.empty()) throw error(other);
-      if (limit_.is_over())
-        throw_error<rank_error>({"process ", start_.process, " has found no process ", start_.host,
-                                 " at ", start_.at.address, ":", start_.at.port, " within ",
-                                 double(start_.deadline.count()) / 1000,
-                                 " s: ", std::string_view(reason)});
+      silent = addresses > 0 && silent_ones == addresses ? silent + 1 : 0;
+      if (limit_.is_over()) miss(start_.deadline, reason);
+      // One that lives answers at once, unless its processes watch each other and meet in an order.
+      if (silent == 2 && start_.watch == nullptr) miss(2 * longest_try, reason);
     }
   }
+  [[noreturn, gnu::cold]] void miss(std::chrono::milliseconds after, std::string const& why) const {
+    throw_error<rank_error>({"process ", start_.process, " has found no process ", start_.host,
+                             " at ", start_.at.address, ":", start_.at.port, " within ",
+                             double(after.count()) / 1000, " s: ", std::string_view(why)});
+  }
 
-  /// joined: both sides have the token, and the host lets this process in. is_other: it need not be
-  /// asked again.
-  enum class outcome { joined, later, is_other };
+  /// joined: both sides have the token, and the host lets this process in. silent: nothing has been
+  /// said. is_other: it need not be asked again.
+  enum class outcome { joined, later, silent, is_other };
   /// The hand-shake of one connection.
   ///
   /// throws: what the host says, once it has proved to be the host
@@ -95,10 +102,11 @@ class tcp_guest {
     heard h = hear(s, tcp_frame::challenge, &c, sizeof(c), limit, text);
     if (h == heard::expected) {
       if (!(c.proof == proof_of(start_.token, job_proof::roles::host, first, hello, c.drawn))) {
-        reason = sentence({"what listens at ", std::string_view(address_), " is process ",
-                           start_.host, " of another job: its PIPE_JOB_TOKEN is not that of process ",
-                           start_.process})
-                     .begin();
+        reason =
+            sentence({"what listens at ", std::string_view(address_), " is process ", start_.host,
+                      " of another job: its PIPE_JOB_TOKEN is not that of process ",
+                      start_.process})
+                .begin();
         return outcome::is_other;
       }
       job_proof const own = proof_of(start_.token, job_proof::roles::guest, first, hello, c.drawn);
@@ -117,9 +125,10 @@ class tcp_guest {
       reason = sentence({"what listens there says: ", std::string_view(text)}).begin();
     else if (h == heard::end)
       reason = "what listens there has ended the connection";
-    else if (time_limit::clock::now() - asked > std::chrono::milliseconds(100))
+    if (h != heard::nothing) return outcome::later;
+    if (time_limit::clock::now() - asked > std::chrono::milliseconds(100))
       reason = "what listens there does not answer";
-    return outcome::later;
+    return outcome::silent;
   }
 
   /// refusal: a frame with a text. other: what no process of this program sends.
@@ -159,8 +168,8 @@ class tcp_guest {
     return m;
   }
   [[gnu::cold]] std::string answers_otherwise() const {
-    return sentence({"what listens at ", std::string_view(address_), " is no process ",
-                     start_.host, " of pipe: it does not answer a hand-shake"})
+    return sentence({"what listens at ", std::string_view(address_), " is no process ", start_.host,
+                     " of pipe: it does not answer a hand-shake"})
         .begin();
   }
 
@@ -175,8 +184,7 @@ class tcp_guest {
       throw_failure();
       auto const passed = signs.passed();
       if (start_.watch == nullptr && signs.is_due(passed)) sign(host);
-      moved const m =
-          host.read(reinterpret_cast<char*>(&f) + have, long(sizeof(f)) - have, have);
+      moved const m = host.read(reinterpret_cast<char*>(&f) + have, long(sizeof(f)) - have, have);
       if (m == moved::none_now) {
         silent += passed;
         if (start_.watch == nullptr && silent > tcp_signs::patience)

@@ -22,7 +22,8 @@
 
 namespace pp::detail {
 
-/// law: there are at most channels * (processes - 1) connections that belong to the job, and a fixed
+/// law: there are at most channels * (processes - 1) connections that belong to the job, and a
+/// fixed
 ///      number of newcomers; one more takes the place of the oldest, silent ones first
 /// law: a newcomer has memory for a frame and a hello, whatever it announces
 /// law: who has not proved to have the token ends nothing
@@ -121,7 +122,7 @@ class tcp_host {
     bool is_challenged = false;
     tcp_frame frame;  // of the hello
     tcp_hello hello;
-    job_proof expected;  // once it is challenged
+    nonce drawn;  // of this side, once it is challenged
     long have = 0;
     char bytes[sizeof(tcp_frame) + sizeof(tcp_hello)];
 
@@ -217,9 +218,9 @@ class tcp_host {
       } else if (n.is_challenged) {
         return send_away(n, "it has not shown to have the PIPE_JOB_TOKEN of this job");
       } else {
-        return send_away(n, sentence({"it has ended after ", n.have, " of ", whole,
-                                      " bytes of a hand-shake"})
-                                .begin());
+        return send_away(
+            n, sentence({"it has ended after ", n.have, " of ", whole, " bytes of a hand-shake"})
+                   .begin());
       }
     }
   }
@@ -230,7 +231,7 @@ class tcp_host {
     tcp_challenge c;
     c.drawn = nonce::drawn();
     c.proof = proof_of(start_.token, job_proof::roles::host, f, n.hello, c.drawn);
-    n.expected = proof_of(start_.token, job_proof::roles::guest, f, n.hello, c.drawn);
+    n.drawn = c.drawn;
     n.is_challenged = true;
     n.have = 0;
     if (!send_frame(n.socket, tcp_frame(tcp_frame::challenge, sizeof(c)), &c))
@@ -241,16 +242,16 @@ class tcp_host {
   [[gnu::cold]] void join(newcomer& n) {
     job_proof shown;
     std::memcpy(&shown, n.bytes + sizeof(tcp_frame), sizeof(shown));
-    if (!(shown == n.expected))
+    if (!(shown == proof_of(start_.token, job_proof::roles::guest, n.frame, n.hello, n.drawn)))
       return send_away(n, "it has not shown to have the PIPE_JOB_TOKEN of this job");
     tcp_hello const& h = n.hello;
     std::string const from = n.from.text();
     if (n.frame.version != PIPE_VERSION)
-      return refuse(n, sentence({"the process at ", std::string_view(from), " has version ",
-                                 n.frame.version, " of pipe, and process ", start_.host,
-                                 " has version ", PIPE_VERSION,
-                                 ": start the same program in all processes"})
-                           .begin());
+      return refuse(
+          n, sentence({"the process at ", std::string_view(from), " has version ", n.frame.version,
+                       " of pipe, and process ", start_.host, " has version ", PIPE_VERSION,
+                       ": start the same program in all processes"})
+                 .begin());
     if (h.processes != start_.processes || h.process < 0 || h.process >= start_.processes ||
         h.channel < 0 || h.channel >= start_.channels)
       return refuse(n, sentence({"the process at ", std::string_view(from), " is process ",
@@ -305,10 +306,10 @@ class tcp_host {
   [[gnu::cold]] void refuse_other_job() {
     std::string const twice = processes_at_port(start_.at.port).twice();
     if (!twice.empty())
-      end<error>(sentence({"MASTER_PORT ", start_.at.port, " has two jobs: ",
-                           std::string_view(twice),
-                           ": give each a MASTER_PORT of its own, or a PIPE_JOB_TOKEN"})
-                     .begin());
+      end<error>(
+          sentence({"MASTER_PORT ", start_.at.port, " has two jobs: ", std::string_view(twice),
+                    ": give each a MASTER_PORT of its own, or a PIPE_JOB_TOKEN"})
+              .begin());
   }
   [[gnu::cold]] void throw_failure() const {
     if (start_.watch != nullptr && start_.watch->has_failed())

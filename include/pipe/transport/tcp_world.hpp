@@ -102,8 +102,8 @@ class tcp_world {
       throw_error<error>({"PIPE_JOB_TOKEN is not set, and MASTER_ADDR is '", start.at.address,
                           "', which other machines may reach: set it to the same 32 hexadecimal "
                           "digits in all processes of the job, as of `openssl rand -hex 16`"});
-    start.token = start.is_of_user ? token_at_port(key_of_user(), start.at.port)
-                                   : job_token::from();
+    start.token =
+        start.is_of_user ? token_at_port(key_of_user(), start.at.port) : job_token::from();
     return start;
   }
 
