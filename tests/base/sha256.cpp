@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The published vectors of SHA-256 and of HMAC-SHA-256, at compile time and at run time.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <pipe/base/sha256.hpp>
 
