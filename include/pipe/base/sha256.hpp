@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // SHA-256 and HMAC-SHA-256, at compile time, too. Of a secret key, HMAC proves that who made it
-// has the key, and does not show it; the functions take the same time for all bytes of one length.
+// has the key, and does not show it. No branch and no address depends on the bytes, so the time
+// that a hash takes depends on their number alone. Not for large data: it mixes a block in about a
+// microsecond.
 #pragma once
 
 #include <array>
@@ -34,7 +36,8 @@ class sha256 {
       if (size_ % block == 0) mix();
     }
   }
-  /// The hash, after which nothing is added.
+  /// The hash, after which nothing is added. A bit, zeros and the number of bits fill the last
+  /// block, or another one.
   constexpr digest finish() {
     std::uint64_t const bits = 8 * size_;
     std::size_t const used = std::size_t(size_ % block), zeros = (2 * block - 9 - used) % block;
@@ -62,6 +65,7 @@ class sha256 {
       0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
       0xc67178f2};
 
+  /// Mixes a whole block into the state, in 64 rounds.
   constexpr void mix() {
     std::array<word, 64> w{};
     for (std::size_t i = 0; i < 16; ++i)
@@ -89,8 +93,10 @@ class sha256 {
   std::uint64_t size_ = 0;
 };
 
-/// The keyed hash of all bytes that are added.
+/// The keyed hash of all bytes that are added: the hash of the key and of a hash of the key and the
+/// bytes, of which one alone could be continued by who does not have the key.
 ///
+/// note:   a key of more than a block is its hash
 /// source: Krawczyk, Bellare and Canetti, RFC 2104, HMAC, 1997
 class hmac_sha256 {
  public:

@@ -22,7 +22,7 @@
 
 namespace pp::detail {
 
-/// Fills an object with random bytes of the system.
+/// Fills an object with random bytes of the system, which no other process can know.
 ///
 /// throws: error if the system has none
 template <class T>
@@ -38,7 +38,8 @@ struct job_token {
   static constexpr int size = 16;
   std::array<unsigned char, size> bytes{};
 
-  bool operator==(job_token const&) const = default;  // of tests: not in constant time
+  /// Not in constant time: for what a process has made itself.
+  bool operator==(job_token const&) const = default;
 
   /// One that no other job has.
   [[gnu::cold]] static job_token random() {

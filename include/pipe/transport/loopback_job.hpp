@@ -80,7 +80,7 @@ namespace pp::detail {
   return key;
 }
 
-/// The token of the user's job at a port of loopback.
+/// The token of the user's job at a port of loopback: one that is known there opens no other.
 [[gnu::cold]] inline job_token token_at_port(job_token const& key, int port) {
   hmac_sha256 hash{std::span<unsigned char const>(key.bytes)};
   std::string const name = "pipe port " + std::to_string(port);
@@ -92,7 +92,10 @@ namespace pp::detail {
 }
 
 /// The processes of this user, as the system lists them in a folder, that were started with this
-/// MASTER_PORT and no PIPE_JOB_TOKEN.
+/// MASTER_PORT and no PIPE_JOB_TOKEN. Those that have not come to the port are among them: no
+/// connection tells of these.
+///
+/// note: what a process has set itself after its start is not seen
 class processes_at_port {
  public:
   [[gnu::cold]] explicit processes_at_port(int port, std::string const& folder = "/proc") {
@@ -150,6 +153,7 @@ class processes_at_port {
       return;  // it says so itself
     }
   }
+  /// All bytes of a file whose size the system does not tell; at most 4 MiB.
   [[gnu::cold]] static std::string content(std::string const& path) {
     std::string text;
     file_descriptor const file(path, O_RDONLY);

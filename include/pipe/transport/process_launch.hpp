@@ -115,6 +115,8 @@ struct process_launch {
       {"a launcher that sets RANK", "RANK", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
   };
   /// No launcher has set all of its variables; one has set some, or a script has that forgot one.
+  ///
+  /// throws: error, if so
   [[gnu::cold]] static void refuse_half(environment const& all) {
     constexpr char const* halves[][2]{{"RANK", "WORLD_SIZE"},
                                       {"WORLD_SIZE", "RANK"},

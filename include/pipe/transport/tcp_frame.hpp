@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The frames of the hand-shake between the processes of a job, and what a process brings to it. A
+// The frames of the hand-shake between the processes of a job, and what a process brings to it:
+//
+//     guest                                           host
+//     hello: nonce, who it is                  ->
+//                                              <-     challenge: nonce, proof
+//     proof                                    ->     believes what the hello has said
+//                                              <-     accepted, or refused and why
+//     lives                                    <->    lives, twice a second
+//                                              <-     begins, or refused and why
+//
+// Before a proof is compared each side treats the other one as a stranger: it may be anything. A
 // frame says how many bytes follow; the number is compared with what is expected before anything is
 // read, and never decides about memory.
 #pragma once

@@ -36,7 +36,9 @@ class tcp_guest {
   }
 
  private:
-  // A try to join at one address, before the next one is tried.
+  // A try to join at one address, before the next one is tried: a stranger that is silent there
+  // does not use up the time of the start. Shorter than the patience of a host that this process
+  // has joined with its first connection.
   static constexpr std::chrono::milliseconds longest_try{4000};
 
   /// A connection over which the host has accepted this process. What can become better is tried
@@ -72,6 +74,7 @@ class tcp_guest {
       if (silent == 2 && start_.watch == nullptr) miss(2 * longest_try, reason);
     }
   }
+  /// throws: rank_error; after: of waiting
   [[noreturn, gnu::cold]] void miss(std::chrono::milliseconds after, std::string const& why) const {
     throw_error<rank_error>({"process ", start_.process, " has found no process ", start_.host,
                              " at ", start_.at.address, ":", start_.at.port, " within ",
@@ -133,9 +136,11 @@ class tcp_guest {
 
   /// refusal: a frame with a text. other: what no process of this program sends.
   enum class heard { expected, refusal, other, nothing, end };
-  /// The next frame, which is of this kind and length, or a refusal.
+  /// The next frame, which is of this kind and length, or a refusal. The length is compared before
+  /// anything that it announces is read.
   ///
-  /// text: of a refusal, or why it is another
+  /// shape: body: [bytes]
+  /// text:  of a refusal, or why it is another
   [[gnu::cold]] heard hear(tcp_socket const& from, tcp_frame::kinds kind, void* body, long bytes,
                            time_limit limit, std::string& text) {
     tcp_frame f;
@@ -157,9 +162,11 @@ class tcp_guest {
     }
     return m == moved::none_now ? heard::nothing : heard::end;
   }
+  /// Whether a frame announces a text of no more than the longest.
   static bool is_refusal(tcp_frame const& f) {
     return f.kind == tcp_frame::refused && f.length <= std::uint32_t(tcp_frame::longest_text);
   }
+  /// needs: is_refusal(f)
   [[gnu::cold]] static moved read_text(tcp_socket const& from, tcp_frame const& f, time_limit limit,
                                        std::string& text) {
     char bytes[tcp_frame::longest_text];
@@ -213,6 +220,7 @@ class tcp_guest {
   [[gnu::cold]] static void sign(tcp_socket const& to) {
     send_frame(to, tcp_frame(tcp_frame::lives), nullptr);
   }
+  /// throws: rank_error, with the failure that the watch knows of, where there is one
   [[noreturn, gnu::cold]] void lose(char const* why) const {
     throw_failure();
     throw_error<rank_error>({"process ", start_.host, " was lost: ", why, ", while process ",

@@ -149,7 +149,8 @@ class tcp_host {
     event.data.u64 = std::uint64_t(tag);
     epoll_ctl(polled_.descriptor(), EPOLL_CTL_ADD, s.descriptor(), &event);
   }
-  /// Takes connections that have come; more than these wait for the next look.
+  /// Takes connections that have come, and reads what they have said already. More than these wait
+  /// for the next look, so that no flood of them keeps others from being read.
   [[gnu::cold]] void accept() {
     for (int most = 64; most > 0 && wrong_.empty(); --most) {
       tcp_address from;
@@ -193,7 +194,10 @@ class tcp_host {
     if (missing_ > 0) wrong_ = text;
   }
 
-  /// Reads what there is, and judges what has come so far.
+  /// Reads what there is, and judges what has come so far: magic, kind and length before anything
+  /// that they announce.
+  ///
+  /// law: at most sizeof(n.bytes) bytes of a newcomer are in memory
   [[gnu::cold]] void read(newcomer& n) {
     while (n.socket.is_open()) {
       long const body = n.is_challenged ? long(sizeof(job_proof)) : long(sizeof(tcp_hello));
@@ -224,7 +228,10 @@ class tcp_host {
       }
     }
   }
-  /// A whole hello, of whoever: this side shows to have the token, and the other one has to.
+  /// A whole hello, which anyone can have sent: this side shows to have the token, and the other
+  /// one has to.
+  ///
+  /// cost: a hash; the one that is expected is made when there is a proof to compare it with
   [[gnu::cold]] void answer(newcomer& n, tcp_frame const& f) {
     n.frame = f;
     std::memcpy(&n.hello, n.bytes + sizeof(f), sizeof(n.hello));
@@ -280,7 +287,8 @@ class tcp_host {
     // What it says is read later: here it only lives.
     see(s, newcomers_.size() + 1 + h.process, EPOLLRDHUP);
   }
-  /// This process lives, and so do those that have joined.
+  /// Says that this process lives, and finds those that have joined and do not say so. What they
+  /// say is not read here, but counted: it stays for the first operation.
   [[gnu::cold]] void exchange_signs(tcp_signs& signs) {
     auto const passed = signs.passed();
     bool const is_due = signs.is_due(passed);
@@ -295,6 +303,7 @@ class tcp_host {
       if (m.silent > tcp_signs::patience) lose(p, "it has not answered for 5 s");
     }
   }
+  /// Notes the first loss of a process that has joined, which ends the start.
   [[gnu::cold]] void lose(int process, char const* why) {
     if (lost_.empty())
       lost_ = sentence({"process ", process, " was lost: ", why, ", while process ", start_.host,
@@ -303,6 +312,8 @@ class tcp_host {
   }
   /// Of jobs of one user at one port none begins where more than one might: which process belongs
   /// to which is not known.
+  ///
+  /// throws: error, which names the two processes
   [[gnu::cold]] void refuse_other_job() {
     std::string const twice = processes_at_port(start_.at.port).twice();
     if (!twice.empty())
@@ -311,6 +322,7 @@ class tcp_host {
                     ": give each a MASTER_PORT of its own, or a PIPE_JOB_TOKEN"})
               .begin());
   }
+  /// throws: rank_error if the watch, where there is one, knows of a failure
   [[gnu::cold]] void throw_failure() const {
     if (start_.watch != nullptr && start_.watch->has_failed())
       throw rank_error(start_.watch->failure());

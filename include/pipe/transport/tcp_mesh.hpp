@@ -37,6 +37,7 @@ static_assert(sizeof(tcp_entrance) == 80);
 /// In all processes, as an operation of the world.
 ///
 /// law: only who has the job's token, and the number that process 0 passes on, is let in
+/// law: no name is looked up: what process 0 passes on are addresses by number
 /// throws: as the constructor of tcp_world; error if an entrance is none
 [[gnu::cold]] inline heap_array<tcp_socket> connect_all(tcp_world& world) {
   int const n = world.processes(), me = world.process();

@@ -275,7 +275,8 @@ class tcp_watch : public process_watch {
       if (is_wrong || !understand(p)) lose(p, {"it has sent what no process of this job sends"});
     }
   }
-  /// Acts on a word. Returns false if no process of this job can have said it.
+  /// Acts on a word. Returns false if no process of this job can have said it: one of another
+  /// process, which only process 0 passes on, one that comes twice, a number out of range.
   ///
   /// needs: a whole word
   bool understand(peer& p) {

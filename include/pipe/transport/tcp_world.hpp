@@ -57,7 +57,7 @@ class tcp_world {
     all[process()] = process_identity::own();
     {
       process_watch::doing const starts(watch_, {"starting"});
-      find_neighbours(all);  // nobody watches yet: within the patience of the watch
+      find_neighbours(all);  // within its patience, as the watch has not begun
     }
     deadline_ = deadline;
     watch_.begin(process(), std::move(all), std::move(connections_.of[tcp_connections::watch]),
@@ -192,7 +192,8 @@ class tcp_world {
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
  private:
-  /// Whether no address of the place is reached from another machine.
+  /// Whether no address of the place is reached from another machine. A name that is not known
+  /// (yet) may be anywhere.
   [[gnu::cold]] static bool is_on_loopback(meeting_place const& at) {
     std::string reason;
     heap_array<tcp_address> const all = tcp_address::of(at.address, at.port, reason);
