@@ -36,8 +36,7 @@ tcp_start start() {
 
 /// A connection, which leaves nothing behind in the system when it is closed.
 tcp_socket connection_to(int port) {
-  std::string reason;
-  tcp_socket s = tcp_socket::connect_to(tcp_address::of("127.0.0.1", port, reason, true)[0],
+  tcp_socket s = tcp_socket::connect_to(tcp_address::of_number("127.0.0.1", port)[0],
                                         time_limit(std::chrono::seconds(5)));
   law(s.is_open());
   linger const at_once{1, 0};

@@ -98,6 +98,11 @@ class StartUp(unittest.TestCase):
         self.expect(Job(None, "world 1000", size=2), None,
                     r"rank_error: process 1 has found no process 0 at 127\.0\.0\.1:\d+ within 1 s: Connection refused")
 
+    def test_a_name_that_is_looked_up_for_ever(self):
+        self.expect(Job("world 1000", "world 1000", MASTER_ADDR="slow.example", PIPE_JOB_TOKEN=TOKEN),
+                    r"error: process 0 cannot listen at slow\.example:\d+: its name is still being looked up",
+                    r"rank_error: process 1 has found no process 0 at slow\.example:\d+ within 1 s: its name is still being looked up")
+
     def test_a_process_that_is_there_twice_is_named(self):
         twice = r"error: process 1 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own"
         job = Job("world", "world", None, size=3)

@@ -64,8 +64,9 @@ struct process_identity {
     std::snprintf(folder, sizeof(folder), "/proc/%d", int(number));
     struct stat other{};
     if (number == mine.number) return false;
-    // One that has ended meanwhile is lost, which is found soon.
-    return stat(folder, &other) != 0 || other.st_uid == geteuid();
+    // One that has ended meanwhile is lost, which is found soon. One that is root's, as those with
+    // privileges are shown, this process can only end if it is root's, too.
+    return stat(folder, &other) != 0 || other.st_uid == geteuid() || other.st_uid == 0;
   }
   /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
   int handle() const {

@@ -51,7 +51,8 @@ class tcp_guest {
     for (int silent = 0;; sleep_for(50'000'000)) {
       std::string other;  // what listens at one of the addresses is not the host
       int addresses = 0, silent_ones = 0;
-      for (tcp_address const& a : tcp_address::of(start_.at.address, start_.at.port, reason)) {
+      for (tcp_address const& a :
+           tcp_address::of(start_.at.address, start_.at.port, limit_, reason)) {
         throw_failure();
         if (joined.is_open()) sign(joined);
         ++addresses;

@@ -35,9 +35,10 @@ class tcp_host {
   [[gnu::cold]] explicit tcp_host(tcp_start const& start)
       : start_(start), newcomers_(start.processes + 64), connections_(start.processes),
         places_(long(start.channels) * start.processes), joined_(start.processes),
-        missing_(start.channels * (start.processes - 1 - start.host)) {
+        limit_(start.deadline), missing_(start.channels * (start.processes - 1 - start.host)) {
     std::string reason = "it has no address";
-    heap_array<tcp_address> const all = tcp_address::of(start.at.address, start.at.port, reason);
+    heap_array<tcp_address> const all =
+        tcp_address::of(start.at.address, start.at.port, limit_, reason);
     for (tcp_address const& a : all) {
       // Room for many who are not accepted yet: the system lets one more wait for a second.
       listener_ = tcp_socket::listen_at(a, start.processes + 4096);
@@ -64,9 +65,9 @@ class tcp_host {
   ///
   /// throws: error if one does not fit; rank_error if one does not come before the deadline of any
   ///         that has come, or is lost
-  [[gnu::cold]] tcp_connections meet() { return meet(start_.deadline); }
-  [[gnu::cold]] tcp_connections meet(std::chrono::milliseconds deadline) {
-    limit_ = time_limit(deadline);
+  [[gnu::cold]] tcp_connections meet() { return meet(limit_); }
+  [[gnu::cold]] tcp_connections meet(time_limit limit) {
+    limit_ = limit;
     tcp_signs signs;
     while (missing_ > 0) {
       look(limit_.left(200));
@@ -374,7 +375,7 @@ class tcp_host {
   tcp_connections connections_;
   heap_array<std::string> places_;  // by process and channel: its address
   heap_array<member> joined_;       // by process
-  time_limit limit_{std::chrono::milliseconds(0)};
+  time_limit limit_;
   int missing_;  // connections of the job
   long came_ = 0, strangers_ = 0;
   std::string stranger_, wrong_, lost_;

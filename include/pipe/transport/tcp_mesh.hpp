@@ -27,9 +27,8 @@ struct tcp_entrance {
 
   /// Whether a process of the job can have sent it: an address by number, and a port.
   [[gnu::cold]] bool is_possible() const {
-    std::string reason;
     return address[0] != 0 && address[longest - 1] == 0 && port >= 1 && port <= 65535 &&
-           number != 0 && tcp_address::of(address, port, reason, true).size() > 0;
+           number != 0 && tcp_address::of_number(address, port).size() > 0;
   }
 };
 static_assert(sizeof(tcp_entrance) == 80);
@@ -65,17 +64,16 @@ static_assert(sizeof(tcp_entrance) == 80);
     if (!entrances[p].is_possible()) world.refuse(p, "an entrance that is none");
 
   // Process 1 joins 0; then 2 joins 0 and 1; and so on: none waits for one with a greater number
-  // that waits for it. All together have the time of one start.
+  // that waits for it. All together have the time of one start, from when all are here.
   time_limit const limit(start.deadline);
-  auto const left = [&] { return std::chrono::milliseconds(limit.left(1 << 30)); };
   for (int p = 0; p < me; ++p) {
     start.host = p;
     start.at = {entrances[p].address, entrances[p].port};
     start.plan = entrances[p].number;
-    start.deadline = left();
+    start.deadline = std::chrono::milliseconds(limit.left(1 << 30));
     all[p] = std::move(tcp_guest(start).meet().of[0][p]);
   }
-  tcp_connections joined = host.meet(left());
+  tcp_connections joined = host.meet(limit);
   for (int p = me + 1; p < n; ++p) all[p] = std::move(joined.of[0][p]);
   return all;
 }

@@ -5,6 +5,7 @@
 // being sent to it.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -23,6 +24,7 @@
 
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
 #include <pipe/base/uninterrupted.hpp>
 
 namespace pp::detail {
@@ -82,27 +84,69 @@ struct tcp_address {
     in6_addr const& six = reinterpret_cast<sockaddr_in6 const&>(bytes).sin6_addr;
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
   }
-  /// The addresses of a name, in the system's order; none if it has none, with the reason. To ask
-  /// for a name, the system may take as long as it wants; a number needs no asking.
+  /// The address that a text is; none if it is a name, which is not looked up.
+  [[gnu::cold]] static heap_array<tcp_address> of_number(char const* number, int port) {
+    return looked_up(number, port, AI_NUMERICHOST).addresses;
+  }
+  /// The addresses of a name, in the system's order; none if it has none, with the reason. The
+  /// system may take as long as it wants to look a name up, so a thread asks it, and is left to
+  /// itself at the limit.
   ///
-  /// reason: changed only if there are none. is_number: names have no address
-  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, std::string& reason,
-                                                  bool is_number = false) {
+  /// reason: changed only if there are none
+  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, time_limit limit,
+                                                  std::string& reason) {
+    if (heap_array<tcp_address> found = of_number(name, port); found.size() > 0) return found;
+    struct question {
+      std::string name;
+      int port;
+      answer found;
+      std::atomic<bool> is_answered{false};
+      std::atomic<int> users{2};
+      void leave() {
+        if (--users == 0) delete this;
+      }
+    };
+    auto* const asked = new question{name, port, {}};
+    auto const ask = [](void* self, int) {
+      auto* const q = static_cast<question*>(self);
+      q->found = looked_up(q->name.c_str(), q->port, 0);
+      q->is_answered = true;
+      q->leave();
+    };
+    try {
+      thread(ask, asked, 0).detach();
+    } catch (std::system_error const&) {
+      ask(asked, 0);  // the system has no thread to give
+    }
+    while (!asked->is_answered && !limit.is_over()) sleep_for(200'000);
+    answer found;
+    if (asked->is_answered)
+      found = std::move(asked->found);
+    else
+      found.reason = "its name is still being looked up";
+    asked->leave();
+    if (found.addresses.size() == 0) reason = found.reason;
+    return std::move(found.addresses);
+  }
+
+ private:
+  struct answer {
+    heap_array<tcp_address> addresses;
+    std::string reason;
+  };
+  [[gnu::cold]] static answer looked_up(char const* name, int port, int more_flags) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV | (is_number ? AI_NUMERICHOST : 0);
+    hints.ai_flags = AI_NUMERICSERV | more_flags;
     int const error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
-    if (error != 0) {
-      reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
-      return {};
-    }
+    if (error != 0) return {{}, error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)};
     long count = 0;
     for (addrinfo const* a = found; a != nullptr; a = a->ai_next) ++count;
-    heap_array<tcp_address> all(count);
+    answer all{heap_array<tcp_address>(count), {}};
     count = 0;
     for (addrinfo const* a = found; a != nullptr; a = a->ai_next) {
-      std::memcpy(&all[count].bytes, a->ai_addr, a->ai_addrlen);
-      all[count++].size = a->ai_addrlen;
+      std::memcpy(&all.addresses[count].bytes, a->ai_addr, a->ai_addrlen);
+      all.addresses[count++].size = a->ai_addrlen;
     }
     freeaddrinfo(found);
     return all;

@@ -196,7 +196,8 @@ class tcp_world {
   /// (yet) may be anywhere.
   [[gnu::cold]] static bool is_on_loopback(meeting_place const& at) {
     std::string reason;
-    heap_array<tcp_address> const all = tcp_address::of(at.address, at.port, reason);
+    heap_array<tcp_address> const all =
+        tcp_address::of(at.address, at.port, time_limit(tcp_start().deadline), reason);
     for (tcp_address const& a : all)
       if (!a.is_loopback()) return false;
     return all.size() > 0;
