@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Builds a fuzz target, gives it seeds and lets it look for input that breaks a law, until a time or a number of inputs is reached.
 
-    run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--inputs 10000000] [--corpus FOLDER]
-           [--libraries FILE ...]
+    run.py tests/fuzz/NAME.cpp --compiler clang++ --include include [--seconds 60] [--inputs 10000000] [--all-inputs]
+           [--corpus FOLDER] [--libraries FILE ...]
 
 It runs in a folder in memory, where there is one, for its files. The result is 77 (skipped) where the compiler has no libFuzzer. An input that breaks a law is printed in hexadecimal, so that it
 can become a test.
@@ -160,23 +160,43 @@ def http_request_seeds():
 
 
 def tcp_handshake_seeds():
-    """Connections of two processes with two channels each, whole, changed, cut and too long; see begin() and hand_shake() in the target."""
-    def connection(process, channel, changes=(), end=100, leaves=0):
-        return bytes([1 - leaves, process, channel, len(changes), *[b for change in changes for b in change], end])
+    """Connections of a process with two channels, whole, changed, cut and too long; see shake_hands() in the target."""
+    def part(changes=(), end=100):
+        return bytes([len(changes), *[b for change in changes for b in change], end])
 
-    whole = b"".join(connection(p, c) for p in (1, 2) for c in (0, 1))
+    def connection(process, channel, hello=part(), proof=part(), how=0, leaves=0):
+        return bytes([1 - leaves, process, channel, 7]) + hello + bytes([how]) + proof
+
+    whole = connection(1, 0) + connection(1, 1)
     yield whole
-    yield whole[:10] + connection(1, 0) + whole
-    for at in range(0, 64, 4):
-        yield connection(1, 0, [(at, 1)]) + whole
-        yield connection(1, 0, end=at) + whole
-    yield connection(1, 0, end=255) + b"x" + whole
+    yield connection(1, 0) * 2 + whole
+    for at in range(0, 72, 4):
+        yield connection(1, 0, part([(at, 1)])) + whole
+        yield connection(1, 0, part(end=at)) + whole
+    for at in range(0, 56, 4):
+        yield connection(1, 0, proof=part([(at, 1)])) + whole
+        yield connection(1, 0, proof=part(end=at)) + whole
+    for how in range(1, 6):
+        yield connection(1, 0, how=how) + whole
+    yield connection(1, 0, part(end=255) + b"x") + whole
+    yield connection(1, 0, proof=part(end=255) + b"x") + whole
     yield connection(1, 1, leaves=1) + whole
+
+
+def weight_index_seeds():
+    """Indices of the files that the target makes: right ones, and ones with one thing wrong."""
+    for places in ({"w": "a", "b": "a", "v": "b"}, {"w": "a", "b": "a"}, {"v": "b"}, {"w": "b"}, {"x": "a"}, {"w": "c"}, {"w": "d"}, {"w": "../a"}, {"w": ""}, {}):
+        index = {"metadata": {"total_size": 12}, "weight_map": {name: f"{file}.safetensors" for name, file in places.items()}}
+        yield json.dumps(index).encode()
+        yield json.dumps(index, indent=2).encode() + b"\n"
+    yield b'{"weight_map": {"w": 1}}'
+    yield b'{"weight_map": {"w": "a.safetensors", "w": "b.safetensors"}, "weight_map": {}}'
+    yield b"[]"
 
 
 SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkpoint": checkpoint_seeds, "token_shards": token_shards_seeds,
          "data_files": data_files_seeds, "pictures": pictures_seeds, "records": records_seeds,
-         "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds}
+         "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds, "weight_index": weight_index_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
          "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
@@ -186,7 +206,8 @@ WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"
          "data_files": ['"(2, 3)"', '"<f8"', '"True"', '"nplurals="', '"plural="', '"charset="', '"&&"', '"n%10"'],
          "pictures": ['"IHDR"', '"PLTE"', '"tRNS"', '"gAMA"', '"IDAT"', '"iCCP"', '"\\xff\\xc4"', '"\\xff\\xda"', '"\\xff\\xee"'],
          "records": ['"step-"', '".safetensors "', '"\\x0a"', '"{\\"step\\":"', '"step,loss,"', '"nan"', '"0x1p-3"', '"AVX2"'],
-         "tcp_handshake": ['"pipe/tcp"', '"\\x01\\x00\\x00\\x64"'],
+         "tcp_handshake": ['"pipe/job"', '"\\x01\\x00\\x00\\x64"'],
+         "weight_index": ['"weight_map"', '"metadata"', '"a.safetensors"', '"b.safetensors"', '"\\"w\\": "', '"\\\\u0000"'],
          "http_request": ['"GET /"', '" HTTP/1.1"', '"\\x0d\\x0a"', '"\\x0d\\x0a\\x0d\\x0a"', '"Host: "', '"localhost"', '"[::1]"']}
 
 
@@ -212,6 +233,7 @@ def main():
     parser.add_argument("--include", nargs="+", required=True)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--inputs", type=int, default=-1, help="end after this number of inputs, if that is earlier")
+    parser.add_argument("--all-inputs", action="store_true", help="fail if the time is over before this number of inputs")
     parser.add_argument("--libraries", nargs="+", default=[], help="what the target is linked with")
     parser.add_argument("--corpus", type=Path, help="a folder that keeps what was found for the next run")
     arguments = parser.parse_args()
@@ -236,7 +258,8 @@ def main():
         corpus.mkdir(parents=True, exist_ok=True)
         code, output = run([str(target), str(corpus), str(seeds), f"-max_total_time={arguments.seconds}", f"-runs={arguments.inputs}",
                             "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256", f"-dict={words}",
-                            f"-artifact_prefix={folder}/found-", "-print_final_stats=1"], files)
+                            f"-artifact_prefix={folder}/found-", "-print_final_stats=1",
+                            *(["-entropic=0"] if arguments.all_inputs else [])], files)  # which costs more than the inputs themselves
         lines = output.splitlines()
         if code:
             said = [i for i, line in enumerate(lines) if "the law in line" in line or "ERROR: " in line or "runtime error: " in line]
@@ -245,8 +268,9 @@ def main():
                 print(f"{found.name}: {found.read_bytes().hex()}")
             return 1
         executed = [line for line in lines if "number_of_executed_units" in line]
-        print(f"{executed[0].split()[-1] if executed else 'no'} inputs, no law broken")
-        return 0 if executed else 1
+        count = int(executed[0].split()[-1]) if executed else 0
+        print(f"{count} inputs, no law broken")
+        return 1 if count < (arguments.inputs if arguments.all_inputs else 1) else 0
 
 
 if __name__ == "__main__":

@@ -8,17 +8,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include <dlfcn.h>
+#include <netdb.h>
 #include <unistd.h>
 
+#include <pipe/transport/tcp_links.hpp>
+#include <pipe/transport/tcp_mesh.hpp>
 #include <pipe/transport/tcp_world.hpp>
 
 #include "tcp/plan.hpp"
 
 using namespace pp;
 using namespace pp::detail;
+
+/// As the system's, which takes its time for one name.
+extern "C" int getaddrinfo(char const* of, char const* port, addrinfo const* hints,
+                           addrinfo** found) {
+  using function = int(char const*, char const*, addrinfo const*, addrinfo**);
+  bool const is_name = hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0;
+  if (is_name && of != nullptr && std::strcmp(of, "slow.example") == 0) sleep(1000);
+  return reinterpret_cast<function*>(dlsym(RTLD_NEXT, "getaddrinfo"))(of, port, hints, found);
+}
 
 namespace {
 
@@ -65,15 +79,35 @@ bool operations_are_right(tcp_world& w) {
   return is_right && w.neighbours() == n && w.neighbour() == p;
 }
 
+/// A message from the process before this one, of a trainer that this ends.
+///
+/// throws: rank_error if another process sends what it should not
+bool message_of_neighbour_is_right(tcp_world& w) {
+  tcp_links links(w);
+  tcp_trainer trainer;
+  std::lock_guard const lock(links.calls());
+  links.add(trainer, 4);
+  int const n = w.processes(), to = (own + 1) % n, from = (own + n - 1) % n;
+  char sent = char('a' + own), received = 0;
+  tcp_request out, in, end;
+  out.kind = tcp_request::sends, out.peer = to, out.data = &sent;
+  in.kind = tcp_request::receives, in.peer = from, in.data = &received;
+  end.kind = tcp_request::ends, end.peer = to;
+  out.tag = in.tag = 3, out.bytes = in.bytes = 1;
+  for (tcp_request* r : {&in, &out, &end}) links.start(*r);
+  while (!(in.is_done && out.is_done && end.is_done && trainer.ended == 1)) {
+    links.advance();
+    if (w.has_failed()) throw rank_error(w.watch().failure());
+    usleep(1000);
+  }
+  links.remove(trainer);
+  return received == 'a' + from;
+}
+
 void run(std::chrono::milliseconds deadline, int victim) {
-  tcp_start start;
-  process_launch const by = process_launch::from();
-  start.process = own = by.process;
-  start.processes = by.processes;
-  if (by.processes > 1) start.at = meeting_place::from();
-  start.token = job_token::from();
+  tcp_start start = tcp_world::launched(plan_of_program());
+  own = start.process;
   start.deadline = deadline;
-  start.plan = plan_of_program();
   arrive("before", victim);
   // That of an operation is short where one is to pass.
   tcp_world world(start, std::chrono::seconds(is(name, "late") ? 2 : 60));
@@ -85,6 +119,12 @@ void run(std::chrono::milliseconds deadline, int victim) {
     process_watch::doing const computes(world.watch(), {"computing"});
     sleep(3);
   }
+  if (is(name, "mesh")) {
+    connect_all(world);
+    say("is connected");
+    world.barrier();
+  }
+  if (is(name, "links")) say(message_of_neighbour_is_right(world) ? "is right" : "is wrong");
   if (is(name, "fails") && own == 1) {
     world.announce("broken");
     throw error("broken");
@@ -129,6 +169,7 @@ int main(int count, char** arguments) {
   way = count > 5 ? arguments[5] : "";
   if (is(name, "plan"))
     return std::printf("%llu\n", static_cast<unsigned long long>(plan_of_program())) < 0;
+  if (is(name, "sleeps")) return sleep(3) != 0 || true;
   try {
     if (is(name, "program")) {  // as a program does: the world ends with it
       tcp_world& world = tcp_world::of_process(plan_of_program());

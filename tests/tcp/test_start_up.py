@@ -6,8 +6,8 @@
 """
 import os
 import re
+import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from job import LIMIT
 from job import Job as AnyJob
+from peer import ACCEPTED, CHALLENGE, HEAD, REFUSED, FalseProcess, answer_to, call, connect, frame, hello, token_of_user
 
 PROGRAM, OTHER = sys.argv[1], sys.argv[2]
 TOKEN = "00112233445566778899aabbccddeeff"
@@ -29,23 +30,8 @@ class Job(AnyJob):
         return super().add(rank, [program, *command.split()], key, **variables)
 
 
-def hello(plan=1, process=1, processes=2, channel=0, magic=b"pipe/tcp", token=bytes(16), version=100, kind=1, length=24):
-    return magic + token + struct.pack("<IIII", version, kind, length, 0) + struct.pack("<Qiiii", plan, process, processes, channel, 0)
-
-
 def plan_of_program():
     return int(subprocess.run([PROGRAM, "plan"], text=True, capture_output=True, check=True).stdout)
-
-
-def connect(port, wait=5):
-    end = time.monotonic() + wait
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port), timeout=5)
-        except ConnectionRefusedError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
 
 
 def wait_until_joined(job, processes):
@@ -60,19 +46,6 @@ def wait_until_joined(job, processes):
             lines = [line.split() for line in file]
         joined = sum(line[1].endswith(f":{job.port:04X}") and line[3] == "01" for line in lines) // 2
     time.sleep(0.2)  # what is on its way arrives
-
-
-def answer_to(port, data):
-    """What process 0 answers to these bytes, until it ends the connection."""
-    with connect(port) as s:
-        s.sendall(data)
-        answer = b""
-        try:
-            while more := s.recv(4096):
-                answer += more
-        except ConnectionResetError:
-            pass
-        return answer
 
 
 class StartUp(unittest.TestCase):
@@ -125,6 +98,11 @@ class StartUp(unittest.TestCase):
         self.expect(Job(None, "world 1000", size=2), None,
                     r"rank_error: process 1 has found no process 0 at 127\.0\.0\.1:\d+ within 1 s: Connection refused")
 
+    def test_a_name_that_is_looked_up_for_ever(self):
+        self.expect(Job("world 1000", "world 1000", MASTER_ADDR="slow.example", PIPE_JOB_TOKEN=TOKEN),
+                    r"error: process 0 cannot listen at slow\.example:\d+: its name is still being looked up",
+                    r"rank_error: process 1 has found no process 0 at slow\.example:\d+ within 1 s: its name is still being looked up")
+
     def test_a_process_that_is_there_twice_is_named(self):
         twice = r"error: process 1 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own"
         job = Job("world", "world", None, size=3)
@@ -157,7 +135,8 @@ class StartUp(unittest.TestCase):
 
     def test_another_version_is_refused(self):
         job = Job("world", None, size=2)
-        answer = answer_to(job.port, hello(version=99))
+        connect(job.port).close()
+        answer = answer_to(job.port, hello(version=99), token_of_user(job.port))
         self.assertIn(b"has version 99 of pipe, and process 0 has version 100: start the same program in all processes", answer)
         self.expect(job, r"error: the process at .* has version 99 of pipe, and process 0 has version 100: .*")
 
@@ -168,30 +147,36 @@ class StartUp(unittest.TestCase):
         token = bytes.fromhex(TOKEN)
         connect(job.port).close()
         before = memory_of(job.running[0].pid)
+        no_token = b"it has not shown to have the PIPE_JOB_TOKEN of this job"
         for data, why in (
             (b"GET / HTTP/1.1\r\n\r\n", b"it has sent no hand-shake of pipe"),
             (os.urandom(5000), b"it has sent no hand-shake of pipe"),
-            (hello(plan, magic=b"pipe/udp", token=token), b"it has sent no hand-shake of pipe"),
-            (hello(plan), b"its PIPE_JOB_TOKEN is not that of this job"),
-            (hello(plan, token=bytes.fromhex(TOKEN[:-1] + "e")), b"its PIPE_JOB_TOKEN is not that of this job"),
-            (hello(plan, token=token, length=2**32 - 1) + bytes(100_000), b"it has announced 4294967295 bytes, and a hand-shake has 24"),
-            (hello(plan, token=token, length=2**31), b"it has announced 2147483648 bytes"),
-            (hello(plan, token=token, length=0), b"it has announced 0 bytes"),
-            (hello(plan, token=token, kind=77), b"bytes, and a hand-shake has 24"),
+            (hello(plan, magic=b"pipe/udp"), b"it has sent no hand-shake of pipe"),
+            (hello(plan, length=2**32 - 1) + bytes(100_000), b"it has announced 4294967295 bytes, and this part of a hand-shake has 48"),
+            (hello(plan, length=2**31), b"it has announced 2147483648 bytes"),
+            (hello(plan, length=0), b"it has announced 0 bytes"),
+            (hello(plan, kind=77), b"bytes, and this part of a hand-shake has 48"),
+            (hello(plan) + frame(77, 32) + bytes(32), b"bytes, and this part of a hand-shake has 32"),
+            (hello(plan) + frame(3, 2**32 - 1) + bytes(32), b"it has announced 4294967295 bytes"),
+            (hello(plan) + frame(3, 32) + bytes(32), no_token),
         ):
             self.assertIn(why, answer_to(job.port, data), data[:64])
-        self.assertNotIn(token, answer_to(job.port, hello(plan)))
+        wrong = bytes.fromhex(TOKEN[:-1] + "e")
+        for said in (hello(plan), hello(plan, processes=9), hello(plan, version=99), hello(7), hello(plan, process=0)):
+            answer = answer_to(job.port, said, wrong)
+            self.assertIn(no_token, answer)
+            self.assertNotIn(token, answer)
         with connect(job.port) as half:  # half a frame, and then the end
-            half.sendall(hello(plan, token=token)[:33])
+            half.sendall(hello(plan)[:33])
             half.shutdown(socket.SHUT_WR)
-            self.assertIn(b"it has ended after 33 of 64 bytes of a hand-shake", half.recv(4096))
+            self.assertIn(b"it has ended after 33 of 72 bytes of a hand-shake", half.recv(4096))
         self.assertLess(memory_of(job.running[0].pid) - before, 1 << 20)
         job.add(1, "world 20000", PIPE_JOB_TOKEN=TOKEN)
         self.expect(job, "ends", "ends", fails=False)
 
     def test_silent_and_slow_connections_keep_none_out(self):
         job = Job("world 20000", None, size=2)
-        connections = [connect(job.port) for _ in range(100)]
+        connections = [connect(job.port) for _ in range(300)]
         for s in connections[::2]:
             try:
                 s.sendall(hello()[:5])
@@ -202,6 +187,22 @@ class StartUp(unittest.TestCase):
         for s in connections:
             s.close()
 
+    def test_strangers_who_are_silent_do_not_delay_a_start(self):
+        """Process 0 is stopped while they come, so that they all come at once, and the job's own process behind them."""
+        job = Job("world 20000", None, size=2)
+        connect(job.port).close()
+        job.running[0].send_signal(signal.SIGSTOP)
+        connections = [connect(job.port) for _ in range(300)]
+        job.add(1, "world 20000")
+        time.sleep(0.5)
+        more = [connect(job.port) for _ in range(300)]
+        job.running[0].send_signal(signal.SIGCONT)
+        begun = time.monotonic()
+        self.expect(job, "ends", "ends", fails=False)
+        self.assertLess(time.monotonic() - begun, LIMIT)
+        for s in connections + more:
+            s.close()
+
     def test_strangers_are_named_when_a_process_is_missing(self):
         job = Job("world 1500", None, size=2)
         answer_to(job.port, b"SSH-2.0-OpenSSH_9.2\r\n")
@@ -209,14 +210,18 @@ class StartUp(unittest.TestCase):
                          r"127\.0\.0\.1:\d+: it has sent no hand-shake of pipe")
 
     def test_what_listens_is_no_process_0(self):
+        other = r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"
+        none = r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there "
         for data, words in (
-            (b"SSH-2.0-OpenSSH_9.2\r\n", r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
-            (hello(kind=2, length=2**32 - 1), r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
-            (hello(kind=4, length=2**32 - 1), r"error: what listens at .* is no process 0 of pipe: it does not answer a hand-shake"),
-            (hello(kind=2, length=0, token=b"x" * 16), r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not .*"),
-            (hello()[:20], r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there does not answer"),
-            (b"", r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there does not answer"),
-            (None, r"rank_error: process 1 has found no process 0 at .* within 1 s: what listens there has ended the connection"),
+            (b"SSH-2.0-OpenSSH_9.2\r\n", other),
+            (frame(CHALLENGE, 2**32 - 1), other),
+            (frame(REFUSED, 2**32 - 1), other),
+            (frame(ACCEPTED), other),
+            (frame(CHALLENGE, 48) + bytes(48), r"error: what listens at .* is process 0 of another job: its PIPE_JOB_TOKEN is not .*"),
+            (frame(REFUSED, 9) + b"go away\x1b!", none + r"says: go away\?!"),
+            (frame(CHALLENGE, 48)[:20], none + "does not answer"),
+            (b"", none + "does not answer"),
+            (None, none + "has ended the connection"),
         ):
             with socket.create_server(("127.0.0.1", 0)) as server:
                 job = Job(None, "world 1000", size=2, port=server.getsockname()[1])
@@ -242,9 +247,37 @@ class StartUp(unittest.TestCase):
             self.expect(job, r"error: process 0 cannot listen at 127\.0\.0\.1:\d+: the port is in use, perhaps by another job: .*")
 
     def test_an_address_that_is_not_here(self):
-        self.expect(Job("world 2000", None, size=2, MASTER_ADDR="192.0.2.1"),
+        self.expect(Job("world 2000", None, size=2, MASTER_ADDR="192.0.2.1", PIPE_JOB_TOKEN=TOKEN),
                     r"error: process 0 cannot listen at 192\.0\.2\.1:\d+: it is no address of this machine, and MASTER_ADDR must be one of "
                     r"process 0's")
+
+    def test_two_jobs_on_one_port_do_not_mix(self):
+        """Without a token, and with all processes of both there at once: who belongs to whom is not known, so neither begins."""
+        first = Job("program", None, size=2)
+        connect(first.port).close()
+        second = Job("program", "program", port=first.port, size=2)
+        first.add(1, "program")
+        outputs = [*first.end().values(), *second.end().values()]
+        self.assertEqual([], [text for text in outputs if "ends\n" in text or "has begun" in text], outputs)
+        self.assertRegex(second.outputs[0], r"error: process 0 cannot listen at .*: the port is in use, perhaps by another job")
+        self.assertRegex(outputs[0], r"error: (process 0 is there twice, at 127.* and at 127.*: every process needs a RANK of its own|"
+                                     r"MASTER_PORT \d+ has two jobs: process [01] is there twice, as \d+ and as \d+ of the system's processes: .*)")
+
+    def test_a_second_process_0_that_does_not_listen_ends_the_start(self):
+        job = Job("world", None, size=2)
+        connect(job.port).close()
+        Job("world", None, size=2, port=job.port).end()
+        self.expect(job, r"error: process 0 is there twice, at 127\.0\.0\.1:\d+ and at 127\.0\.0\.1:\d+: every process needs a RANK of its own")
+
+    def test_a_process_elsewhere_of_the_same_number_keeps_a_job_from_beginning(self):
+        """It has not come yet, and could be the one that is meant."""
+        job = Job("world", None, size=2)
+        connect(job.port).close()
+        job.add(1, "sleeps", key="other")
+        job.add(1, "world")
+        two = r"error: MASTER_PORT \d+ has two jobs: process 1 is there twice, as \d+ and as \d+ of the system's processes: " \
+              r"give each a MASTER_PORT of its own, or a PIPE_JOB_TOKEN"
+        self.expect(job, two, two)
 
     def test_two_launchers_on_one_port(self):
         first = Job("idle", None, size=2, PIPE_JOB_TOKEN=TOKEN)
@@ -263,7 +296,10 @@ class StartUp(unittest.TestCase):
             ({"RANK": "2"}, r"RANK is '2': expected a number from 0 to 1"),
             ({"RANK": "one"}, r"RANK is 'one': expected a number from 0 to 1"),
             ({"WORLD_SIZE": "0"}, r"WORLD_SIZE is '0': expected a number from 1 to 1000000"),
-            ({"WORLD_SIZE": None}, r"RANK is '0', and WORLD_SIZE is not set: set both"),
+            ({"WORLD_SIZE": None}, r"RANK is '0', and WORLD_SIZE is not set: set both, or unset RANK for a process that is alone"),
+            ({"RANK": None}, r"WORLD_SIZE is '2', and RANK is not set: set both, or unset WORLD_SIZE for a process that is alone"),
+            ({"MASTER_ADDR": "192.0.2.1"}, r"PIPE_JOB_TOKEN is not set, and MASTER_ADDR is '192\.0\.2\.1', which other machines may reach: set it .*"),
+            ({"MASTER_ADDR": "0.0.0.0"}, r"PIPE_JOB_TOKEN is not set, and MASTER_ADDR is '0\.0\.0\.0', which other machines may reach: set it .*"),
             ({"MASTER_PORT": None}, r"MASTER_PORT is not set: expected a number from 1"),
             ({"MASTER_PORT": "http"}, r"MASTER_PORT is 'http': expected a number from 1 to 65535"),
             ({"PIPE_JOB_TOKEN": "secret"}, r"PIPE_JOB_TOKEN has 6 characters: expected 32 hexadecimal digits, as of `openssl rand -hex 16`"),
@@ -279,28 +315,12 @@ class StartUp(unittest.TestCase):
                     "error: process 1 has another plan than process 0: start the same program in all processes",
                     "error: process 0 has another plan than process 1: start the same program in all processes")
 
-    def test_what_no_process_sends_is_no_word(self):
-        for word in (struct.pack("<iiqII", 4, 1, 0, 2**32 - 1, 0) + b"x" * 5000,  # a failure, with a text
-                     struct.pack("<iiqII", 77, 1, 0, 0, 0),
-                     struct.pack("<iiqII", 2, 2, 0, 0, 0),  # the end of a process that there is not
-                     struct.pack("<iiqII", 5, 1, 0, 4, 0) + b"lost",  # which only process 0 says
-                     os.urandom(3) + b"\xff" * 3000):
-            job = Job("idle", None, size=2)
-            other = FalseProcess(job.port)
-            other.call(bytes(24))
-            other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[:7])
-            other.watch.sendall(struct.pack("<iiqII", 1, 1, 0, 0, 0)[7:] + word)
-            outputs = job.end()
-            other.close()
-            self.assertRegex(outputs[0], r"process 1 was lost: it has sent what no process of this job sends, while process 0 was .*\n")
-            self.assertLess(job.seconds, LIMIT)
-
     def test_what_no_process_sends_is_no_call(self):
-        for make in (lambda other: other.call(bytes(24), length=2**32 - 1),
-                     lambda other: other.call(bytes(24), number=0),
-                     lambda other: other.calls.sendall(os.urandom(39) + b"\xff" * 1000)):
+        for make in (lambda other: other.calls.sendall(call(b"the start", 0, bytes(24), length=2**32 - 1)),
+                     lambda other: other.calls.sendall(call(b"", 0, bytes(24), mark=0)),
+                     lambda other: other.calls.sendall(os.urandom(HEAD - 1) + b"\xff" * 1000)):
             job = Job("idle", None, size=2)
-            other = FalseProcess(job.port)
+            other = FalseProcess(job.port, plan_of_program())
             make(other)
             self.expect(job, "error: process 1 makes another call than process 0, where the start of 24 bytes is expected .*")
             other.close()
@@ -318,37 +338,6 @@ class StartUp(unittest.TestCase):
         outputs = job.end()
         self.assertRegex(outputs[0] + outputs[2], early.format("[02]"))
         self.assertLess(job.seconds, LIMIT)
-
-
-def fnv(text):
-    value = 0xcbf29ce484222325
-    for byte in text:
-        value = (value ^ byte) * 0x100000001b3 % 2**64
-    return value
-
-
-class FalseProcess:
-    """Process 1 of 2, in Python, after the hand-shake: its connections for calls and for the watch."""
-
-    def __init__(self, port):
-        plan = plan_of_program()
-        self.calls, self.watch = (connect(port) for _ in range(2))
-        for channel, s in enumerate((self.calls, self.watch)):
-            s.sendall(hello(plan, channel=channel))
-            self.hear(s, 2)
-        for s in (self.calls, self.watch):
-            self.hear(s, 3)
-
-    def hear(self, s, kind):
-        answer = s.recv(40, socket.MSG_WAITALL)
-        assert struct.unpack("<I", answer[28:32]) == (kind,), answer
-
-    def call(self, data, length=None, number=fnv(b"the start") % 2**32):
-        self.calls.sendall(b"pipe/tcp" + bytes(16) + struct.pack("<IIII", 100, 5, len(data) if length is None else length, number) + data)
-
-    def close(self):
-        self.calls.close()
-        self.watch.close()
 
 
 def memory_of(pid):
@@ -413,8 +402,9 @@ class Loss(unittest.TestCase):
         """Of process 0, and of another, when both have been accepted, and a third is missing."""
         for victim, way, words in ((0, "kill", "rank_error: process 0 was lost: it has ended its connection, while process 1 was starting"),
                                    (1, "kill", "rank_error: process 1 was lost: it has ended its connection, while process 0 was starting"),
-                                   (0, "stop", r"rank_error: process 0 at .* has not said that all processes have come, for which process 1 .*")):
-            job = Job("world 2000", "world 2000", None, size=3)
+                                   (0, "stop", "rank_error: process 0 was lost: it has not answered for 5 s, while process 1 was starting"),
+                                   (1, "stop", "rank_error: process 1 was lost: it has not answered for 5 s, while process 0 was starting")):
+            job = Job("world 40000", "world 40000", None, size=3)
             wait_until_joined(job, 1)
             job.running[victim].send_signal({"kill": 9, "stop": 19}[way])
             other = 1 - victim

@@ -90,9 +90,45 @@ TEST_CASE("of several launchers the innermost counts") {
 TEST_CASE("variables that a shell or a batch script may have are no launch") {
   check(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}}), "",
         0, 1, 0, 1);
-  check(launched({{"PMI_RANK", "3"}}), "", 0, 1, 0, 1);
-  check(launched({{"WORLD_SIZE", "8"}}), "", 0, 1, 0, 1);
-  CHECK(refusal({{"RANK", "3"}}) == "RANK is '3', and WORLD_SIZE is not set: set both");
+  check(launched({{"MASTER_ADDR", "a17"}, {"MASTER_PORT", "29500"}}), "", 0, 1, 0, 1);
+}
+
+TEST_CASE("what sets some of its variables and forgets others trains no lonely models") {
+  auto const half = [](char const* set, char const* missing) {
+    return std::string(set) + " is '3', and " + missing + " is not set: set both, or unset " + set +
+           " for a process that is alone";
+  };
+  constexpr char const* pairs[][2]{{"RANK", "WORLD_SIZE"},
+                                   {"WORLD_SIZE", "RANK"},
+                                   {"LOCAL_RANK", "RANK"},
+                                   {"LOCAL_WORLD_SIZE", "RANK"},
+                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"PMI_SIZE", "PMI_RANK"}};
+  for (auto const& [set, missing] : pairs) CHECK(refusal({{set, "3"}}) == half(set, missing));
+  CHECK(refusal({{"WORLD_SIZE", "3"}, {"LOCAL_RANK", "0"}, {"MASTER_PORT", "29500"}}) ==
+        half("WORLD_SIZE", "RANK"));
+  CHECK(refusal({{"WORLD_SIZE", "3"}, {"SLURM_PROCID", "0"}}) == half("WORLD_SIZE", "RANK"));
+  // A step of srun says both itself, but not that of one shell, in which a launcher forgot one.
+  check(launched(srun + variables{{"WORLD_SIZE", "6"}}), "srun", 3, 6, 1, 0);
+  check(launched(srun + variables{{"RANK", "3"}}), "srun", 3, 6, 1, 0);
+  variables shell = srun;
+  shell["SLURM_STEP_NUM_TASKS"] = "1", shell["SLURM_PROCID"] = shell["SLURM_LOCALID"] = "0";
+  CHECK(refusal(shell + variables{{"WORLD_SIZE", "3"}}) == half("WORLD_SIZE", "RANK"));
+  CHECK(refusal(shell + variables{{"RANK", "3"}}) == half("RANK", "WORLD_SIZE"));
+}
+
+TEST_CASE("a block of variables is looked up as a program's own") {
+  std::string const block("RANK=2\0RANKS=7\0=x\0EMPTY=\0WORLD_SIZE=3\0WORLD_SIZE=9\0CUT=1", 55);
+  environment const all{std::string_view(block)};
+  CHECK(std::string(all("RANK")) == "2");
+  CHECK(std::string(all("RANKS")) == "7");
+  CHECK(std::string(all("EMPTY")).empty());
+  CHECK(std::string(all("WORLD_SIZE")) == "3");
+  CHECK(all("CUT") == nullptr);  // its end is not there
+  CHECK(all("RAN") == nullptr);
+  CHECK(environment(std::string_view("", 0))("RANK") == nullptr);
 }
 
 TEST_CASE("numbers out of range are named") {
@@ -130,25 +166,4 @@ TEST_CASE("process 0 listens on loopback unless MASTER_ADDR says otherwise") {
         "MASTER_PORT is not set: expected a number from 1");
   CHECK(message_of<error>([&] { place({{"MASTER_PORT", "65536"}}); }) ==
         "MASTER_PORT is '65536': expected a number from 1 to 65535");
-}
-
-TEST_CASE("a token is 16 bytes, and no message shows it") {
-  auto const token = [](char const* text) {
-    environment_of_test = {{"PIPE_JOB_TOKEN", text}};
-    return job_token::from(value);
-  };
-  job_token const one = token("000102030405060708090A0b0c0d0e0f");
-  for (int i = 0; i < job_token::size; ++i) CHECK(one.bytes[i] == i);
-  CHECK(one == token("000102030405060708090a0B0c0d0e0f"));
-  CHECK_FALSE(one == token("000102030405060708090a0b0c0d0e0e"));
-  CHECK_FALSE(one == job_token{});
-  environment_of_test = {};
-  CHECK(job_token::from(value) == job_token{});
-  for (char const* text :
-       {"", "0", "000102030405060708090a0b0c0d0e0", "000102030405060708090a0b0c0d0e0g",
-        "000102030405060708090a0b0c0d0e0f0"}) {
-    std::string const said = message_of<error>([&] { token(text); });
-    CHECK(said == "PIPE_JOB_TOKEN has " + std::to_string(std::string(text).size()) +
-                      " characters: expected 32 hexadecimal digits, as of `openssl rand -hex 16`");
-  }
 }

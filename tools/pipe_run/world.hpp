@@ -4,7 +4,6 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include <pipe/base/heartbeat.hpp>
+#include <pipe/transport/job_token.hpp>
 
 #include "child.hpp"
 #include "descriptor.hpp"
@@ -91,18 +91,6 @@ inline int free_port() {
     throw_fault("find a free port");
   return ntohs(at.sin_port);
 }
-/// A PIPE_JOB_TOKEN: what is left of an earlier start cannot come to this one.
-inline std::string random_token() {
-  unsigned char bytes[16];
-  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) throw_fault("draw a random number");
-  std::string token;
-  for (unsigned const b : bytes) {
-    token += "0123456789abcdef"[b >> 4];
-    token += "0123456789abcdef"[b & 15];
-  }
-  return token;
-}
-
 /// The processes of one start.
 ///
 /// law: when run() returns, all have ended, and what is left of their groups was sent SIGKILL
@@ -121,7 +109,8 @@ class world {
   /// throws: start_error, when nothing runs; fault
   outcome run() {
     port_ = free_port();
-    token_ = random_token();
+    token_ =
+        pp::detail::job_token::random().digits();  // what is left of an earlier start cannot come
     for (int rank = 0; rank < processes_; ++rank) start(rank);
     while (!have_all_ended()) {
       wait();

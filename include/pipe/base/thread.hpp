@@ -15,7 +15,8 @@
 
 namespace pp::detail {
 
-/// A thread that runs a function. As std::thread, it is joined before it ends.
+/// A thread that runs a function. As std::thread, it is joined before it ends, or left to
+/// itself.
 class thread {
  public:
   using function = void (*)(void* self, int number);
@@ -44,6 +45,10 @@ class thread {
   /// Waits for the end of its function, if it has one.
   [[gnu::cold]] void join() {
     if (std::exchange(runs_, false)) pthread_join(id_, nullptr);
+  }
+  /// Leaves it to itself: it ends with its function, or with the program.
+  [[gnu::cold]] void detach() {
+    if (std::exchange(runs_, false)) pthread_detach(id_);
   }
   /// Whether it is the calling thread.
   bool is_this() const { return runs_ && pthread_equal(id_, pthread_self()) != 0; }

@@ -69,7 +69,8 @@ class page_server {
               std::chrono::milliseconds patience = std::chrono::seconds(5))
       : names_(where.names), ask_(std::move(ask)), patience_(patience) {
     std::string reason;
-    heap_array<tcp_address> const found = tcp_address::of(where.host.c_str(), where.port, reason);
+    heap_array<tcp_address> const found = tcp_address::of(
+        where.host.c_str(), where.port, time_limit(std::chrono::minutes(1)), reason);
     if (found.size() > 0) {
       listener_ = tcp_socket::listen_at(found[0], int(most_clients));
       if (!listener_.is_open()) reason = std::strerror(errno);

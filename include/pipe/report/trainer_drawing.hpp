@@ -187,7 +187,8 @@ class seen_kernels {
       gathered_.assign(std::size_t(here.replicas) * ranks_.size(), {});
       detail::for_each_row(here, compiled::ranks,
                            [&](std::size_t row) { gathered_[row] = ranks_[row % ranks_.size()]; });
-      detail::share_rows(engine, detail::gather_places(engine, here), compiled::ranks, gathered_);
+      detail::share_rows(engine, detail::places_of_all(engine, compiled::ranks), compiled::ranks,
+                         gathered_);
     }
   }
 

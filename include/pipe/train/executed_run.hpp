@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <vector>
 
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/clock_offset.hpp>
 #include <pipe/transport/transport.hpp>
@@ -114,14 +116,16 @@ void share_items(Engine& engine, std::vector<Item>& items) {
 }
 /// The places of all processes.
 template <class Engine>
-std::vector<process_place> gather_places(Engine& engine, process_place const& here) {
-  std::vector<process_place> places(std::size_t(engine.processes()), here);
-  share_items(engine, places);
+std::vector<process_place> places_of_all(Engine& engine, int ranks) {
+  std::vector<process_place> places;
+  for (int p = 0; p < engine.processes(); ++p)
+    places.push_back(process_place::of(p, engine.processes(), ranks));
   return places;
 }
 /// Gives the rows of each process to all others, which all call it.
 ///
 /// shape: rows[replicas * ranks]: those of this process are given, the others are received
+/// throws: error if a process says that it has more items than any row has
 template <class Engine, class Item>
 void share_rows(Engine& engine, std::vector<process_place> const& places, int ranks,
                 std::vector<std::vector<Item>>& rows) {
@@ -132,6 +136,8 @@ void share_rows(Engine& engine, std::vector<process_place> const& places, int ra
       };
       std::size_t count = rows[row].size();
       pass(&count, 1);
+      if (count > std::size_t(1) << 24)
+        throw_error<error>({"process ", p, " has ", count, " items of one rank"});
       rows[row].resize(count);
       pass(rows[row].data(), count);
     });
@@ -141,7 +147,7 @@ void share_rows(Engine& engine, std::vector<process_place> const& places, int ra
 /// meet some times to compare their clocks, then each in turn gives its rows to all others.
 ///
 /// here: the ranks of this process. ranks: of a replica
-/// cost: two broadcasts for each process and each row, and 32 reductions
+/// cost: a broadcast for each process, two for each row, and 32 reductions
 template <class Engine>
 executed_run gather_from_processes(Engine& engine, process_place const& here, int ranks) {
   executed_run run{ranks, here.replicas, engine.processes()};
@@ -151,7 +157,7 @@ executed_run gather_from_processes(Engine& engine, process_place const& here, in
     engine.least(0);
     m.after = nanoseconds_of(std::chrono::steady_clock::now());
   }
-  auto const places = gather_places(engine, here);
+  auto const places = places_of_all(engine, ranks);
   std::vector<run_clock> clocks(places.size(), mine);
   share_items(engine, clocks);
   run.rows.resize(std::size_t(here.replicas) * std::size_t(ranks));

@@ -7,22 +7,49 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
 namespace pp::detail {
 
-/// The value of a variable, by its name; null: it is not set.
-using environment = char const* (*)(char const* name);
+/// Variables by their names: those of this process, of a function, or of a block of memory that
+/// outlives it.
+class environment {
+ public:
+  /// That of this process.
+  environment() = default;
+  /// value: of a variable, by its name; null: it is not set
+  environment(char const* (*value)(char const* name)) : value_(value) {}
+  /// block: "NAME=value", with a zero after each, also after the last one
+  explicit environment(std::string_view block) : block_(block) {}
 
-/// The environment of this process.
-inline char const* variable_of_process(char const* name) { return std::getenv(name); }
+  /// The value of a variable; null: it is not set.
+  [[gnu::cold]] char const* operator()(char const* name) const {
+    if (block_.data() == nullptr) return value_(name);
+    std::string_view const wanted = name;
+    for (std::string_view left = block_; !left.empty();) {
+      std::string_view const one = left.substr(0, left.find('\0'));
+      if (one.size() == left.size()) break;  // not whole
+      if (one.size() > wanted.size() && one[wanted.size()] == '=' && one.starts_with(wanted))
+        return one.data() + wanted.size() + 1;
+      left.remove_prefix(one.size() + 1);
+    }
+    return nullptr;
+  }
+
+ private:
+  char const* (*value_)(char const*) = [](char const* name) -> char const* {
+    return std::getenv(name);
+  };
+  std::string_view block_;
+};
 
 /// A variable that is a decimal number in [least, most].
 ///
 /// throws: error, which names the variable, its value and the range
-[[gnu::cold]] inline int number_in(environment from, char const* name, int least, int most) {
+[[gnu::cold]] inline int number_in(environment const& from, char const* name, int least, int most) {
   char const* const text = from(name);
   if (text == nullptr) throw_error<error>({name, " is not set: expected a number from ", least});
   long value = -1;
@@ -49,13 +76,15 @@ struct process_launch {
 
   /// To be asked before MPI is initialised, which sets some of these variables itself.
   ///
-  /// throws: error if a variable is no number or out of range, if RANK is set and WORLD_SIZE is
-  ///         not, or if srun and RANK contradict each other
-  [[gnu::cold]] static process_launch from(environment all = variable_of_process) {
+  /// throws: error if a variable is no number or out of range; if a launcher has set some of its
+  ///         variables and not others, as each process would train alone then; or if srun and RANK
+  ///         contradict each other
+  [[gnu::cold]] static process_launch from(environment const& all = {}) {
     for (variables const& v : known) {
       // Both: a batch script of Slurm, or a shell, may have the one or the other.
       if (all(v.mark) == nullptr || all(v.size) == nullptr) continue;
       process_launch const found = from(all, v);
+      if (&v == &known[srun]) refuse_half_of_srun(all, found);
       if (&v == &known[srun] && all("RANK") != nullptr && all("WORLD_SIZE") != nullptr) {
         // torchrun inside of srun starts more processes than srun has.
         if (all("TORCHELASTIC_RUN_ID") != nullptr || found.processes == 1) continue;
@@ -67,8 +96,7 @@ struct process_launch {
       }
       return found;
     }
-    if (all("RANK") != nullptr)
-      throw_error<error>({"RANK is '", all("RANK"), "', and WORLD_SIZE is not set: set both"});
+    refuse_half(all);
     return {};
   }
 
@@ -86,7 +114,36 @@ struct process_launch {
       {"srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
       {"a launcher that sets RANK", "RANK", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
   };
-  [[gnu::cold]] static process_launch from(environment all, variables const& v) {
+  /// No launcher has set all of its variables; one has set some, or a script has that forgot one.
+  ///
+  /// throws: error, if so
+  [[gnu::cold]] static void refuse_half(environment const& all) {
+    constexpr char const* halves[][2]{{"RANK", "WORLD_SIZE"},
+                                      {"WORLD_SIZE", "RANK"},
+                                      {"LOCAL_RANK", "RANK"},
+                                      {"LOCAL_WORLD_SIZE", "RANK"},
+                                      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                      {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                      {"PMI_RANK", "PMI_SIZE"},
+                                      {"PMI_SIZE", "PMI_RANK"}};
+    for (auto const& [set, missing] : halves)
+      if (all(set) != nullptr && all(missing) == nullptr) refuse_half(all, set, missing);
+  }
+  [[noreturn, gnu::cold]] static void refuse_half(environment const& all, char const* set,
+                                                  char const* missing) {
+    throw_error<error>({set, " is '", all(set), "', and ", missing,
+                        " is not set: set both, or unset ", set, " for a process that is alone"});
+  }
+  /// Of RANK and WORLD_SIZE a step of srun may have one, if it says what srun says.
+  [[gnu::cold]] static void refuse_half_of_srun(environment const& all,
+                                                process_launch const& found) {
+    bool const has_rank = all("RANK") != nullptr, has_size = all("WORLD_SIZE") != nullptr;
+    if (has_rank && !has_size && number_in(all, "RANK", 0, most_processes - 1) != found.process)
+      refuse_half(all, "RANK", "WORLD_SIZE");
+    if (has_size && !has_rank && number_in(all, "WORLD_SIZE", 1, most_processes) != found.processes)
+      refuse_half(all, "WORLD_SIZE", "RANK");
+  }
+  [[gnu::cold]] static process_launch from(environment const& all, variables const& v) {
     process_launch found{v.launcher, v.size, 0, 1, -1, 0};
     found.processes = number_in(all, v.size, 1, most_processes);
     found.process = number_in(all, v.rank, 0, found.processes - 1);
@@ -104,51 +161,12 @@ struct meeting_place {
   int port = 0;
 
   /// throws: error if MASTER_PORT is not set, or is no port
-  [[gnu::cold]] static meeting_place from(environment all = variable_of_process) {
+  [[gnu::cold]] static meeting_place from(environment const& all = {}) {
     meeting_place found;
     if (char const* const address = all("MASTER_ADDR"); address != nullptr && *address != 0)
       found.address = address;
     found.port = number_in(all, "MASTER_PORT", 1, 65535);
     return found;
-  }
-};
-
-/// A number that all processes of a job have, and no other process: PIPE_JOB_TOKEN, 32 hexadecimal
-/// digits. Without it all bytes are 0, and jobs are told apart by their plans alone.
-struct job_token {
-  static constexpr int size = 16;
-  unsigned char bytes[size]{};
-
-  /// throws: error, which does not show the value, if it is set and no such number
-  [[gnu::cold]] static job_token from(environment all = variable_of_process) {
-    job_token found;
-    char const* const text = all("PIPE_JOB_TOKEN");
-    if (text == nullptr) return found;
-    auto const digit = [](char c) {
-      return c >= '0' && c <= '9'   ? c - '0'
-             : c >= 'a' && c <= 'f' ? c - 'a' + 10
-             : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                    : -1;
-    };
-    long const length = long(std::strlen(text));
-    bool is_good = length == 2 * size;
-    for (int i = 0; is_good && i < size; ++i) {
-      int const high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-      is_good = high >= 0 && low >= 0;
-      found.bytes[i] = static_cast<unsigned char>(16 * high + low);
-    }
-    if (!is_good)
-      throw_error<error>({"PIPE_JOB_TOKEN has ", length,
-                          " characters: expected 32 hexadecimal digits, as of `openssl rand -hex "
-                          "16`"});
-    return found;
-  }
-  /// Whether they are equal, in a time that does not depend on the bytes: a stranger learns nothing
-  /// from it.
-  bool operator==(job_token const& other) const {
-    int differ = 0;
-    for (int i = 0; i < size; ++i) differ |= bytes[i] ^ other.bytes[i];
-    return differ == 0;
   }
 };
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <mutex>
 #include <span>
 #include <string>
@@ -33,7 +34,7 @@ namespace pp::detail {
 struct process_identity {
   std::uint64_t machine = 0;  ///< equal on one machine since its last start
   std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
-  int number = 0;
+  std::int32_t number = 0, unused = 0;
 
   [[gnu::cold]] static process_identity own() {
     process_identity me;
@@ -52,6 +53,20 @@ struct process_identity {
   /// Whether the system can tell this process of the other one's death.
   bool sees(process_identity const& other) const {
     return machine == other.machine && numbers == other.numbers;
+  }
+  /// Whether a process of the job may say that it is this one. `mine` may end the other one, so
+  /// where it sees it, that is another process, and one of the same user.
+  [[gnu::cold]] bool is_possible(process_identity const& mine, bool is_own) const {
+    if (number < 1 || unused != 0) return false;
+    if (!sees(mine)) return !is_own;
+    if (is_own) return number == mine.number;
+    char folder[32];
+    std::snprintf(folder, sizeof(folder), "/proc/%d", int(number));
+    struct stat other{};
+    if (number == mine.number) return false;
+    // One that has ended meanwhile is lost, which is found soon. One that is root's, as those with
+    // privileges are shown, this process can only end if it is root's, too.
+    return stat(folder, &other) != 0 || other.st_uid == geteuid() || other.st_uid == 0;
   }
   /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
   int handle() const {

@@ -64,6 +64,7 @@ struct tcp_trainer {
   std::uint32_t number = 0;
   long tags = 0;
   heap_array<tcp_meeting> meetings;  // by process and tag
+  heap_array<bool> has_ended;        // by process
   // Of the processes that have ended it: how many, and the one with the fewest runs.
   int ended = 0, first_to_end = -1;
   long fewest_runs = LONG_MAX;
@@ -90,6 +91,7 @@ class tcp_links {
   [[gnu::cold]] void add(tcp_trainer& t, long tags) {
     t.tags = tags;
     t.meetings = heap_array<tcp_meeting>(tags * links_.size());
+    t.has_ended = heap_array<bool>(links_.size());
     t.number = std::uint32_t(trainers_.size());
     heap_array<tcp_trainer*> more(trainers_.size() + 1);
     for (long i = 0; i < trainers_.size(); ++i) more[i] = trainers_[i];
@@ -176,7 +178,7 @@ class tcp_links {
     auto const read_some = [&](char* at, long left, long& done) {
       return l.socket.read(at, left, done);
     };
-    for (;;) {
+    for (int most = 256; most > 0; --most) {  // the other links, and the caller, have a turn
       if (l.received == nullptr) {
         if (!move(l.in_head, nullptr, 0, l.in_done, read_some)) return;
         if (!understand(l)) return;
@@ -198,6 +200,7 @@ class tcp_links {
     tcp_meeting& m = t->meetings[from * t->tags + h.tag];
     switch (h.kind) {
       case tcp_request::receives:
+        if (h.bytes < 0) return refuse(from);
         if (m.sends.is_empty()) return ++m.ready, true;
         l.out.put(*m.sends.take());
         write(l);
@@ -207,6 +210,8 @@ class tcp_links {
         l.received = m.receives.take();
         return l.received->bytes == h.bytes || refuse(from);
       case tcp_request::ends:
+        if (h.tag != 0 || h.bytes < 0 || std::exchange(t->has_ended[from], true))
+          return refuse(from);
         ++t->ended;
         if (h.bytes < t->fewest_runs) t->fewest_runs = h.bytes, t->first_to_end = from;
         return true;

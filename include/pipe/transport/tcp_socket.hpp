@@ -5,6 +5,7 @@
 // being sent to it.
 #pragma once
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -17,11 +18,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/thread.hpp>
 #include <pipe/base/uninterrupted.hpp>
 
 namespace pp::detail {
@@ -38,6 +41,14 @@ class time_limit {
   int left(int most) const {
     auto const left = std::chrono::ceil<std::chrono::milliseconds>(end_ - clock::now()).count();
     return left <= 0 ? 0 : left < most ? int(left) : most;
+  }
+  /// The limit that is over first.
+  time_limit operator&(time_limit const& other) const { return end_ < other.end_ ? *this : other; }
+  /// One that is over later by this time.
+  time_limit operator+(std::chrono::milliseconds time) const {
+    time_limit later = *this;
+    later.end_ += time;
+    return later;
   }
 
  private:
@@ -65,26 +76,77 @@ struct tcp_address {
     if (getnameinfo(get(), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return {};
     return host;
   }
-  /// The addresses of a name, in the system's order; none if it has none, with the reason. To ask
-  /// for a name, the system may take as long as it wants; a number needs no asking.
+  /// Whether it is reached from this machine alone: 127.x.x.x, ::1.
+  [[gnu::cold]] bool is_loopback() const {
+    if (bytes.ss_family == AF_INET)
+      return ntohl(reinterpret_cast<sockaddr_in const&>(bytes).sin_addr.s_addr) >> 24 == 127;
+    if (bytes.ss_family != AF_INET6) return false;
+    in6_addr const& six = reinterpret_cast<sockaddr_in6 const&>(bytes).sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+  }
+  /// The address that a text is; none if it is a name, which is not looked up.
+  [[gnu::cold]] static heap_array<tcp_address> of_number(char const* number, int port) {
+    return looked_up(number, port, AI_NUMERICHOST).addresses;
+  }
+  /// The addresses of a name, in the system's order; none if it has none, with the reason. The
+  /// system may take as long as it wants to look a name up, so a thread asks it, and is left to
+  /// itself at the limit.
   ///
   /// reason: changed only if there are none
-  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, std::string& reason) {
+  [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, time_limit limit,
+                                                  std::string& reason) {
+    if (heap_array<tcp_address> found = of_number(name, port); found.size() > 0) return found;
+    struct question {
+      std::string name;
+      int port;
+      answer found;
+      std::atomic<bool> is_answered{false};
+      std::atomic<int> users{2};
+      void leave() {
+        if (--users == 0) delete this;
+      }
+    };
+    auto* const asked = new question{name, port, {}};
+    auto const ask = [](void* self, int) {
+      auto* const q = static_cast<question*>(self);
+      q->found = looked_up(q->name.c_str(), q->port, 0);
+      q->is_answered = true;
+      q->leave();
+    };
+    try {
+      thread(ask, asked, 0).detach();
+    } catch (std::system_error const&) {
+      ask(asked, 0);  // the system has no thread to give
+    }
+    while (!asked->is_answered && !limit.is_over()) sleep_for(200'000);
+    answer found;
+    if (asked->is_answered)
+      found = std::move(asked->found);
+    else
+      found.reason = "its name is still being looked up";
+    asked->leave();
+    if (found.addresses.size() == 0) reason = found.reason;
+    return std::move(found.addresses);
+  }
+
+ private:
+  struct answer {
+    heap_array<tcp_address> addresses;
+    std::string reason;
+  };
+  [[gnu::cold]] static answer looked_up(char const* name, int port, int more_flags) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
+    hints.ai_flags = AI_NUMERICSERV | more_flags;
     int const error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
-    if (error != 0) {
-      reason = error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error);
-      return {};
-    }
+    if (error != 0) return {{}, error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)};
     long count = 0;
     for (addrinfo const* a = found; a != nullptr; a = a->ai_next) ++count;
-    heap_array<tcp_address> all(count);
+    answer all{heap_array<tcp_address>(count), {}};
     count = 0;
     for (addrinfo const* a = found; a != nullptr; a = a->ai_next) {
-      std::memcpy(&all[count].bytes, a->ai_addr, a->ai_addrlen);
-      all[count++].size = a->ai_addrlen;
+      std::memcpy(&all.addresses[count].bytes, a->ai_addr, a->ai_addrlen);
+      all.addresses[count++].size = a->ai_addrlen;
     }
     freeaddrinfo(found);
     return all;
@@ -186,6 +248,11 @@ class tcp_socket {
   bool waits(short events, int milliseconds) const {
     pollfd of{descriptor_, events, 0};
     return poll(&of, 1, milliseconds) > 0;
+  }
+  /// The number of bytes that have come and are not read yet.
+  [[gnu::cold]] long unread() const {
+    int bytes = 0;
+    return ioctl(descriptor_, FIONREAD, &bytes) == 0 ? bytes : 0;
   }
   /// Moves up to `bytes` bytes; `done` grows by their number.
   ///

@@ -180,7 +180,8 @@ class tcp_watch : public process_watch {
     for (auto before = clock::now(); !ends_;) {
       if (since_beat >= period) {
         since_beat = {};
-        word const w;
+        word w;
+        w.process = process_;
         for (peer& p : peers_)
           if (p.out.empty()) send(p, w);
       }
@@ -256,7 +257,7 @@ class tcp_watch : public process_watch {
 
   /// Reads all that has come: a word's head first, and then the text, if it is one that fits.
   void hear(peer& p) {
-    while (p.socket.is_open()) {
+    for (int most = 256; most > 0 && p.socket.is_open(); --most) {  // the others are heard, too
       bool const has_head = p.have >= word::head;
       bool const is_wrong = has_head && p.in.length > word::longest;
       if (!is_wrong) {
@@ -274,20 +275,30 @@ class tcp_watch : public process_watch {
       if (is_wrong || !understand(p)) lose(p, {"it has sent what no process of this job sends"});
     }
   }
-  /// Acts on a word. Returns false if no process of this job can have said it.
+  /// Acts on a word. Returns false if no process of this job can have said it: one of another
+  /// process, which only process 0 passes on, one that comes twice, a number out of range.
   ///
   /// needs: a whole word
   bool understand(peer& p) {
     word& w = p.in;
+    bool const has_text = w.what == word::failed || w.what == word::lost;
+    if (w.process < 0 || w.process >= processes_ || w.unused != 0 || (w.length > 0) != has_text)
+      return false;
+    // Process 0 passes on what others say, and no other process does.
+    bool const is_own = &peers_[w.process] == &p;
     switch (w.what) {
-      case word::lives: return true;
+      case word::lives: return is_own;
       case word::parts:
-        if (w.process < 0 || w.process >= processes_) return false;
-        p.has_parted = true;
+        if ((process_ == 0 ? !is_own : w.process == process_) || w.number < 0 ||
+            std::exchange(peers_[w.process].has_parted, true))
+          return false;
         relay(w, p);  // first: with the last end that it notes, process 0 may end itself
         note_end(w.process, w.number);
         return true;
-      case word::leaves: lose(p, {"it has ended with exit status ", w.number}); return true;
+      case word::leaves:
+        if (!is_own || w.number < INT_MIN || w.number > INT_MAX) return false;
+        lose(p, {"it has ended with exit status ", w.number});
+        return true;
       case word::failed:
       case word::lost: {
         bool const ends = w.what == word::lost;
@@ -344,6 +355,7 @@ class tcp_watch : public process_watch {
     if (process_ == 0) {
       word w;
       w.what = word::lost;
+      w.process = number;
       w.length = std::uint32_t(text.size() < word::longest ? text.size() : word::longest);
       text.copy(w.text, word::longest);
       relay(w, p);

@@ -23,6 +23,8 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/transport/job_token.hpp>
+#include <pipe/transport/loopback_job.hpp>
 #include <pipe/transport/process_launch.hpp>
 #include <pipe/transport/process_watch.hpp>
 #include <pipe/transport/tcp_frame.hpp>
@@ -43,10 +45,10 @@ class tcp_world {
   /// throws: error if the processes do not fit together; rank_error if one is missing or lost
   [[gnu::cold]] explicit tcp_world(tcp_start const& start,
                                    std::chrono::milliseconds deadline = std::chrono::minutes(5))
-      : start_(start), deadline_(deadline), connections_(start.processes) {
+      : start_(start), deadline_(tcp_signs::patience), connections_(start.processes) {
     std::unique_ptr<tcp_host> host;
     if (processes() > 1 && process() == 0) {
-      host = std::make_unique<tcp_host>(start_);
+      host = listening();
       connections_ = host->meet();
     } else if (processes() > 1) {
       connections_ = tcp_guest(start_).meet();
@@ -55,8 +57,9 @@ class tcp_world {
     all[process()] = process_identity::own();
     {
       process_watch::doing const starts(watch_, {"starting"});
-      find_neighbours(all);
+      find_neighbours(all);  // within its patience, as the watch has not begun
     }
+    deadline_ = deadline;
     watch_.begin(process(), std::move(all), std::move(connections_.of[tcp_connections::watch]),
                  std::move(host));
     is_watched_ = true;
@@ -81,6 +84,27 @@ class tcp_world {
     }();
     (void)is_first;
     return world;
+  }
+
+  /// What the launcher's variables say of this process, alone without any.
+  ///
+  /// throws: error if they are wrong, or if several machines have no token
+  [[gnu::cold]] static tcp_start launched(std::uint64_t plan) {
+    process_launch const by = process_launch::from();
+    tcp_start start;
+    start.process = by.process;
+    start.processes = by.processes;
+    start.plan = plan;
+    if (by.processes == 1) return start;
+    start.at = meeting_place::from();
+    start.is_of_user = !job_token::is_given();
+    if (start.is_of_user && !is_on_loopback(start.at))
+      throw_error<error>({"PIPE_JOB_TOKEN is not set, and MASTER_ADDR is '", start.at.address,
+                          "', which other machines may reach: set it to the same 32 hexadecimal "
+                          "digits in all processes of the job, as of `openssl rand -hex 16`"});
+    start.token =
+        start.is_of_user ? token_at_port(key_of_user(), start.at.port) : job_token::from();
+    return start;
   }
 
   int process() const { return start_.process; }
@@ -156,27 +180,51 @@ class tcp_world {
   [[gnu::cold]] void announce(std::string_view text) {
     watch_.fail(sentence({std::string_view(watch_.name_of(process())), ": ", text}).begin());
   }
+  /// Of another process, which has sent what none of this program sends; all end.
+  ///
+  /// throws: error
+  [[noreturn, gnu::cold]] void refuse(int process, char const* what) {
+    std::string const text = sentence({"process ", process, " has sent ", what}).begin();
+    watch_.fail(text);
+    throw error(text);
+  }
   /// Says what this process does, until the end of the scope, to those that miss another one.
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
  private:
-  /// By the variables of the launcher; alone, without any.
-  [[gnu::cold]] static tcp_start launched(std::uint64_t plan) {
-    process_launch const by = process_launch::from();
-    tcp_start start;
-    start.process = by.process;
-    start.processes = by.processes;
-    start.plan = plan;
-    if (by.processes > 1) {
-      start.at = meeting_place::from();
-      start.token = job_token::from();
+  /// Whether no address of the place is reached from another machine. A name that is not known
+  /// (yet) may be anywhere.
+  [[gnu::cold]] static bool is_on_loopback(meeting_place const& at) {
+    std::string reason;
+    heap_array<tcp_address> const all =
+        tcp_address::of(at.address, at.port, time_limit(tcp_start().deadline), reason);
+    for (tcp_address const& a : all)
+      if (!a.is_loopback()) return false;
+    return all.size() > 0;
+  }
+  /// Process 0, which listens. Where another process 0 does, that one is told, as its job must not
+  /// begin with processes of this one.
+  ///
+  /// throws: as tcp_host
+  [[gnu::cold]] std::unique_ptr<tcp_host> listening() const {
+    try {
+      return std::make_unique<tcp_host>(start_);
+    } catch (error const&) {
+      tcp_start knock = start_;
+      knock.deadline = std::chrono::milliseconds(1000);
+      try {
+        tcp_guest(knock).meet();
+      } catch (error const&) {
+      }
+      throw;
     }
-    return start;
   }
   /// Who they all are: the first operation, before the watch begins, which needs it.
   [[gnu::cold]] void find_neighbours(heap_array<process_identity>& all) {
     process_identity const mine = all[process()];
     all_gather("the start", &mine, sizeof(mine), all.begin());
+    for (int p = 0; p < processes(); ++p)
+      if (!all[p].is_possible(mine, p == process())) refuse(p, "a number that its process has not");
     neighbours_ = 0;
     for (int p = 0; p < processes(); ++p)
       if (all[p].machine == mine.machine) neighbours_++, neighbour_ += p < process();
@@ -188,6 +236,7 @@ class tcp_world {
     name_ = name;
     bytes_ = bytes;
     number_ = operations_++;
+    waiting_ = {};
   }
   /// Process 0 collects, in the order of numbers, and sends all to all: small data takes longer to
   /// announce than to send. In no order of events do two processes wait for each other, as process
@@ -203,6 +252,8 @@ class tcp_world {
     } else {
       send(0, to + process() * bytes, bytes);
       receive(0, to, n * bytes);
+      if (bytes > 0 && std::memcmp(to + process() * bytes, mine, std::size_t(bytes)) != 0)
+        refuse(0, "other bytes than it was sent");
     }
   }
 
@@ -214,14 +265,18 @@ class tcp_world {
   }
   /// A frame, and then the bytes, if there are any.
   void send(int to, char const* data, long bytes) {
-    tcp_frame const f(start_.token, tcp_frame::call, std::uint32_t(bytes), mark());
+    tcp_frame const f(tcp_frame::call, std::uint32_t(bytes), mark());
     move(to, POLLOUT, const_cast<char*>(reinterpret_cast<char const*>(&f)), sizeof(f));
     move(to, POLLOUT, const_cast<char*>(data), bytes);
   }
   /// Directly to where the bytes belong: their number must be the expected one.
   void receive(int from, char* data, long bytes) {
     tcp_frame f;
-    move(from, POLLIN, reinterpret_cast<char*>(&f), sizeof(f));
+    // Before the first one come signs of life from the time in which others were missing.
+    for (int signs = 0; signs < 10'000; ++signs) {
+      move(from, POLLIN, reinterpret_cast<char*>(&f), sizeof(f));
+      if (number_ > 0 || f.kind != tcp_frame::lives || f.length > 0) break;
+    }
     if (!f.has_magic() || f.kind != tcp_frame::call || long(f.length) != bytes ||
         f.number != mark())
       differ(from, f.length);
@@ -238,13 +293,11 @@ class tcp_world {
   }
   /// Moves all bytes to or from another process. events: POLLIN or POLLOUT.
   ///
-  /// throws: rank_error if a process has failed, has ended, or does not come before the deadline,
-  /// of
-  ///         which only time counts in which this process ran
+  /// throws: rank_error if a process has failed, has ended, or does not come before the deadline of
+  ///         the operation, of which only time counts in which this process ran
   void move(int with, short events, char* data, long bytes) {
     constexpr std::chrono::milliseconds look(20);
     tcp_socket const& s = connections_.of[tcp_connections::calls][with];
-    std::chrono::nanoseconds waiting{};
     for (long done = 0; done < bytes;) {
       if (has_failed()) throw rank_error(watch_.failure());
       moved const m = events == POLLIN ? s.read(data + done, bytes - done, done)
@@ -258,8 +311,8 @@ class tcp_world {
       auto const before = std::chrono::steady_clock::now();
       s.waits(events, int(look.count()));
       auto const waited = std::chrono::steady_clock::now() - before;
-      waiting += waited < look ? waited : look;
-      if (deadline_.count() > 0 && waiting > deadline_)
+      waiting_ += waited < look ? waited : look;
+      if (deadline_.count() > 0 && waiting_ > deadline_)
         fail({std::string_view(watch_.name_of(process())), ": timed out after ",
               double(deadline_.count()) / 1000, " s waiting for process ", with, ", ",
               std::string_view(watch_.activity())});
@@ -299,6 +352,7 @@ class tcp_world {
   // The operation that is going on.
   char const* name_ = "";
   long bytes_ = 0, number_ = 0, operations_ = 0;
+  std::chrono::nanoseconds waiting_{};
   tcp_watch watch_;
 };
 

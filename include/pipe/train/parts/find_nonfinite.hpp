@@ -119,11 +119,15 @@ template <class Engine>
   long const first = least(engine, f.order);
   if (first == LONG_MAX) return;
   if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
-    int const from = int(least(engine, f.order == first ? engine.process() : LONG_MAX));
+    long const from = least(engine, f.order == first ? engine.process() : LONG_MAX);
+    if (from < 0 || from >= engine.processes())
+      throw_error<error>({"process ", from, " has found a value that is not finite"});
     long size = long(f.text.size());
-    engine.broadcast(from, reinterpret_cast<char*>(&size), long(sizeof(size)));
+    engine.broadcast(int(from), reinterpret_cast<char*>(&size), long(sizeof(size)));
+    if (size < 0 || size > 1 << 16)
+      throw_error<error>({"process ", from, " says in ", size, " bytes what is not finite"});
     f.text.resize(std::size_t(size));
-    engine.broadcast(from, f.text.data(), size);
+    engine.broadcast(int(from), f.text.data(), size);
   }
   throw not_finite(f.text);
 }
