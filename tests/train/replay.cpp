@@ -81,7 +81,7 @@ TEST_CASE("steps made again have the recorded bits, under any cut") {
   CHECK(records[0].step == 1);
   CHECK_FALSE(records[0].parameters);
   CHECK(records[1].parameters);
-  CHECK(records[7].runs_on == "portable");
+  CHECK(records[7].runs_on == host::arithmetic_of(host::isa::portable));
   auto const check = [&](replay_report const& r) {
     CHECK(r.difference == "");
     CHECK(r.ok());
@@ -148,9 +148,10 @@ TEST_CASE("a log that cannot be compared is refused in one sentence") {
   CHECK(refused({records.begin(), records.begin() + 3}) ==
         "replay: the log has no record of step 4");
   CHECK(refused({records[5]}) == "replay: the log has no record of step 4");
-  records[3].runs_on = "AVX-512";
+  records[3].runs_on = "AVX-512 by g++ 4";
   CHECK(refused(records) ==
-        "replay: step 4 was recorded on AVX-512, whose bits are not those of portable");
+        "replay: step 4 was recorded on AVX-512 by g++ 4, whose bits are not those of " +
+            host::arithmetic_of(host::isa::portable));
   CHECK(trainer.steps() == 3);
 
   std::string const text = content(log), path = folder.write("other", "step,loss\n1,2\n");

@@ -95,6 +95,7 @@ struct job {
   double counted = 1;     ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
   double gradient_terms = 1;  ///< divisor of gradients in backward
   further_losses further{};   ///< those of the model beside the first; none in inference
+  std::uint64_t labels = 0;   ///< a hash of what all processes read: see hash_labels
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
   /// Index of the first sample, for random bits: as many as the mini-batches accumulated before

@@ -57,6 +57,7 @@ struct checkpoint_of {
   static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
                    checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
     checkpoint_target const to{path, like};
+    require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
       collect(e, all, in_quotes(path), [&](auto const& gather_next) {
@@ -72,6 +73,7 @@ struct checkpoint_of {
   static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
                           tensor_copy<T>& to) {
     part_saving saving;
+    require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       std::string const name = "a copy in memory";
       if (part.count == 1)
@@ -126,11 +128,17 @@ struct checkpoint_of {
     e.states_changed();
     if constexpr (compiled::work::is_free)
       if (read.has_versions) e.versions_changed();
-    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position)};
+    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
+            std::move(read.other_bits)};
   }
 
  private:
   friend optimizer_states<Trainer>;
+  /// throws: as compare_replicas
+  static void require_same_replicas(Trainer& trainer) {
+    auto const access = trainer.engine_.enter();
+    compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
+  }
   /// A file that was read, but has not been taken over.
   struct loaded_state {
     std::size_t row = 0;  // of the table
@@ -142,6 +150,7 @@ struct checkpoint_of {
     std::vector<loaded_state> states;
     std::vector<T> room;  // for the largest state that is not consecutive in memory
     data_position position;
+    std::string other_bits;     // see resumed_run
     bool has_versions = false;  // older ones of the weights: see PipeDream
   };
 
@@ -250,6 +259,7 @@ struct checkpoint_of {
             {{"format", "pt"},
              {"library", text_of_version()},
              {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+             {"arithmetic", arithmetic_of(*trainer.engine_.operator->())},
              {"position", position.text}}};
   }
   static checkpoint_head head_of_part(part_number part) {
@@ -356,6 +366,10 @@ struct checkpoint_of {
     open_checkpoint const file(path);
     loaded_run run;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
+    std::string const here = arithmetic_of(*trainer.engine_.operator->());
+    if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
+      run.other_bits = in_quotes(path) + " is of a run on " + *there + ", this one is on " + here +
+                       ": from here on its bits are not those of a run that was never stopped";
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)

@@ -131,6 +131,7 @@ class checkpoints {
       throw data_error(why);
     }
     for (std::string const& text : found.skipped) note(text);
+    if (!found.other_bits.empty()) note(found.other_bits);
     report();
     return found;
   }

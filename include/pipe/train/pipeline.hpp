@@ -344,7 +344,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   detail::job prepare(Batch const& b, detail::job::kind what) {
     detail::job j;
     take(b, j);
-    detail::begin_job<M, compiled::samples>(j, what);
+    detail::begin_job<compiled>(j, what);
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
@@ -376,7 +376,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result const r = add_up(j);
     accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
-    leaves_.end_step(*engine_.operator->(), j.samples);
+    leaves_.end_step(parameter_places(), j.samples, steps_, settings_.compare_replicas);
     return r;
   }
 

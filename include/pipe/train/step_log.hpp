@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A log of what each step computed, bit by bit: loss, gradient norm, and now and then a hash of all
-// parameters. A step that is made again has the same bits, on any machine with the same kernels:
-// see train/replay.hpp.
+// parameters. A step that is made again has the same bits, on any machine whose kernels have the
+// same arithmetic: see train/replay.hpp.
 //
 //     step,loss,gradient_norm,parameters,runs_on
-//     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512
-//     2,3ff7ae147ae147ae,4001eb851eb851ec,8c5f2d0b7a91e634,AVX-512
+//     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512 by g++ 12
+//     2,3ff7ae147ae147ae,4001eb851eb851ec,8c5f2d0b7a91e634,AVX-512 by g++ 12
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
 #endif
 
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cstddef>
@@ -21,7 +20,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -38,7 +36,7 @@ struct step_record {
   long step = 0;
   std::uint64_t loss = 0, gradient_norm = 0;  ///< the bits of the doubles of step_result
   std::optional<std::uint64_t> parameters{};  ///< parameter_hash() after the step
-  std::string runs_on{};                      ///< the instruction set of the kernels, or the device
+  std::string runs_on{};                      ///< the arithmetic of the kernels, or the device
 
   friend bool operator==(step_record const&, step_record const&) = default;
 };
@@ -47,27 +45,25 @@ namespace detail {
 
 inline constexpr char step_log_heading[] = "step,loss,gradient_norm,parameters,runs_on\n";
 
-/// The name of what a trainer runs on, without commas.
+/// What decides the bits of a trainer's steps, without commas: the arithmetic of its kernels, or
+/// the device.
 template <class Trainer>
-std::string name_of_kernels(Trainer const& trainer) {
-  std::string name;
-  if constexpr (std::is_enum_v<decltype(trainer.runs_on())>)
-    name = std::array{"portable", "AVX2", "AVX-512"}[std::size_t(trainer.runs_on())];
-  else
-    name = trainer.runs_on();
+std::string logged_arithmetic(Trainer const& trainer) {
+  std::string name = trainer.processes().arithmetic();
   for (char& c : name)
     if (c == ',' || c == '\n') c = ' ';
   return name;
 }
 
-/// What the last step of a trainer computed. `hashes`: with the parameters.
+/// What the last step of a trainer computed, by this arithmetic. `hashes`: with the parameters.
 template <class Trainer>
-step_record record_of(Trainer& trainer, step_result const& r, bool hashes) {
+step_record record_of(Trainer& trainer, step_result const& r, bool hashes,
+                      std::string const& arithmetic) {
   step_record made{trainer.steps(),
                    std::bit_cast<std::uint64_t>(r.loss),
                    std::bit_cast<std::uint64_t>(r.gradient_norm),
                    {},
-                   name_of_kernels(trainer)};
+                   arithmetic};
   if (hashes) made.parameters = parameter_hash(trainer);
   return made;
 }
@@ -82,7 +78,8 @@ class step_log {
   ///
   /// throws: file_error
   template <class Trainer>
-  step_log(std::string const& path, Trainer& trainer, long every = 100) : every_(every) {
+  step_log(std::string const& path, Trainer& trainer, long every = 100)
+      : every_(every), arithmetic_(detail::logged_arithmetic(trainer)) {
     if (!trainer.processes().writes_files()) return;
     auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
     file_ = record_file::resumed(path, trainer.steps(), detail::step_log_heading, step_of);
@@ -99,7 +96,7 @@ class step_log {
   void record(Trainer& trainer, step_result const& r) {
     if (r.skipped) return;
     bool const hashes = every_ > 0 && trainer.steps() % every_ == 0;
-    step_record const made = detail::record_of(trainer, r, hashes);
+    step_record const made = detail::record_of(trainer, r, hashes, arithmetic_);
     if (!file_) return;
     char row[120], hash[17] = "";
     auto const wide = [](std::uint64_t bits) { return static_cast<unsigned long long>(bits); };
@@ -111,6 +108,7 @@ class step_log {
 
  private:
   long every_;
+  std::string arithmetic_;
   std::optional<record_file> file_;
 };
 

@@ -67,6 +67,21 @@ class mpi_world {
     std::memcpy(data, copy.begin(), std::size_t(bytes));
     delete &copy;
   }
+  /// The bytes of each process, in the order of their numbers.
+  ///
+  /// shape:  mine: [bytes] -> all: [processes, bytes]
+  /// throws: as run
+  [[gnu::cold]] void gather(char const* mine, long bytes, char* all) {
+    // Left to MPI after a failure: what is sent, and behind it what is received.
+    heap_array<char>& copy = *new heap_array<char>((processes_ + 1) * bytes);
+    std::memcpy(copy.begin(), mine, std::size_t(bytes));
+    run([&](MPI_Request* r) {
+      MPI_Iallgather(copy.begin(), int(bytes), MPI_BYTE, copy.begin() + bytes, int(bytes), MPI_BYTE,
+                     own_, r);
+    });
+    std::memcpy(all, copy.begin() + bytes, std::size_t(processes_ * bytes));
+    delete &copy;
+  }
   /// Tells the other processes of a failure here.
   [[gnu::cold]] void announce(std::string_view text) {
     watch_.fail(sentence({std::string_view(watch_.name_of(process_)), ": ", text}).begin());

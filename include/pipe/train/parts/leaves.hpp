@@ -15,6 +15,7 @@
 #include <pipe/train/options/transport.hpp>
 #include <pipe/train/parts/inputs.hpp>
 #include <pipe/train/parts/leaf_speeds.hpp>
+#include <pipe/train/parts/replica_check.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -120,12 +121,17 @@ class leaf_runs : public leaf_share {
   job here(job const& whole) const {
     return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
   }
-  /// Ends a step, which has succeeded, on a mini-batch of `given` samples.
+  /// Ends a step, which has succeeded, on a mini-batch of `given` samples. After each `every`-th
+  /// one replicas are compared.
+  ///
+  /// throws: as compare_replicas
   template <class Engine>
-  void end_step([[maybe_unused]] Engine& engine, [[maybe_unused]] int given) {
+  void end_step(parameter_memory<Engine> const& parameters, [[maybe_unused]] int given, long step,
+                long every) {
     if constexpr (moves_leaves)
       if (replicas > 1 && given == leaves * samples)
-        speeds_.end_step(engine, replica, leaves, most(), counts);
+        speeds_.end_step(*parameters.engine, replica, leaves, most(), counts);
+    if (replicas > 1 && every > 0 && step % every == 0) compare_replicas<P>(parameters, step);
   }
 
  private:

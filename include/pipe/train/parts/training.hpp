@@ -13,6 +13,7 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
+#include <pipe/train/parts/replica_check.hpp>
 
 namespace pp::detail {
 
@@ -96,6 +97,9 @@ struct training_of {
     auto flow = trainer.engine_->flow(trainer.leaves_.own());
     flow.run(before, next, done);
     if (job const* const bad = flow.rejected()) reject(trainer, *bad);
+    if (long const every = settings.compare_replicas;
+        every > 0 && trainer.steps_ / every > before / every)
+      compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
     return trainer.steps_ - before;
   }
   /// throws: error if there are replicas that do not overlap their steps
