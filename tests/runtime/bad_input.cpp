@@ -211,9 +211,13 @@ TEST_CASE("weights are finite and not negative, and as many as rows", "[runtime]
     CHECK_THROWS_MATCHES(t.step(b), data_error,
                          says("input \"weight\": expected 4 numbers, got 3"));
   });
-  survives<trainer>([&](auto& t, auto data) {  // nothing counts: a loss of 0, and no gradient
+  survives<trainer>([&](auto& t, auto data) {  // nothing counts: no loss, and no gradient
     data.numbers[1].assign(4, 0);
     CHECK(t.gradients(data.view()).gradient_norm == 0);
-    CHECK(t.evaluate(data.view()) == 0);
+    CHECK(std::isnan(t.gradients(data.view()).loss));
+    CHECK(std::isnan(t.evaluate(data.view())));
+    CHECK_THROWS_MATCHES(t.step(data.view()), data_error,
+                         says("labels: none of this step counts, so it has no loss: leave its "
+                              "mini-batch out"));
   });
 }

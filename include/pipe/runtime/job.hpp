@@ -121,7 +121,12 @@ struct job {
   /// First argument of `watch`.
   void* watcher = nullptr;
 
-  /// The value of each loss, of the sums of their terms.
+  /// The sum of the weights of the terms of loss i; 1 of a sum.
+  constexpr double terms_of(int i) const { return i == 0 ? counted : further.items[i - 1].counted; }
+  bool has_terms() const {
+    return detail::has_terms(further, [this](int i) { return terms_of(i); });
+  }
+  /// The value of each loss, of the sums of their terms; 0 of one without terms: see loss_of.
   [[gnu::cold]] loss_values means_of(double const* sums) const {
     loss_values all(sums, 1 + further.count);
     all.items[0] /= loss_terms;

@@ -60,6 +60,7 @@ struct training_of<Trainer>::halves {
     job j;
     take_inputs(b, share.leaves * share.samples, j);
     take_labels(b, Trainer::labels_per_sample, j);
+    require_terms(j.has_terms());
     begin_job<typename Trainer::compiled>(j, job::kind::train);
     hash_labels<typename Trainer::model, typename Trainer::element>(j);
     j.all_samples = j.samples;

@@ -106,14 +106,16 @@ class leaf_runs : public leaf_share {
     if constexpr (moves_leaves)
       if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
   }
-  /// Runs a mini-batch's leaves that this process has; an inference, all of them.
+  /// Runs a mini-batch's leaves that this process has; an inference, all of them. Without a label
+  /// the loss is NaN, but for steps and what is accumulated, whose losses are those of all labels.
   template <class Engine>
   step_result run(Engine& engine, job const& whole) {
-    if constexpr (P::may_have_leaves)
-      if (leaves > 1)
-        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
-                                              : run_each(engine, whole, *this);
-    return engine.run(whole);
+    step_result r = run_leaves(engine, whole);
+    using kind = job::kind;
+    if (whole.what == kind::evaluate ||
+        (whole.what == kind::train && !whole.updates && !whole.is_continued))
+      r.loss = loss_of(r.losses, whole.further, [&](int i) { return whole.terms_of(i); });
+    return r;
   }
   /// The part of a mini-batch that this process runs.
   ///
@@ -135,6 +137,14 @@ class leaf_runs : public leaf_share {
   }
 
  private:
+  template <class Engine>
+  step_result run_leaves(Engine& engine, job const& whole) {
+    if constexpr (P::may_have_leaves)
+      if (leaves > 1)
+        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
+                                              : run_each(engine, whole, *this);
+    return engine.run(whole);
+  }
   int most() const { return most_leaves(leaves, replicas, P::sum::room); }
   /// Runs leaves one by one. Only the last one updates and has a result. Returns it, with the times
   /// of all.

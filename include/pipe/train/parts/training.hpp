@@ -12,6 +12,7 @@
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/replica_check.hpp>
 
@@ -78,6 +79,7 @@ struct training_of {
       if (given > 0) ++at;
       if (at == end) return false;
       j = trainer.prepare_gradients("train", *at);
+      require_terms(j.has_terms());
       j.updates = true;
       j.step = before + ++given;
       j.all_samples = j.samples;
