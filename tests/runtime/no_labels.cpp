@@ -3,8 +3,6 @@
 // Mini-batches without a label that counts: a mean over nothing is NaN, as PyTorch has it, and no
 // step is made of one. Where some other mini-batch, leaf or loss of the step has a label, they
 // change nothing.
-#include <catch2/catch.hpp>
-
 #include <cmath>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 #include <pipe/train/evaluate_all.hpp>
 #include <pipe/train/kept_checkpoints.hpp>
 
+#include "catch.hpp"
 #include "laws/data.hpp"
 #include "message_of.hpp"
 
