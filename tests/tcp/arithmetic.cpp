@@ -28,7 +28,7 @@ void say(char const* what) {
   std::fflush(stdout);
 }
 void train() {
-  Trainer trainer({.seed = 3});
+  Trainer trainer({.seed = 3, .compare_replicas = 1});
   say(trainer.runs_on().c_str());
   laws::sample_batch<Trainer> const data(1);
   step_result r;

@@ -6,7 +6,6 @@
 
 BEST has kernels for several instruction sets, PORTABLE is by the same compiler and has portable ones alone.
 """
-import re
 import sys
 import unittest
 
@@ -28,7 +27,7 @@ class Arithmetic(unittest.TestCase):
         lines, codes = self.runs(BEST, BEST)
         self.assertEqual(codes, {0: 0, 1: 0}, lines)
         self.assertEqual(lines[0], lines[1])
-        self.assertRegex(lines[0][0], r"^(portable|AVX2|AVX-512) by (g|clang)\+\+ \d+$")
+        self.assertRegex(lines[0][0], r"^(portable|AVX2|AVX-512)(, with the bits of AVX2)?$")
 
     def test_all_processes_take_the_kernels_that_all_have(self):
         alone, _ = self.runs(PORTABLE, PORTABLE)
@@ -37,7 +36,7 @@ class Arithmetic(unittest.TestCase):
             self.assertEqual(codes, {0: 0, 1: 0}, lines)
             self.assertEqual(lines[0], lines[1])
             self.assertEqual(lines[0], alone[0])  # what is said of the kernels, and the bits of loss and parameters
-            self.assertRegex(lines[0][0], "^portable by ")
+            self.assertRegex(lines[0][0], "^portable$")
 
     def test_replicas_a_step_late_are_refused(self):
         best, _ = self.runs(BEST, BEST)
@@ -49,16 +48,13 @@ class Arithmetic(unittest.TestCase):
                                                      r"start the same program in all processes")
             self.assertNotEqual(codes[rank], 0)
 
-    def test_another_compiler_is_refused(self):
+    def test_another_compiler_computes_alike(self):
         if not OTHER:
             self.skipTest("there is no other compiler")
         lines, codes = self.runs(PORTABLE, OTHER)
-        for rank in 0, 1:
-            text = "\n".join(lines[rank])
-            found = re.search(r"process 1 computes otherwise than process 0: its kernels are by (\S+ \d+), and not by (\S+ \d+): ", text)
-            self.assertTrue(found, text)
-            self.assertNotEqual(found[1], found[2])
-            self.assertNotEqual(codes[rank], 0)
+        self.assertEqual(codes, {0: 0, 1: 0}, lines)
+        self.assertEqual(lines[0], lines[1])
+        self.assertEqual(lines[0], self.runs(PORTABLE, PORTABLE)[0][0])
 
 
 if __name__ == "__main__":

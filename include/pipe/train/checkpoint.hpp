@@ -106,7 +106,8 @@ struct checkpoint_of {
     return mine;
   }
 
-  static resumed_run load(Trainer& trainer, std::string const& path) {
+  /// step: how many the run must have made; -1: any
+  static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
@@ -115,7 +116,7 @@ struct checkpoint_of {
     std::exception_ptr failure;
     try {
       all = states_of(trainer);
-      read = read_run(trainer, path, all);
+      read = read_run(trainer, path, all, step);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -362,7 +363,8 @@ struct checkpoint_of {
   /// Reads everything that this process needs, and compares it with the trainer.
   ///
   /// throws: see load
-  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all) {
+  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all,
+                             long step) {
     open_checkpoint const file(path);
     loaded_run run;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
@@ -378,6 +380,9 @@ struct checkpoint_of {
       }
     match.require();
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
+    if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
+      file.refuse("it is of a run of " + std::to_string(made) + " steps, and its name says " +
+                  std::to_string(step));
     std::vector<long> tensors;
     // A trainer without older versions of its weights ignores them; without those of a file all are
     // the newest.

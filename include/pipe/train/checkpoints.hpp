@@ -105,14 +105,11 @@ class checkpoints {
     if (writes()) all = kept_.candidates();
     resumed_checkpoint found;
     for (std::size_t next = 0;; ++next) {
-      // A number for a checkpoint: its step, and then its folder.
-      long const count = long(folders().size()),
-                 which = detail::first_process_says(
-                     trainer, next < all.size() ? all[next].step * count + all[next].folder : -1);
-      if (which < 0) break;
-      std::string const path = folders()[std::size_t(which % count)].file_of(which / count);
+      detail::kept_checkpoint const which = found_by_first(trainer, all, next);
+      if (which.step < 0) break;
+      std::string const path = folders()[std::size_t(which.folder)].file_of(which.step);
       try {
-        static_cast<resumed_run&>(found) = trainer.load(path);
+        static_cast<resumed_run&>(found) = saver::load(trainer, path, which.step);
       } catch (rank_error const&) {
         throw;
       } catch (error const& e) {
@@ -121,7 +118,7 @@ class checkpoints {
       }
       found.path = safe_path_ = path;
       begun_step_ = safe_step_ = found.steps;
-      if (writes()) kept_.take_over({{which / count}, int(which % count)}, warnings_);
+      if (writes()) kept_.take_over(which, warnings_);
       break;
     }
     if (found.path.empty() && !found.skipped.empty()) {
@@ -212,6 +209,16 @@ class checkpoints {
   std::vector<detail::checkpoint_folder> const& folders() const { return kept_.folders(); }
   static bool writes() { return Trainer::engine::writes_files(); }
 
+  /// The next checkpoint that the process that writes files has found; step -1: there is no more.
+  static detail::kept_checkpoint found_by_first(Trainer const& trainer,
+                                                std::vector<detail::kept_checkpoint> const& all,
+                                                std::size_t next) {
+    detail::kept_checkpoint which{{-1}};
+    if (next < all.size()) which = all[next];
+    which.step = detail::first_process_says(trainer, which.step);
+    which.folder = int(detail::first_process_says(trainer, which.folder));
+    return which;
+  }
   /// Does something in the process that writes files.
   ///
   /// throws: in all processes, if it has thrown

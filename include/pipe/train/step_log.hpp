@@ -5,8 +5,8 @@
 // same arithmetic: see train/replay.hpp.
 //
 //     step,loss,gradient_norm,parameters,runs_on
-//     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512 by g++ 12
-//     2,3ff7ae147ae147ae,4001eb851eb851ec,8c5f2d0b7a91e634,AVX-512 by g++ 12
+//     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512
+//     2,3ff7ae147ae147ae,4001eb851eb851ec,8c5f2d0b7a91e634,AVX-512
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/io/file_bytes.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/metrics.hpp>
@@ -116,11 +117,7 @@ class step_log {
 ///
 /// throws: file_error if it cannot be read; data_error that names the line that is no record
 inline std::vector<step_record> read_step_log(std::string const& path) {
-  detail::file_descriptor const file(path, O_RDONLY);
-  struct stat there{};
-  if (!file.is_open() || ::fstat(file.number(), &there) != 0)
-    detail::throw_file_error("read", path);
-  std::string const all = detail::read_records(file, path, std::uint64_t(there.st_size));
+  std::string const all = detail::file_bytes(path);
   std::string_view text = all;
   std::string_view const heading = detail::step_log_heading;
   if (!text.starts_with(heading)) throw data_error("'" + path + "' is no log of steps");

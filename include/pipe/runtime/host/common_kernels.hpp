@@ -4,7 +4,6 @@
 // parameters drift apart without a word.
 #pragma once
 
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -31,47 +30,35 @@ struct kernel_sets {
     return all;
   }
 };
-/// The kernels of a process as it tells the others, without padding.
-struct kernel_offer {
-  char compiler[31]{};
-  kernel_sets sets{};
-};
+static_assert(sizeof(kernel_sets) == 1);
 
 /// The best set whose bits the kernels of all processes can have. All processes of a Transport call
 /// it, with those of their own.
 ///
-/// throws: error if there is none, or if kernels are by another compiler: its bits are others
+/// throws: error if there is none
 template <class Transport>
 [[gnu::cold]] host::isa common_kernels(kernel_sets const& own) {
+  using host::isa;
   auto& world = Transport::world();
-  int const n = world.processes();
-  heap_array<kernel_offer> all(n);
-  kernel_offer mine{{}, own};
-  host::name_of_compiler().copy(mine.compiler, sizeof(mine.compiler) - 1);
+  heap_array<kernel_sets> all(world.processes());
   auto const says = world.during({"constructing a trainer"});
-  world.gather(reinterpret_cast<char const*>(&mine), sizeof(mine),
+  world.gather(reinterpret_cast<char const*>(&own), sizeof(own),
                reinterpret_cast<char*>(all.begin()));
-  auto const refuse = [&](int p, std::string_view its, int q, std::string_view others) {
-    std::string const text =
-        sentence({"process ", p, " computes otherwise than process ", q, ": its kernels are ", its,
-                  ", and not ", others, ": start the same program in all processes"})
-            .begin();
+  kernel_sets common = all[0];
+  for (int p = 1; p < world.processes(); ++p) {
+    kernel_sets const before = common;
+    common.bits &= all[p].bits;
+    if (common.bits != 0) continue;
+    std::string const its = all[p].text(), others = before.text(),
+                      text = sentence({"process ", p, " computes otherwise than process 0: its ",
+                                       "kernels are ", std::string_view(its), ", and not ",
+                                       std::string_view(others),
+                                       ": start the same program in all processes"})
+                                 .begin();
     world.watch().know(text.c_str());
     throw error(text);
-  };
-  kernel_sets common = all[0].sets;
-  for (int p = 0; p < n; ++p) {
-    char(&compiler)[sizeof(mine.compiler)] = all[p].compiler;
-    compiler[sizeof(compiler) - 1] = 0;
-    if (std::strcmp(compiler, all[0].compiler) != 0)
-      refuse(p, sentence({"by ", compiler}).begin(), 0, sentence({"by ", all[0].compiler}).begin());
-    kernel_sets const before = common;
-    common.bits &= all[p].sets.bits;
-    if (common.bits == 0) refuse(p, all[p].sets.text(), 0, before.text());
   }
-  return common.has(host::isa::avx512) ? host::isa::avx512
-         : common.has(host::isa::avx2) ? host::isa::avx2
-                                       : host::isa::portable;
+  return common.has(isa::avx512) ? isa::avx512 : common.has(isa::avx2) ? isa::avx2 : isa::portable;
 }
 
 }  // namespace pp::detail
