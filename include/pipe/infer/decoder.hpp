@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/host/arithmetic.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
