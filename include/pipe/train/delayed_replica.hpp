@@ -182,7 +182,7 @@ class delayed_replica {
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",
                    trainer.steps() + 1}) {
-    detail::common_kernels<typename By::transport>(of_.kernels());
+    detail::common_kernels<typename By::transport>(of_.kernels(), waiting.deadline);
     int const n = replicas();
     share_ = {n, Trainer::samples, replica(), n, detail::heap_array<int>(n)};
     for (int& leaves : share_.counts) leaves = 1;

@@ -12,6 +12,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
 
@@ -35,13 +36,15 @@ static_assert(sizeof(kernel_sets) == 1);
 /// The best set whose bits the kernels of all processes can have. All processes of a Transport call
 /// it, with those of their own.
 ///
-/// throws: error if there is none
+/// throws: error if there is none; rank_error if a process has failed, or does not come before the
+///         deadline
 template <class Transport>
-[[gnu::cold]] host::isa common_kernels(kernel_sets const& own) {
+[[gnu::cold]] host::isa common_kernels(kernel_sets const& own, std::chrono::milliseconds deadline) {
   using host::isa;
   auto& world = Transport::world();
   heap_array<kernel_sets> all(world.processes());
   auto const says = world.during({"constructing a trainer"});
+  world.set_deadline(deadline);
   world.gather(reinterpret_cast<char const*>(&own), sizeof(own),
                reinterpret_cast<char*>(all.begin()));
   kernel_sets common = all[0];

@@ -30,7 +30,7 @@ class host_engine {
   using optimizer = typename P::optimizer;
 
   host_engine(optimizer const& o, executor_settings const& settings)
-      : optimizer_(o), kernels_(kernels()), executor_(description(), calls(), settings) {}
+      : optimizer_(o), kernels_(kernels(settings)), executor_(description(), calls(), settings) {}
 
   step_result run(job const& j) {
     if constexpr (is_mirrored) {
@@ -128,7 +128,7 @@ class host_engine {
 
  private:
   /// Those that this machine runs best, of those whose bits all processes can have.
-  static host::kernels<P> kernels() {
+  static host::kernels<P> kernels([[maybe_unused]] executor_settings const& settings) {
     using backend = typename P::backend;
     host::kernels<P> best = backend::template kernels<P>();
     if constexpr (requires { P::transport::world(); }) {
@@ -140,7 +140,8 @@ class host_engine {
       for (host::isa set : {host::isa::portable, host::isa::avx2})
         if constexpr (has_sets)
           if (set < best.runs_on) own.add(backend::template kernels<P>(set).runs_on);
-      host::isa const common = common_kernels<typename P::transport>(own);
+      host::isa const common =
+          common_kernels<typename P::transport>(own, settings.waiting.deadline);
       if constexpr (has_sets)
         if (common < host::bits_of(best.runs_on)) return backend::template kernels<P>(common);
     }
