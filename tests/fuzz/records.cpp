@@ -30,6 +30,7 @@ struct stand_in {
   };
   struct all_processes {
     bool writes_files() const { return true; }
+    std::string arithmetic() const { return "a,machine"; }
     std::span<float const> values_of(parameter const& p, std::vector<float>&) const {
       return p.values;
     }
@@ -38,7 +39,6 @@ struct stand_in {
 
   all_processes processes() const { return {}; }
   long steps() const { return done; }
-  std::string runs_on() const { return "a,machine"; }
   std::vector<parameter> parameters() const { return {}; }
 };
 

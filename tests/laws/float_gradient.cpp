@@ -31,7 +31,7 @@ void holds() {
     CHECK(r.worst < 2e-5);
     CHECK(r.smallest > 1e-6);
   };
-  CHECK(Trained<Numbers, backend>().runs_on() == Set);
+  CHECK(Trained<Numbers, backend>().runs_on() == host::name_of_kernels(Set));
   check(laws::compare_with_double<Trained<Numbers, backend>, Trained<Numbers, FP64, PortableHost>>(
       1));
   check(laws::compare_with_double<Trained<Words, backend>, Trained<Words, FP64, PortableHost>>(2));

@@ -4,7 +4,10 @@
 // program. Each case is a program of its own, started by test_failures.py, because a failure
 // between processes is the end: failures CASE, or failures PHASE WAY FILE. Every process says how
 // it ended.
+#include <algorithm>
+#include <bit>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +23,7 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/families.hpp>
+#include <pipe/train/checkpoint.hpp>
 #include <pipe/train/delayed_replica.hpp>
 #include <pipe/train/virtual_worker.hpp>
 #include <pipe/train/weights.hpp>
@@ -32,6 +36,7 @@ using namespace pp;
 using transports::Shared, transports::Small;
 using Many = Small<Shared, Between, Stages<8>>;
 using Replicas = Small<Shared, Between>;
+using Overlapping = Small<Shared, Between, Stages<2>, Steady<>>;
 using Ring = Small<Shared, Between, StageReplicas<4>>;
 using Alone = Small<Shared, Stages<2>>;
 
@@ -250,6 +255,55 @@ void make_another_call(char const* what) {
   }
 }
 
+/// Process 1 gives other labels than the others, in the same number.
+template <class Trainer>
+void give_other_labels() {
+  laws::sample_batch<Trainer> data(1);
+  try {
+    Trainer trainer({.seed = 3});
+    trainer.step(data.view());
+    if (Between::process() == 1)
+      std::rotate(data.labels.begin(), data.labels.begin() + 1, data.labels.end());
+    trainer.train(std::vector(4, data.view()));
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+
+/// One bit of a parameter is another one in process 2, from the first step on. every: steps between
+/// comparisons
+template <class Trainer, class Go>
+void compare_after(long every, Go const& go) {
+  laws::sample_batch<Trainer> const data(1);
+  try {
+    Trainer trainer({.seed = 3, .compare_replicas = every});
+    trainer.step(data.view());
+    if (Between::process() == 2) {
+      float& w = trainer.parameters()[0].values[1];
+      w = std::bit_cast<float>(std::bit_cast<std::uint32_t>(w) ^ 1u);
+      trainer.parameters_changed();
+    }
+    go(trainer, data);
+    say("has found nothing");
+  } catch (error const& e) {
+    say(e.what());
+  }
+}
+void compare_replicas(char const* when) {
+  if (is(when, "step"))
+    compare_after<Replicas>(3, [](auto& trainer, auto const& data) {
+      for (int step = 0; step < 4; ++step) trainer.step(data.view());
+    });
+  if (is(when, "train"))
+    compare_after<Overlapping>(
+        3, [](auto& trainer, auto const& data) { trainer.train(std::vector(4, data.view())); });
+  if (is(when, "save"))
+    compare_after<Replicas>(0, [](auto& trainer, auto const& data) {
+      for (int step = 0; step < 4; ++step) trainer.step(data.view());
+      trainer.save(file);
+    });
+}
+
 void run(char const* what) {
   if (is(what, "throws")) in_the_last([] { throw std::runtime_error("broken"); });
   if (is(what, "hangs")) in_the_last([] { sleep(60); }, std::chrono::seconds(1));
@@ -278,6 +332,10 @@ void run(char const* what) {
   if (is(what, "worker_ends_early")) run_workers(1);
   if (is(what, "worker_is_late")) run_workers(3, std::chrono::seconds(2));
   if (is(what, "late_other_call")) run_late(false);
+  if (is(what, "labels of ranks")) give_other_labels<Many>();
+  if (is(what, "labels of replicas")) give_other_labels<Replicas>();
+  if (is(what, "labels in steps that overlap")) give_other_labels<Overlapping>();
+  if (std::strncmp(what, "compare ", 8) == 0) compare_replicas(what + 8);
   if (is(what, "late_replica")) run_late(true);
   if (is(what, "ends_early")) {
     Many many({.seed = 3});

@@ -137,7 +137,7 @@ class Failures(unittest.TestCase):
 
     def test_a_process_that_does_not_come_fails_the_others(self):
         self.ends("is_elsewhere", r"^process 0: process [012] \(ranks . to .\): timed out after 1 s waiting for "
-                                  r"(another process, constructing a trainer|process \d, connecting to the other processes)$")
+                                  r"((another process|process 3), constructing a trainer|process \d, connecting to the other processes)$")
 
     def test_a_process_that_ends_early_fails_the_others(self):
         ended = "process 1 has ended its trainer, which this one still runs"
@@ -192,6 +192,23 @@ class Failures(unittest.TestCase):
             self.assertTrue(said, output)  # those for which the call has ended go on to the next one, and say nothing
             for text in said:
                 self.assertRegex(text, f"^process [01] makes another call than process [12]: {words}$")
+
+    def test_other_labels_are_refused(self):
+        for case in ("ranks", "replicas", "steps that overlap"):
+            with self.subTest(case):
+                code, output = start(LAUNCHER, PROCESSES, [PROGRAM, f"labels {'in' if case[0] == 's' else 'of'} {case}"], timeout=TIMEOUT)
+                self.assertNotIn(code, (0, None), output)
+                said = re.findall(r"^process \d: (process .*)$", output, re.MULTILINE)
+                self.assertTrue(said, output)
+                for text in said:
+                    self.assertRegex(text, r"^process [01] makes another call than process [12]: (step|train) with other labels$")
+
+    def test_replicas_with_other_parameters_end_all(self):
+        for case, step, ranks, other in (("step", 3, 1, 0), ("save", 5, 1, 0), ("train", 5, 2, 0)):
+            names = [rf"process {p} \(rank {p % ranks} of replica {p // ranks}\)" for p in (2, other)]
+            self.ends(f"compare {case}",
+                      *(rf"^process {p}: {names[0]} has other parameters after step {step} than {names[1]}: replicas have the same ones, bit for bit, "
+                        "unless a machine computes wrongly or a program writes to them$" for p in range(PROCESSES)))
 
     def test_processes_that_are_neither_ranks_nor_replicas_are_refused(self):
         self.ends("too_many_processes",

@@ -3,8 +3,12 @@
 // What is executed is the schedule's table, action by action, at times that agree with it.
 #include "catch.hpp"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
+
+#include <pipe/schedule/families.hpp>
 
 #include "runtime/trainers.hpp"
 
@@ -66,4 +70,28 @@ TEST_CASE("the executed order is the schedule's", "[runtime]") {
   executes_its_table<tiny::LateWeights>();
   executes_its_table<tiny::TwoChunks>();
   executes_its_table<tiny::DownAndUp>();
+}
+template <class Schedule, int Ranks>
+void waits_within_its_time() {
+  using Trainer = Pipeline<tiny::Numbers, PortableHost, Stages<Ranks>, MicroBatches<2>,
+                           MicroBatchSize<2>, Schedule>;
+  Trainer trainer;
+  laws::sample_batch<Trainer> const data(1);
+  double worst = 0, least = 1;
+  long steps = 0;
+  trainer.train(std::vector(300, data.view()), [&](step_result const& r) {
+    worst = std::max(worst, r.bubble), least = std::min(least, r.bubble), ++steps;
+  });
+  INFO(Trainer::plan().schedule << " on " << Ranks << " ranks");
+  CHECK(steps == 300);
+  CHECK(worst <= 1);
+  CHECK(least >= 0);
+  CHECK((Ranks == 1 || worst > 0));
+}
+TEST_CASE("ranks wait for a share of their time, also where steps overlap", "[runtime]") {
+  waits_within_its_time<OneFOneB, 3>();
+  waits_within_its_time<Steady<OneFOneB>, 3>();
+  waits_within_its_time<PipeDream<>, 3>();
+  waits_within_its_time<PipeDream2BW<>, 3>();
+  waits_within_its_time<PACI<>, 1>();
 }

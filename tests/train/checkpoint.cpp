@@ -155,6 +155,22 @@ TEST_CASE("a program that ends and begins again trains as one that does not end"
   for (long const last : {1, 5, 6, 9, 12}) train<Trainer>(folder.file("parts"), {x, y}, last);
   CHECK(same_content(folder.file("whole"), folder.file("parts")));
 }
+TEST_CASE("a run goes on from a checkpoint of other arithmetic, and says so", "[train]") {
+  using Trainer = Trained<AdamW>;
+  temporary_folder const folder;
+  std::string const path = folder.file("run");
+  Trainer trainer;
+  trainer.save(path);
+  CHECK(trainer.load(path).other_bits == "");
+  CHECK(trainer.runs_on() == host::name_of_kernels(host::isa::portable));
+  if (host::best_isa() < host::isa::avx2) return;
+  Pipeline<Small, HostKernels<host::isa::avx2>, AdamW, MicroBatches<2>> other({.seed = 3});
+  CHECK(other.load(path).other_bits ==
+        "'" + path + "' is of a run on " + host::arithmetic_of(host::isa::portable) +
+            ", this one is on " + host::arithmetic_of(host::isa::avx2) +
+            ": from here on its bits are not those of a run that was never stopped");
+  CHECK(laws::same_numbers(laws::snapshot(trainer).values, laws::snapshot(other).values));
+}
 TEST_CASE("weights are loaded from a checkpoint", "[train]") {
   temporary_folder const folder;
   std::string const path = folder.file("run.safetensors");

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -359,6 +360,64 @@ TEST_CASE("a run never starts over by mistake") {
   saving second(run);
   CHECK(sentence<file_error>([&] { second.resume(trainer); }) ==
         "'" + run + "' has the checkpoints of a run that is still going on: take another folder");
+}
+TEST_CASE("a file whose name has another number than its run starts none over") {
+  for (bool const has_second : {false, true})
+    for (char const* const number :
+         {"5", "4611686018427387904", "9223372036854775806", "9223372036854775807"})
+      for (bool const is_empty : {false, true}) {
+        INFO(number << ", second place " << has_second << ", empty " << is_empty);
+        temporary_folder const folder;
+        std::string const run = folder.file("run"), second = has_second ? folder.file("more") : "";
+        train(run, 4, {.every_steps = 2});
+        std::string const newest = run + "/step-4.safetensors", good = content(newest),
+                          odd = run + "/step-" + number + ".safetensors";
+        std::ofstream(odd, std::ios::binary) << (is_empty ? "" : good);
+        warnings told;
+        Trainer trainer({.seed = 1});
+        saving saved(run, told.taken_by({.every_steps = 1, .second_place = second}));
+        resumed_checkpoint const r = saved.resume(trainer);
+        CHECK((r.steps == 4 && r.path == newest));
+        REQUIRE(r.skipped.size() == 1);
+        CHECK(r.skipped[0].find("'" + odd + "'") != std::string::npos);
+        std::string const says =
+            "it is of a run of 4 steps, and its name says " + std::string(number);
+        CHECK(r.skipped[0].ends_with(says) == !is_empty);
+        CHECK((content(newest) == good));
+      }
+}
+TEST_CASE("a list of checkpoints that is no file, or too large, is named, and hangs nothing") {
+  temporary_folder const folder;
+  std::string const run = folder.file("run"), latest = run + "/latest";
+  train(run, 4, {.every_steps = 2});
+  auto const warns = [&](std::string const& of) {
+    warnings told;
+    Trainer trainer;
+    CHECK(saving(run, told.taken_by({})).resume(trainer).steps == 4);
+    REQUIRE(!told.all.empty());
+    CHECK((told.has("'" + latest + "'") && told.has(of)));
+  };
+  fs::remove(latest);
+  REQUIRE(::mkfifo(latest.c_str(), 0600) == 0);
+  warns("it is not a file");
+  fs::remove(latest);
+  fs::create_symlink("/dev/zero", latest);
+  warns("it is not a file");
+  fs::remove(latest);
+  fs::create_directory(latest);
+  warns("it is not a file");
+  fs::remove(latest);
+  std::ofstream(latest) << "";
+  fs::resize_file(latest, std::uintmax_t(1) << 40);
+  warns("expected at most 16777216 bytes, found 1099511627776");
+  // A lock that leads elsewhere is none.
+  fs::remove(latest);
+  fs::remove(run + "/lock");
+  fs::create_symlink(folder.file("elsewhere"), run + "/lock");
+  warnings told;
+  Trainer trainer;
+  CHECK(saving(run, told.taken_by({})).resume(trainer).steps == 4);
+  CHECK(!fs::exists(folder.file("elsewhere")));
 }
 TEST_CASE("a run that is done is set aside, and a program can look before it trains") {
   temporary_folder const folder;

@@ -280,6 +280,14 @@ TEST_CASE("data sets that are none are refused") {
   CHECK(refused(d.view(), {.first = 1, .position = 1}) == position + "1");
   CHECK(refused(d.view(), {.samples = -1}) == "batches: samples: expected 0 or more, got -1");
   CHECK(refused(d.view(), {.epoch = -1}) == "batches: epoch: expected 0 or more, got -1");
+  // A position of a file that is damaged.
+  constexpr long most = std::numeric_limits<long>::max();
+  std::string const beyond = " of 6 samples is beyond all places that can be counted";
+  CHECK(refused(d.view(), {.sample_position = most}) ==
+        "batches: epoch 1537228672809129301" + beyond);
+  CHECK(refused(d.view(), {.position = most}) == "batches: epoch 4611686018427387903" + beyond);
+  CHECK(refused(d.view(), {.epoch = most}) == "batches: epoch 9223372036854775807" + beyond);
+  CHECK(refused(d.view(), {.sample_position = most - 18}) == "no error");
 }
 
 TEST_CASE(
@@ -304,7 +312,8 @@ TEST_CASE(
       loss += std::log(sum) - double(alone[std::size_t(d.classes[at])]);
       ++terms;
     }
-    CHECK(evaluate_all(trainer, d.view()) == Approx(terms > 0 ? loss / terms : 0).epsilon(1e-6));
+    double const all = evaluate_all(trainer, d.view());
+    CHECK((terms > 0 ? all == Approx(loss / terms).epsilon(1e-6) : std::isnan(all)));
   }
   data const d(6);
   std::vector<float> outputs(17);

@@ -78,6 +78,19 @@ TEST_CASE("Accumulated mini-batches have the loss and the scale of one with all 
   CHECK(all.count() == 3);
 }
 
+TEST_CASE("Mini-batches without a label have no loss, and no step has none") {
+  detail::accumulation<1> all;
+  job none = of_terms(0, 2), last = of_terms(0, 2), some = of_terms(2, 2);
+  none.updates = false;
+  all.extend(none, false, names);
+  CHECK(std::isnan(add(all, none, 0)));
+  CHECK(text_of<data_error>([&] { detail::accumulation(all).extend(last, false, names); }) ==
+        "labels: none of this step counts, so it has no loss: leave its mini-batch out");
+  all.extend(some, false, names);
+  CHECK(some.gradient_scale == 1.0 / 2);  // backward has divided by 1
+  CHECK(add(all, some, 3) == 3);
+}
+
 TEST_CASE("Accumulated sums are added") {
   detail::accumulation<1> all;
   job first = of_terms(1, 2), second = of_terms(1, 2);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include <pipe/pipe.hpp>
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/replay.hpp>
@@ -81,7 +83,7 @@ TEST_CASE("steps made again have the recorded bits, under any cut") {
   CHECK(records[0].step == 1);
   CHECK_FALSE(records[0].parameters);
   CHECK(records[1].parameters);
-  CHECK(records[7].runs_on == "portable");
+  CHECK(records[7].runs_on == host::arithmetic_of(host::isa::portable));
   auto const check = [&](replay_report const& r) {
     CHECK(r.difference == "");
     CHECK(r.ok());
@@ -150,7 +152,8 @@ TEST_CASE("a log that cannot be compared is refused in one sentence") {
   CHECK(refused({records[5]}) == "replay: the log has no record of step 4");
   records[3].runs_on = "AVX-512";
   CHECK(refused(records) ==
-        "replay: step 4 was recorded on AVX-512, whose bits are not those of portable");
+        std::string("replay: step 4 was recorded on AVX-512, whose bits are not those of ") +
+            host::arithmetic_of(host::isa::portable));
   CHECK(trainer.steps() == 3);
 
   std::string const text = content(log), path = folder.write("other", "step,loss\n1,2\n");
@@ -164,6 +167,9 @@ TEST_CASE("a log that cannot be compared is refused in one sentence") {
     CHECK(sentence<data_error>([&] { read_step_log(path); }) ==
           "'" + path + "': line 10 is no record of a step");
   }
+  REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+  CHECK(sentence<file_error>([&] { read_step_log(folder.file("pipe")); }) ==
+        "cannot read '" + folder.file("pipe") + "': it is not a file");
   CHECK(sentence<file_error>([&] { read_step_log(folder.file("none")); }) ==
         "cannot read '" + folder.file("none") + "': No such file or directory");
 }

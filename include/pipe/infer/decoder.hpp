@@ -7,10 +7,12 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <pipe/backend/host/arithmetic.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
@@ -133,8 +135,8 @@ class decoder {
     for (auto const& table : tables_) sum += table.size() * long(sizeof(element));
     return sum;
   }
-  /// The instruction set of the kernels.
-  host::isa runs_on() const { return rows_.runs_on(); }
+  /// As runs_on() of a trainer.
+  std::string runs_on() const { return host::name_of_kernels(rows_.runs_on()); }
 
  private:
   using program = detail::row_program<M, element>;

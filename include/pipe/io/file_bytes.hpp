@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <new>
 #include <span>
 #include <string>
@@ -17,15 +18,19 @@
 
 namespace pp::detail {
 
-/// All bytes of a regular file.
+/// All bytes of a regular file, of at most `most`.
 ///
 /// throws: file_error if it cannot be read, is no file, or there is no memory for it; data_error if
-///         it becomes shorter meanwhile
-inline std::string file_bytes(std::string const& path) {
+///         it has more bytes, or becomes shorter meanwhile
+inline std::string file_bytes(std::string const& path,
+                              std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   file_descriptor const file(path, O_RDONLY | O_NONBLOCK);
   struct stat there{};
   if (!file.is_open() || ::fstat(file.number(), &there) != 0) throw_file_error("read", path);
   if (!S_ISREG(there.st_mode)) throw file_error("cannot read '" + path + "': it is not a file");
+  if (there.st_size > most)
+    throw data_error("'" + path + "': expected at most " + std::to_string(most) + " bytes, found " +
+                     std::to_string(there.st_size));
   std::string bytes;
   try {
     bytes.resize(std::size_t(there.st_size));

@@ -95,6 +95,7 @@ struct job {
   double counted = 1;     ///< sum of the weights of the loss's terms; may be 0, unlike loss_terms
   double gradient_terms = 1;  ///< divisor of gradients in backward
   further_losses further{};   ///< those of the model beside the first; none in inference
+  std::uint64_t labels = 0;   ///< a hash of what all processes read: see hash_labels
   double gradient_scale = 1;  ///< train: factor of the complete gradients
   std::uint64_t seed = 0;     ///< of random bits
   /// Index of the first sample, for random bits: as many as the mini-batches accumulated before
@@ -120,7 +121,12 @@ struct job {
   /// First argument of `watch`.
   void* watcher = nullptr;
 
-  /// The value of each loss, of the sums of their terms.
+  /// The sum of the weights of the terms of loss i; 1 of a sum.
+  constexpr double terms_of(int i) const { return i == 0 ? counted : further.items[i - 1].counted; }
+  bool has_terms() const {
+    return detail::has_terms(further, [this](int i) { return terms_of(i); });
+  }
+  /// The value of each loss, of the sums of their terms; 0 of one without terms: see loss_of.
   [[gnu::cold]] loss_values means_of(double const* sums) const {
     loss_values all(sums, 1 + further.count);
     all.items[0] /= loss_terms;

@@ -3,6 +3,8 @@
 // The values of a model's losses in a run.
 #pragma once
 
+#include <limits>
+
 #include <pipe/graph/further_loss.hpp>
 
 namespace pp {
@@ -24,5 +26,28 @@ struct loss_values {
   constexpr double const* begin() const { return items; }
   constexpr double const* end() const { return items + count; }
 };
+
+namespace detail {
+
+/// Whether a loss that is trained has terms. counted(i): the sum of the weights of those of loss i
+template <class Counted>
+constexpr bool has_terms(further_losses const& further, Counted const& counted) {
+  bool any = counted(0) > 0;
+  for (int i = 0; i < further.count; ++i)
+    any = any || (further.items[i].weight > 0 && counted(i + 1) > 0);
+  return any;
+}
+/// The loss of a mini-batch, of the value of each, which without terms is 0. As a mean over nothing
+/// has no value, those become NaN; so is the result if no loss has terms.
+template <class Counted>
+constexpr double loss_of(loss_values& each, further_losses const& further, Counted const& counted) {
+  constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+  double const sum = further.sum_of(each.items);
+  for (int i = 0; i < each.count; ++i)
+    if (!(counted(i) > 0)) each.items[i] = no_value;
+  return has_terms(further, counted) ? sum : no_value;
+}
+
+}  // namespace detail
 
 }  // namespace pp

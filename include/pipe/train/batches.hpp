@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -101,6 +102,9 @@ class batches {
     epoch_ = s.epoch + s.position / size_;
     first_ += s.position % size_;
     if (s.sample_position > 0) begin_at(std::size_t(s.sample_position), s.drop_last);
+    if (epoch_ > std::numeric_limits<long>::max() / long(count_) - 2)
+      detail::throw_error<data_error>({"batches: epoch ", epoch_, " of ", count_,
+                                       " samples is beyond all places that can be counted"});
     reached_ = first_;
     if (s.shuffle) order_ = detail::shuffled_order(count_, s.seed, std::uint64_t(epoch_));
   }

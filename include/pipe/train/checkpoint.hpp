@@ -57,6 +57,7 @@ struct checkpoint_of {
   static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
                    checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
     checkpoint_target const to{path, like};
+    require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
       collect(e, all, in_quotes(path), [&](auto const& gather_next) {
@@ -72,6 +73,7 @@ struct checkpoint_of {
   static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
                           tensor_copy<T>& to) {
     part_saving saving;
+    require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       std::string const name = "a copy in memory";
       if (part.count == 1)
@@ -104,7 +106,8 @@ struct checkpoint_of {
     return mine;
   }
 
-  static resumed_run load(Trainer& trainer, std::string const& path) {
+  /// step: how many the run must have made; -1: any
+  static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
@@ -113,7 +116,7 @@ struct checkpoint_of {
     std::exception_ptr failure;
     try {
       all = states_of(trainer);
-      read = read_run(trainer, path, all);
+      read = read_run(trainer, path, all, step);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -126,11 +129,17 @@ struct checkpoint_of {
     e.states_changed();
     if constexpr (compiled::work::is_free)
       if (read.has_versions) e.versions_changed();
-    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position)};
+    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
+            std::move(read.other_bits)};
   }
 
  private:
   friend optimizer_states<Trainer>;
+  /// throws: as compare_replicas
+  static void require_same_replicas(Trainer& trainer) {
+    auto const access = trainer.engine_.enter();
+    compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
+  }
   /// A file that was read, but has not been taken over.
   struct loaded_state {
     std::size_t row = 0;  // of the table
@@ -142,6 +151,7 @@ struct checkpoint_of {
     std::vector<loaded_state> states;
     std::vector<T> room;  // for the largest state that is not consecutive in memory
     data_position position;
+    std::string other_bits;     // see resumed_run
     bool has_versions = false;  // older ones of the weights: see PipeDream
   };
 
@@ -250,6 +260,7 @@ struct checkpoint_of {
             {{"format", "pt"},
              {"library", text_of_version()},
              {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+             {"arithmetic", arithmetic_of(*trainer.engine_.operator->())},
              {"position", position.text}}};
   }
   static checkpoint_head head_of_part(part_number part) {
@@ -352,10 +363,15 @@ struct checkpoint_of {
   /// Reads everything that this process needs, and compares it with the trainer.
   ///
   /// throws: see load
-  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all) {
+  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all,
+                             long step) {
     open_checkpoint const file(path);
     loaded_run run;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
+    std::string const here = arithmetic_of(*trainer.engine_.operator->());
+    if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
+      run.other_bits = in_quotes(path) + " is of a run on " + *there + ", this one is on " + here +
+                       ": from here on its bits are not those of a run that was never stopped";
     run.numbers = numbers_of(trainer);
     checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
     for (run_numbers& n : run.numbers)
@@ -364,6 +380,9 @@ struct checkpoint_of {
       }
     match.require();
     bool const has_accumulated = require_numbers(trainer, file, run.numbers);
+    if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
+      file.refuse("it is of a run of " + std::to_string(made) + " steps, and its name says " +
+                  std::to_string(step));
     std::vector<long> tensors;
     // A trainer without older versions of its weights ignores them; without those of a file all are
     // the newest.

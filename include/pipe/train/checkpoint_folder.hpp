@@ -10,19 +10,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -32,6 +29,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/io/atomic_file.hpp>
+#include <pipe/io/file_bytes.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/folder_reader.hpp>
 #include <pipe/io/temporary_file.hpp>
@@ -76,7 +74,8 @@ class checkpoint_folder {
   ///
   /// throws: file_error if another run has it, or the folder cannot be written to
   void lock() {
-    file_descriptor lock(file("lock"), O_RDWR | O_CREAT);
+    // A link may lead anywhere, and opening a pipe may block.
+    file_descriptor lock(file("lock"), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
     if (!lock.is_open()) throw_file_error("save checkpoints in", path_);
     if (!lock.lock() && errno == EWOULDBLOCK)
       throw busy("'" + path_ +
@@ -119,15 +118,12 @@ class checkpoint_folder {
 
   /// What `latest` lists; nothing if there is no such file.
   ///
-  /// throws: data_error if it is another file
+  /// throws: data_error if it is another file; file_error if it is none, or cannot be read
   std::vector<listed_checkpoint> listed() const {
     std::vector<listed_checkpoint> all;
-    file_descriptor const file(this->file("latest"), O_RDONLY);
-    std::string text;
-    std::array<char, 4096> block;
-    for (std::int64_t n;
-         (n = file.read(text.size(), std::as_writable_bytes(std::span(block)))) > 0;)
-      text.append(block.data(), std::size_t(n));
+    struct stat there{};
+    if (::stat(file("latest").c_str(), &there) != 0 && errno == ENOENT) return all;
+    std::string const text = file_bytes(file("latest"), 1 << 24);
     for (std::size_t at = 0, end_of_line = 0; at < text.size(); at = end_of_line + 1) {
       end_of_line = std::min(text.find('\n', at), text.size());
       std::string const line = text.substr(at, end_of_line - at);

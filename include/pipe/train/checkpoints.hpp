@@ -108,30 +108,30 @@ class checkpoints {
     in_first_process(trainer, [&] { all = kept_.candidates(); });
     resumed_checkpoint found;
     for (std::size_t next = 0;; ++next) {
-      // A number for a checkpoint: its step, and then its folder.
-      long const count = long(folders().size()),
-                 which = detail::first_process_says(
-                     trainer, next < all.size() ? all[next].step * count + all[next].folder : -1);
-      if (which < 0) break;
+      detail::kept_checkpoint const which = found_by_first(trainer, all, next);
+      if (which.step < 0) break;
       // Memory is taken before the trainer changes: nothing fails afterwards.
-      std::string path = folders()[std::size_t(which % count)].file_of(which / count),
-                  safe_path = path;
+      std::string path = folders()[std::size_t(which.folder)].file_of(which.step), safe_path = path;
       detail::kept_checkpoints::taken taken;
       std::vector<std::string> told;
       in_first_process(trainer, [&] {
         told = found.skipped;
-        taken = kept_.taken_with({{which / count}, int(which % count)}, told);
+        taken = kept_.taken_with(which, told);
         warnings_.texts.reserve(warnings_.texts.size() + told.size());
       });
-      std::optional<resumed_run> const loaded = detail::load_or_skip(trainer, path, found.skipped);
+      std::optional<resumed_run> loaded = detail::load_or_skip(
+          trainer, path, [&] { return saver::load(trainer, path, which.step); }, found.skipped);
       if (!loaded) continue;
-      static_cast<resumed_run&>(found) = *loaded;
+      static_cast<resumed_run&>(found) = std::move(*loaded);
       found.path = std::move(path);
       safe_path_ = std::move(safe_path);
       begun_step_ = safe_step_ = found.steps;
       for (std::string& text : told) warnings_.texts.push_back(std::move(text));
       warnings_.guard([&] {
         if (writes()) kept_.take_over(std::move(taken), warnings_.texts);
+      });
+      warnings_.guard([&] {
+        if (!found.other_bits.empty()) note(found.other_bits);
       });
       try {
         report();
@@ -225,6 +225,16 @@ class checkpoints {
   std::vector<detail::checkpoint_folder> const& folders() const { return kept_.folders(); }
   static bool writes() { return Trainer::engine::writes_files(); }
 
+  /// The next checkpoint that the process that writes files has found; step -1: there is no more.
+  static detail::kept_checkpoint found_by_first(Trainer const& trainer,
+                                                std::vector<detail::kept_checkpoint> const& all,
+                                                std::size_t next) {
+    detail::kept_checkpoint which{{-1}};
+    if (next < all.size()) which = all[next];
+    which.step = detail::first_process_says(trainer, which.step);
+    which.folder = int(detail::first_process_says(trainer, which.folder));
+    return which;
+  }
   /// Does something in the process that writes files.
   ///
   /// throws: in all processes, if it has thrown

@@ -22,6 +22,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/fingerprint.hpp>
+#include <pipe/runtime/host/common_kernels.hpp>
 #include <pipe/runtime/host/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
@@ -29,6 +30,7 @@
 #include <pipe/train/parameter_hash.hpp>
 #include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/leaves.hpp>
+#include <pipe/train/parts/replica_check.hpp>
 #include <pipe/train/parts/setting_checks.hpp>
 #include <pipe/train/parts/training.hpp>
 #include <pipe/transport/call_ring.hpp>
@@ -58,10 +60,26 @@ struct training_of<Trainer>::halves {
     job j;
     take_inputs(b, share.leaves * share.samples, j);
     take_labels(b, Trainer::labels_per_sample, j);
-    begin_job<typename Trainer::model, Trainer::compiled::samples>(j, job::kind::train);
+    require_terms(j.has_terms());
+    begin_job<typename Trainer::compiled>(j, job::kind::train);
+    hash_labels<typename Trainer::model, typename Trainer::element>(j);
     j.all_samples = j.samples;
     number(j, trainer.steps_ + 1 + pending);
     return j;
+  }
+  /// The only ones, as the trainer has chosen them alone.
+  kernel_sets kernels() const {
+    kernel_sets own;
+    own.add(trainer.engine_->instruction_set());
+    return own;
+  }
+  /// Compares replicas, one in each process, after every n-th step: see trainer_settings.
+  template <class World>
+  void compare(World& world) const {
+    if (long const every = trainer.settings_.compare_replicas;
+        every > 0 && trainer.steps_ % every == 0)
+      compare_hashes(world, hash_of_own<typename Trainer::compiled>(trainer.parameter_places()), 1,
+                     trainer.steps_);
   }
   process_call call(job const& j) const {
     return call_of(process_call::kinds::step, j, hash_of(trainer.settings_.optimizer));
@@ -156,13 +174,15 @@ class delayed_replica {
  public:
   /// In all processes. waiting: for gradients of other replicas; a deadline of 0: there is none
   ///
-  /// throws: error if replicas differ in the pipeline, the weights or the number of steps;
+  /// throws: error if replicas differ in the pipeline, the arithmetic of their kernels, the weights
+  ///         or the number of steps;
   ///         rank_error if a process has failed
   explicit delayed_replica(Trainer& trainer, patience const& waiting = {})
       : of_{trainer},
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",
                    trainer.steps() + 1}) {
+    detail::common_kernels<typename By::transport>(of_.kernels(), waiting.deadline);
     int const n = replicas();
     share_ = {n, Trainer::samples, replica(), n, detail::heap_array<int>(n)};
     for (int& leaves : share_.counts) leaves = 1;
@@ -221,7 +241,7 @@ class delayed_replica {
   int batch_samples() const { return share_.leaves * share_.samples; }
   /// Which updates a step reads.
   static constexpr wave_clock clock() { return {1}; }
-  /// Bytes beside the trainer's: for n replicas n times the gradients, and 80 bytes each; twice the
+  /// Bytes beside the trainer's: for n replicas n times the gradients, and 88 bytes each; twice the
   /// running means of batch norms.
   long allocated_bytes() const {
     return exchange_.allocated_bytes() + 2 * found_.size() * long(sizeof(T));
@@ -310,6 +330,7 @@ class delayed_replica {
           {"step ", s.whole.step,
            " left out: its loss or a gradient is not finite, in one replica or several"});
     shift_means();
+    of_.compare(By::transport::world());
     double const waited = s.ran.bubble * s.ran.seconds + r.bubble * r.seconds;
     r.loss = loss, r.losses = losses;
     r.seconds += s.ran.seconds;

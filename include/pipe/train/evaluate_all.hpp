@@ -13,22 +13,21 @@ namespace pp {
 
 namespace detail {
 
-/// Evaluates a data set. Returns a job with the terms of all of it, and sets `losses`.
+/// Evaluates a data set, and sets `losses`. Returns the loss over all labels: see loss_of.
 template <class Trainer>
-job evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_values& losses) {
+double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_values& losses) {
   job all;
   double sums[most_losses]{}, counted = 0;
   for (auto const& batch : batches<Trainer>(data, {.samples = trainer.batch_samples()})) {
     job here;
     count_loss_terms(batch, here);
     loss_values const means = trainer.evaluate_losses(batch);
+    // Without terms it is NaN.
+    for (int i = 0; i <= here.further.count; ++i)
+      if (double const n = here.terms_of(i); n > 0) sums[i] += means[i] * n;
     counted += here.counted;
-    sums[0] += means[0] * here.counted;
-    for (int i = 0; i < here.further.count; ++i) {
-      further_loss& f = here.further.items[i];
-      sums[i + 1] += means[i + 1] * f.counted;
-      f.counted += all.further.items[i].counted;
-    }
+    for (int i = 0; i < here.further.count; ++i)
+      here.further.items[i].counted += all.further.items[i].counted;
     all.further = here.further;
   }
   // A loss that is a sum has no divisor.
@@ -36,12 +35,12 @@ job evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_va
   for (further_loss& f : all.further.items)
     if (f.sums) f.counted = 1;
   losses = all.means_of(sums);
-  return all;
+  return loss_of(losses, all.further, [&](int i) { return all.terms_of(i); });
 }
 
 }  // namespace detail
 
-/// The loss over all labels of a data set: a mean unless the loss is a sum; 0 if no label counts.
+/// The loss over all labels of a data set: a mean unless the loss is a sum; NaN if no label counts.
 /// Does not change the trainer.
 ///
 /// law: equals the loss of all samples as one mini-batch, up to rounding: each loss of mini-batches
@@ -50,7 +49,7 @@ job evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss_va
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {
   loss_values losses;
-  return detail::evaluate_data(trainer, data, losses).further.sum_of(losses.items);
+  return detail::evaluate_data(trainer, data, losses);
 }
 
 /// Each loss over all labels of a data set, in the order of Trainer::loss_names: see evaluate_all.

@@ -128,8 +128,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// One training step. Parameters and optimizer state are unchanged if it throws or is skipped
   /// (FP16).
   ///
-  /// throws: data_error for a batch or a learning rate out of range; not_finite if the loss or a
-  ///         gradient is not finite
+  /// throws: data_error for a batch or a learning rate out of range, and if no label counts;
+  ///         not_finite if the loss or a gradient is not finite
   step_result step(batch const& b) {
     auto const access = engine_.enter();
     return step_by(b, learning_rate());
@@ -199,7 +199,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
-  /// Loss and gradients of a mini-batch, without an update.
+  /// Loss and gradients of a mini-batch, without an update. Without a label NaN, and zeros.
   step_result gradients(batch const& b) { return gradients_on(engine_.enter(), b); }
   step_result gradients(device_batch const& b) { return gradients_on(enter_with_device_data(), b); }
   /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
@@ -216,8 +216,8 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     return watch_on(b, see);
   }
 
-  /// The loss of a mini-batch. Does not change the trainer, so a loss that is not finite is
-  /// returned, not thrown.
+  /// The loss of a mini-batch; NaN if no label counts. Does not change the trainer, so a loss that
+  /// is not finite is returned, not thrown.
   double evaluate(batch const& b) { return evaluate_on(engine_.enter(), b); }
   double evaluate(device_batch const& b) { return evaluate_on(enter_with_device_data(), b); }
 
@@ -344,7 +344,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   detail::job prepare(Batch const& b, detail::job::kind what) {
     detail::job j;
     take(b, j);
-    detail::begin_job<M, compiled::samples>(j, what);
+    detail::begin_job<compiled>(j, what);
     j.seed = settings_.seed;
     j.step = steps_ + 1;
     return j;
@@ -376,7 +376,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     step_result const r = add_up(j);
     accumulated_ = accumulation{};
     if (!r.skipped) ++steps_;
-    leaves_.end_step(*engine_.operator->(), j.samples);
+    leaves_.end_step(parameter_places(), j.samples, steps_, settings_.compare_replicas);
     return r;
   }
 

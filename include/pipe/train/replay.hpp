@@ -68,12 +68,12 @@ inline std::string difference_of(step_record const& made, step_record const& rec
 /// law:    a trainer with the bits of the recorded one finds no difference, whatever its stages,
 ///         schedule, partition and threads
 /// throws: data_error if the log has no record of the next step, or if the records were made by
-///         other kernels, whose bits are others; what make() throws
+///         other arithmetic, whose bits are others; what make() throws
 template <class Trainer, std::invocable Make>
 replay_report replay(Trainer& trainer, std::vector<step_record> const& log, Make make,
                      long last = LONG_MAX) {
   replay_report report;
-  std::string const here = detail::name_of_kernels(trainer);
+  std::string const here = detail::logged_arithmetic(trainer);
   for (step_record const& recorded : log) {
     if (recorded.step <= trainer.steps()) continue;
     if (recorded.step > last || !report.difference.empty()) break;
@@ -84,7 +84,7 @@ replay_report replay(Trainer& trainer, std::vector<step_record> const& log, Make
       throw data_error("replay: step " + std::to_string(recorded.step) + " was recorded on " +
                        recorded.runs_on + ", whose bits are not those of " + here);
     step_result const r = make();
-    step_record const made = detail::record_of(trainer, r, recorded.parameters.has_value());
+    step_record const made = detail::record_of(trainer, r, recorded.parameters.has_value(), here);
     ++report.steps;
     report.difference = detail::difference_of(made, recorded);
     report.hashes += made.parameters && report.difference.empty();

@@ -43,6 +43,9 @@ struct resumed_run {
   long steps = 0;          ///< training steps done: as trainer.steps()
   int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()
   data_position position;  ///< as it was given to save()
+  /// Why the run does not go on bit for bit, a sentence: other arithmetic has made the checkpoint.
+  /// Empty: it goes on so, as far as is known.
+  std::string other_bits{};
 };
 
 }  // namespace pp

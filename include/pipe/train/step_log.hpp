@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A log of what each step computed, bit by bit: loss, gradient norm, and now and then a hash of all
-// parameters. A step that is made again has the same bits, on any machine with the same kernels:
-// see train/replay.hpp.
+// parameters. A step that is made again has the same bits, on any machine whose kernels have the
+// same arithmetic: see train/replay.hpp.
 //
 //     step,loss,gradient_norm,parameters,runs_on
 //     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512
@@ -12,7 +12,6 @@
 #pragma GCC system_header
 #endif
 
-#include <array>
 #include <bit>
 #include <charconv>
 #include <cstddef>
@@ -21,11 +20,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/io/file_bytes.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/metrics.hpp>
@@ -38,7 +37,7 @@ struct step_record {
   long step = 0;
   std::uint64_t loss = 0, gradient_norm = 0;  ///< the bits of the doubles of step_result
   std::optional<std::uint64_t> parameters{};  ///< parameter_hash() after the step
-  std::string runs_on{};                      ///< the instruction set of the kernels, or the device
+  std::string runs_on{};                      ///< the arithmetic of the kernels, or the device
 
   friend bool operator==(step_record const&, step_record const&) = default;
 };
@@ -47,27 +46,25 @@ namespace detail {
 
 inline constexpr char step_log_heading[] = "step,loss,gradient_norm,parameters,runs_on\n";
 
-/// The name of what a trainer runs on, without commas.
+/// What decides the bits of a trainer's steps, without commas: the arithmetic of its kernels, or
+/// the device.
 template <class Trainer>
-std::string name_of_kernels(Trainer const& trainer) {
-  std::string name;
-  if constexpr (std::is_enum_v<decltype(trainer.runs_on())>)
-    name = std::array{"portable", "AVX2", "AVX-512"}[std::size_t(trainer.runs_on())];
-  else
-    name = trainer.runs_on();
+std::string logged_arithmetic(Trainer const& trainer) {
+  std::string name = trainer.processes().arithmetic();
   for (char& c : name)
     if (c == ',' || c == '\n') c = ' ';
   return name;
 }
 
-/// What the last step of a trainer computed. `hashes`: with the parameters.
+/// What the last step of a trainer computed, by this arithmetic. `hashes`: with the parameters.
 template <class Trainer>
-step_record record_of(Trainer& trainer, step_result const& r, bool hashes) {
+step_record record_of(Trainer& trainer, step_result const& r, bool hashes,
+                      std::string const& arithmetic) {
   step_record made{trainer.steps(),
                    std::bit_cast<std::uint64_t>(r.loss),
                    std::bit_cast<std::uint64_t>(r.gradient_norm),
                    {},
-                   name_of_kernels(trainer)};
+                   arithmetic};
   if (hashes) made.parameters = parameter_hash(trainer);
   return made;
 }
@@ -82,7 +79,8 @@ class step_log {
   ///
   /// throws: file_error
   template <class Trainer>
-  step_log(std::string const& path, Trainer& trainer, long every = 100) : every_(every) {
+  step_log(std::string const& path, Trainer& trainer, long every = 100)
+      : every_(every), arithmetic_(detail::logged_arithmetic(trainer)) {
     if (!trainer.processes().writes_files()) return;
     auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
     file_ = record_file::resumed(path, trainer.steps(), detail::step_log_heading, step_of);
@@ -99,7 +97,7 @@ class step_log {
   void record(Trainer& trainer, step_result const& r) {
     if (r.skipped) return;
     bool const hashes = every_ > 0 && trainer.steps() % every_ == 0;
-    step_record const made = detail::record_of(trainer, r, hashes);
+    step_record const made = detail::record_of(trainer, r, hashes, arithmetic_);
     if (!file_) return;
     char row[120], hash[17] = "";
     auto const wide = [](std::uint64_t bits) { return static_cast<unsigned long long>(bits); };
@@ -111,6 +109,7 @@ class step_log {
 
  private:
   long every_;
+  std::string arithmetic_;
   std::optional<record_file> file_;
 };
 
@@ -118,11 +117,7 @@ class step_log {
 ///
 /// throws: file_error if it cannot be read; data_error that names the line that is no record
 inline std::vector<step_record> read_step_log(std::string const& path) {
-  detail::file_descriptor const file(path, O_RDONLY);
-  struct stat there{};
-  if (!file.is_open() || ::fstat(file.number(), &there) != 0)
-    detail::throw_file_error("read", path);
-  std::string const all = detail::read_records(file, path, std::uint64_t(there.st_size));
+  std::string const all = detail::file_bytes(path);
   std::string_view text = all;
   std::string_view const heading = detail::step_log_heading;
   if (!text.starts_with(heading)) throw data_error("'" + path + "' is no log of steps");

@@ -15,7 +15,7 @@ PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The first difference of two calls, in words: "evaluate, and not step", "step with samples 17,
-/// and not 32".
+/// and not 32", "step with other labels".
 [[gnu::cold]] inline std::string difference(process_call const& there, process_call const& here) {
   struct number {
     char const* name;
@@ -33,12 +33,15 @@ namespace pp::detail {
       return sentence({there.name(), " with ", n.name, " ", n.there, ", and not ", n.here}).begin();
   if (there.seed != here.seed)
     return sentence({there.name(), " with seed ", there.seed, ", and not ", here.seed}).begin();
-  return sentence({there.name(), " with other settings of the optimizer"}).begin();
+  return sentence({there.name(), there.labels != here.labels
+                                     ? " with other labels"
+                                     : " with other settings of the optimizer"})
+      .begin();
 }
 
 /// One trainer's ring. Functions need the lock of Messages.
 ///
-/// law: a message of 72 bytes to one process, and one from another, in each call, however many
+/// law: a message of 80 bytes to one process, and one from another, in each call, however many
 ///      processes there are; nothing is allocated
 /// law: processes are at most one call apart, so a neighbour's message is about the same call
 template <class Messages>

@@ -67,6 +67,25 @@ class mpi_world {
     std::memcpy(data, copy.begin(), std::size_t(bytes));
     delete &copy;
   }
+  /// That of the next gatherings; 0: none.
+  void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
+  /// The bytes of each process, in the order of their numbers.
+  ///
+  /// shape:  mine: [bytes] -> all: [processes, bytes]
+  /// throws: as run; rank_error if another process does not come before the deadline
+  [[gnu::cold]] void gather(char const* mine, long bytes, char* all) {
+    // Left to MPI after a failure: what is sent, and behind it what is received.
+    heap_array<char>& copy = *new heap_array<char>((processes_ + 1) * bytes);
+    std::memcpy(copy.begin(), mine, std::size_t(bytes));
+    run(
+        [&](MPI_Request* r) {
+          MPI_Iallgather(copy.begin(), int(bytes), MPI_BYTE, copy.begin() + bytes, int(bytes),
+                         MPI_BYTE, own_, r);
+        },
+        deadline_);
+    std::memcpy(all, copy.begin() + bytes, std::size_t(processes_ * bytes));
+    delete &copy;
+  }
   /// Tells the other processes of a failure here.
   [[gnu::cold]] void announce(std::string_view text) {
     watch_.fail(sentence({std::string_view(watch_.name_of(process_)), ": ", text}).begin());
@@ -75,20 +94,35 @@ class mpi_world {
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
   /// An operation of all processes: start(request) begins it, and it is polled until it is done.
-  /// What it writes must outlive a failure.
+  /// What it writes must outlive a failure. deadline: of which only time counts in which this
+  /// process ran; 0: none
   ///
   /// throws: rank_error if a process has failed
   template <class Start>
-  [[gnu::cold]] void run(Start const& start) {
+  [[gnu::cold]] void run(Start const& start, std::chrono::milliseconds deadline = {}) {
+    using clock = std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds longest_look(20);
     MPI_Request request = MPI_REQUEST_NULL;
+    std::chrono::nanoseconds waiting{};
     for (int begins = 1, is_done = 0; is_done == 0; begins = 0) {
+      auto const before = clock::now();
       {
         std::lock_guard const lock(calls_);
         if (has_failed()) throw rank_error(watch_.failure());
         if (begins != 0) start(&request);
         MPI_Test(&request, &is_done, MPI_STATUS_IGNORE);
       }
-      if (is_done == 0) sleep_for(50'000);
+      if (is_done != 0) continue;
+      sleep_for(50'000);
+      auto const passed = clock::now() - before;
+      waiting += passed < longest_look ? passed : longest_look;
+      if (deadline.count() <= 0 ||
+          std::chrono::ceil<std::chrono::milliseconds>(waiting) <= deadline)
+        continue;
+      announce(sentence({"timed out after ", deadline.count() / 1000,
+                         " s waiting for another process, ", std::string_view(watch_.activity())})
+                   .begin());
+      throw rank_error(watch_.failure());
     }
   }
 
@@ -197,6 +231,7 @@ class mpi_world {
 
   int process_ = 0, processes_ = 1, neighbours_ = 1, neighbour_ = 0;
   bool ends_ = false;
+  std::chrono::milliseconds deadline_{};
   MPI_Comm own_ = MPI_COMM_NULL;
   std::mutex calls_;
   mpi_watch watch_;

@@ -26,6 +26,7 @@ struct process_call {
   kinds kind = kinds::step;
   std::uint64_t seed = 0;
   std::uint64_t optimizer = 0;  ///< a hash of its settings
+  std::uint64_t labels = 0;     ///< a hash of those of the mini-batch, which all processes read
   double samples = 0;           ///< of the mini-batch
   double loss_terms = 0;
   double step = 0;
@@ -40,6 +41,6 @@ struct process_call {
     return kind <= kinds::trained ? names[int(kind)] : "an unknown one";
   }
 };
-static_assert(sizeof(process_call) == 9 * 8);
+static_assert(sizeof(process_call) == 10 * 8);
 
 }  // namespace pp::detail

@@ -49,9 +49,10 @@ class process_transport {
   static constexpr bool copies = true;
   static constexpr int lanes = 6;
 
-  /// See place_in_world.
+  /// All processes, before there is a trainer, and the place of this one: see place_in_world.
+  static auto& world() { return Messages::world(); }
   static process_place place(int ranks) {
-    return place_in_world(Messages::world(), ranks, Messages::launcher);
+    return place_in_world(world(), ranks, Messages::launcher);
   }
 
   /// Must be called by all processes, in the same order for several trainers.

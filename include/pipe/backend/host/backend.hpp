@@ -127,10 +127,10 @@ struct HostKernels : detail::host_backend {
     return std::type_identity<detail::nothing_wrong>{};
   }
 
+  /// The kernels of the best set up to `best`.
   template <class P>
-  static host::kernels<P> kernels() {
+  static host::kernels<P> kernels(host::isa best = host::best_isa()) {
     host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>();
-    host::isa const best = host::best_isa();
     ((Sets <= best ? void(chosen = host::kernels_for<P, Sets>()) : void()), ...);
     return chosen;
   }

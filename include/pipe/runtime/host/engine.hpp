@@ -5,11 +5,14 @@
 #pragma once
 
 #include <concepts>
+#include <string>
 #include <type_traits>
 
+#include <pipe/backend/host/arithmetic.hpp>
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
+#include <pipe/runtime/host/common_kernels.hpp>
 #include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/step_flow.hpp>
 #include <pipe/runtime/host/value_mirror.hpp>
@@ -27,8 +30,7 @@ class host_engine {
   using optimizer = typename P::optimizer;
 
   host_engine(optimizer const& o, executor_settings const& settings)
-      : optimizer_(o), kernels_(P::backend::template kernels<P>()),
-        executor_(description(), calls(), settings) {}
+      : optimizer_(o), kernels_(kernels(settings)), executor_(description(), calls(), settings) {}
 
   step_result run(job const& j) {
     if constexpr (is_mirrored) {
@@ -81,8 +83,10 @@ class host_engine {
   /// When that run began here.
   std::chrono::steady_clock::time_point began() const { return executor_.began(); }
 
-  /// The instruction set of the kernels.
-  host::isa runs_on() const { return kernels_.runs_on; }
+  /// The kernels by their instruction set, and what decides their bits.
+  std::string runs_on() const { return host::name_of_kernels(kernels_.runs_on); }
+  host::isa instruction_set() const { return kernels_.runs_on; }
+  std::string arithmetic() const { return host::arithmetic_of(kernels_.runs_on); }
 
   /// Whether this process runs the rank of a chunk. Only then has the chunk memory here.
   static bool is_local(int chunk) {
@@ -123,6 +127,26 @@ class host_engine {
   }
 
  private:
+  /// Those that this machine runs best, of those whose bits all processes can have.
+  static host::kernels<P> kernels([[maybe_unused]] executor_settings const& settings) {
+    using backend = typename P::backend;
+    host::kernels<P> best = backend::template kernels<P>();
+    if constexpr (requires { P::transport::world(); }) {
+      if (P::transport::world().processes() == 1) return best;
+      P::transport::world().watch().see_ranks(P::ranks);
+      kernel_sets own;
+      own.add(best.runs_on);
+      constexpr bool has_sets = requires { backend::template kernels<P>(host::isa::portable); };
+      for (host::isa set : {host::isa::portable, host::isa::avx2})
+        if constexpr (has_sets)
+          if (set < best.runs_on) own.add(backend::template kernels<P>(set).runs_on);
+      host::isa const common =
+          common_kernels<typename P::transport>(own, settings.waiting.deadline);
+      if constexpr (has_sets)
+        if (common < host::bits_of(best.runs_on)) return backend::template kernels<P>(common);
+    }
+    return best;
+  }
   /// The pipeline's description, with sends and receives if the transport copies. These are made at
   /// run time: see compiled_pipeline::steps().
   static pipeline_description description() {

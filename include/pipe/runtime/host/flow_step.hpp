@@ -53,8 +53,12 @@ struct flow_step {
            ///< zeros
   early_part early;
   double norm = 0;
-  std::atomic<long> waited{0};  ///< of all ranks, in nanoseconds
-  long end = 0;                 ///< when it was judged
+  /// Of the periods in which ranks here have ended the step: how long they were, and of that for
+  /// how long they have waited. Those of a rank follow each other, whatever steps they are of.
+  ///
+  /// units: nanoseconds, added up over the ranks
+  std::atomic<long> passed{0}, waited{0};
+  long end = 0;  ///< when it was judged
 
   [[gnu::cold]] void assemble(pipeline_description const& d, own_leaves const& own) {
     long parameters = 0;
@@ -95,7 +99,19 @@ struct flow_step {
       }
     }
     early.find(d, leaves_[0].micro_batches(d));
-    waited.store(0, std::memory_order_relaxed);
+    passed.store(0, std::memory_order_relaxed), waited.store(0, std::memory_order_relaxed);
+  }
+  /// Adds a period of a rank.
+  ///
+  /// needs: waited <= passed
+  void add_period(long rank_passed, long rank_waited) {
+    passed.fetch_add(rank_passed, std::memory_order_relaxed);
+    waited.fetch_add(rank_waited, std::memory_order_relaxed);
+  }
+  /// The share of its ranks' time that they have waited, in [0, 1].
+  double bubble() const {
+    long const all = passed.load();
+    return all > 0 ? double(waited.load()) / double(all) : 0;
   }
   /// Numbers the micro-batches of its leaves: see flow_leaf::number.
   void number(pipeline_description const& d, int turns, int& next) {

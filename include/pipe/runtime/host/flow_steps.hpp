@@ -76,7 +76,7 @@ class flow_steps {
     r.losses = s.losses();
     r.loss = s.loss(), r.gradient_norm = s.norm;
     r.seconds = double(s.end - judged_at_) * 1e-9;
-    r.bubble = r.seconds > 0 ? double(s.waited.load()) * 1e-9 / (r.seconds * d_.ranks) : 0;
+    r.bubble = s.bubble();
     judged_at_ = s.end;
     bool const took_more = takes_more_;
     attempt(seen_, [&] { return done(r); });

@@ -42,7 +42,7 @@ template <stream_transport Transport>
 inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_t optimizer) {
   process_call c;
   c.kind = kind;
-  c.seed = j.seed, c.optimizer = optimizer;
+  c.seed = j.seed, c.optimizer = optimizer, c.labels = j.labels;
   c.samples = j.samples, c.loss_terms = j.loss_terms;
   c.step = double(j.step), c.learning_rate = j.learning_rate;
   c.clip_value = j.clip_value, c.clip_norm = j.clip_norm;

@@ -114,6 +114,7 @@ class step_flow {
   /// What only the rank's own thread uses, and the caller between segments.
   struct alignas(64) rank_state {
     long known = 0;           // steps that it knows
+    long begun = 0;           // when its period began
     bool is_careful = false;  // waits for the verdict before it updates
     bool is_certain = false;  // the step that it is in will not be run again
   };
@@ -285,7 +286,7 @@ class step_flow {
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
       if (n >= begin_ && !is_given(r, n)) break;
-      me.waited = 0;
+      me.waited = 0, ranks_[r].begun = m_.now();
       records_.keep(r, n + 1);
       if (n >= begin_) take_ties(r, n);
       bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
@@ -386,7 +387,7 @@ class step_flow {
         s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
     });
     if (r == order_.last_rank()) s.set_losses(m_.parameters_.losses(r, s.of));
-    s.waited.fetch_add(me.waited, std::memory_order_relaxed);
+    s.add_period(m_.now() - ranks_[r].begun, me.waited);
     if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
     measured_[r].publish(count(n + 1));
     double factor = s.of.gradient_scale;

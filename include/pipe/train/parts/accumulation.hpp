@@ -13,6 +13,13 @@
 
 namespace pp::detail {
 
+/// throws: data_error unless a step has labels to learn from
+inline void require_terms(bool has_some) {
+  if (!has_some)
+    throw_error<data_error>(
+        {"labels: none of this step counts, so it has no loss: leave its mini-batch out"});
+}
+
 /// Losses and scale factors of accumulated mini-batches, of a model with a number of losses.
 ///
 /// law: n mini-batches added one by one have the losses and the gradient scales of one mini-batch
@@ -31,13 +38,14 @@ class accumulation {
   }
   /// Sets a job's scale factors so that it continues the accumulation. names: of the losses
   ///
-  /// throws: data_error in a step if no factor is right for all losses, because the divisors have
-  ///         another proportion than the terms
+  /// throws: data_error in a step without terms, or if no factor is right for all losses, because
+  ///         the divisors have another proportion than the terms
   void extend(job& j, bool sums, [[maybe_unused]] std::string_view const* names) {
     for_each_loss(j, sums, [this](of_loss& of, double counted, bool is_sum) {
       if (count_ == 0) of.divisor = loss_divisor(of.ahead > 0 ? of.ahead : counted);
       of.counted = is_sum ? 1 : of.counted + counted;
     });
+    if (j.updates) require_terms(has_terms(j.further, terms()));
     j.continues = count_ > 0;
     j.first_sample = samples_;
     j.all_samples = samples_ + j.samples;
@@ -50,15 +58,16 @@ class accumulation {
       j.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
     }
   }
-  /// Adds a finished job. Its result's losses become those over all terms so far.
+  /// Adds a finished job. Its result's losses become those over all terms so far: see loss_of.
   void add(job const& j, step_result& r) {
     of_[0].sum += r.losses[0] * j.loss_terms;
     for (int i = 1; i < Losses; ++i)
       of_[i].sum += r.losses[i] * loss_divisor(further(j, i).counted);
     samples_ += j.samples;
-    if (++count_ == 1) return;
-    for (int i = 0; i < Losses; ++i) r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
-    r.loss = Losses > 1 ? j.further.sum_of(r.losses.items) : r.losses[0];
+    if (++count_ > 1)
+      for (int i = 0; i < Losses; ++i)
+        r.losses.items[i] = of_[i].sum / loss_divisor(of_[i].counted);
+    r.loss = loss_of(r.losses, j.further, terms());
   }
 
   /// Calls use(number) with all that it is after a mini-batch, to be read or set: for checkpoints.
@@ -76,6 +85,9 @@ class accumulation {
     double counted = 0, sum = 0;  // all terms, and their sum
   };
 
+  auto terms() const {
+    return [this](int i) { return of_[i].counted; };
+  }
   /// Loss i of a job, not the first.
   static further_loss const& further(job const& j, int i) { return j.further.items[i - 1]; }
   static further_loss& further(job& j, int i) { return j.further.items[i - 1]; }

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/hash.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/graph/model_tables.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/options/micro_batch_size.hpp>
 #include <pipe/train/parts/batch_check.hpp>
@@ -115,22 +117,45 @@ void take_inputs(Batch const& b, int most, job& j) {
   take_inputs(b, most, j, checks);
 }
 
-/// Says what a job is for, once it has its samples, `Samples` of them in a micro-batch.
+/// Hashes what only the losses of a mini-batch of model M read, which all processes give alike:
+/// labels, weights and targets. Inputs may be left out where no rank reads them.
+template <class M, class Element>
+void hash_labels(job& j) {
+  constexpr auto const& inputs = model_tables<M>::inputs;
+  constexpr graph_view const outline = model_tables<M>::outline;
+  auto const add = [&](void const* values, long each, bool are_ids) {
+    std::size_t const bytes =
+        std::size_t(j.samples * each) * (are_ids ? sizeof(int) : sizeof(Element));
+    j.labels = hash_of_bytes(values, bytes, j.labels);
+  };
+  j.labels = 0;
+  if (j.label != nullptr)
+    add(j.label, M::labels_are_ids ? outline.output.rows() : outline.output.elements(),
+        M::labels_are_ids);
+  for (int i = 0; i < outline.inputs.count; ++i)
+    if (inputs[i].of_loss && j.input[i] != nullptr)
+      add(j.input[i], inputs[i].form.elements(), inputs[i].is_ids);
+}
+
+/// Says what a job of compiled pipeline P is for, once it has its arrays.
 ///
 /// throws: data_error in training if the last micro-batch, or the last group of SyncOver, would
 ///         have a single number for each channel of a batch norm
-template <class M, int Samples>
+template <class P>
 void begin_job(job& j, job::kind what) {
+  using M = typename P::model;
   j.what = what;
   if constexpr (norms_samples<M>()) {
-    static constexpr auto groups = groups_without_positions<M, Samples>();
+    static constexpr auto groups = groups_without_positions<M, P::samples>();
     for (int each : groups)
       if (what == job::kind::train && each > 0 && j.samples % each == 1)
         throw_error<data_error>({"inputs: the last ",
-                                 each == Samples ? "micro-batch" : "group of SyncOver", " of ",
+                                 each == P::samples ? "micro-batch" : "group of SyncOver", " of ",
                                  j.samples, " samples would have 1, and a batch norm needs 2 or ",
                                  "more in training: leave one out, or add one"});
   }
+  if constexpr (requires { P::transport::world(); } && !P::backend::has_own_memory)
+    if (P::transport::world().processes() > 1) hash_labels<M, typename P::element>(j);
 }
 
 /// The weights of a batch's rows; empty if the loss has none.

@@ -15,6 +15,7 @@
 #include <pipe/train/options/transport.hpp>
 #include <pipe/train/parts/inputs.hpp>
 #include <pipe/train/parts/leaf_speeds.hpp>
+#include <pipe/train/parts/replica_check.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -105,14 +106,16 @@ class leaf_runs : public leaf_share {
     if constexpr (moves_leaves)
       if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
   }
-  /// Runs a mini-batch's leaves that this process has; an inference, all of them.
+  /// Runs a mini-batch's leaves that this process has; an inference, all of them. Without a label
+  /// the loss is NaN, but for steps and what is accumulated, whose losses are those of all labels.
   template <class Engine>
   step_result run(Engine& engine, job const& whole) {
-    if constexpr (P::may_have_leaves)
-      if (leaves > 1)
-        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
-                                              : run_each(engine, whole, *this);
-    return engine.run(whole);
+    step_result r = run_leaves(engine, whole);
+    using kind = job::kind;
+    if (whole.what == kind::evaluate ||
+        (whole.what == kind::train && !whole.updates && !whole.is_continued))
+      r.loss = loss_of(r.losses, whole.further, [&](int i) { return whole.terms_of(i); });
+    return r;
   }
   /// The part of a mini-batch that this process runs.
   ///
@@ -120,15 +123,28 @@ class leaf_runs : public leaf_share {
   job here(job const& whole) const {
     return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
   }
-  /// Ends a step, which has succeeded, on a mini-batch of `given` samples.
+  /// Ends a step, which has succeeded, on a mini-batch of `given` samples. After each `every`-th
+  /// one replicas are compared.
+  ///
+  /// throws: as compare_replicas
   template <class Engine>
-  void end_step([[maybe_unused]] Engine& engine, [[maybe_unused]] int given) {
+  void end_step(parameter_memory<Engine> const& parameters, [[maybe_unused]] int given, long step,
+                long every) {
     if constexpr (moves_leaves)
       if (replicas > 1 && given == leaves * samples)
-        speeds_.end_step(engine, replica, leaves, most(), counts);
+        speeds_.end_step(*parameters.engine, replica, leaves, most(), counts);
+    if (replicas > 1 && every > 0 && step % every == 0) compare_replicas<P>(parameters, step);
   }
 
  private:
+  template <class Engine>
+  step_result run_leaves(Engine& engine, job const& whole) {
+    if constexpr (P::may_have_leaves)
+      if (leaves > 1)
+        return whole.what == job::kind::infer ? run_each(engine, whole, alone())
+                                              : run_each(engine, whole, *this);
+    return engine.run(whole);
+  }
   int most() const { return most_leaves(leaves, replicas, P::sum::room); }
   /// Runs leaves one by one. Only the last one updates and has a result. Returns it, with the times
   /// of all.

@@ -15,18 +15,18 @@
 
 namespace pp::detail {
 
-/// Loads a checkpoint, or adds to `skipped` why it cannot be: in all processes alike, which all
-/// call this.
+/// Loads a checkpoint by `load`, or adds to `skipped` why it cannot be: in all processes alike,
+/// which all call this.
 ///
 /// law:    when it throws, the trainer is as before
 /// throws: rank_error; without memory std::bad_alloc or file_error
-template <class Trainer>
-std::optional<resumed_run> load_or_skip(Trainer& trainer, std::string const& path,
+template <class Trainer, class Load>
+std::optional<resumed_run> load_or_skip(Trainer& trainer, std::string const& path, Load const& load,
                                         std::vector<std::string>& skipped) {
   std::exception_ptr lack;
   try {
     try {
-      return trainer.load(path);
+      return load();
     } catch (rank_error const&) {
       throw;
     } catch (no_memory_for_file const&) {

@@ -25,6 +25,7 @@ template <class Compiled, class Settings>
   s.learning_rate_factor.check(setting_check("learning_rate_factor"));
   of_trainer.amount("clip_value", s.clip_value);
   of_trainer.amount("clip_norm", s.clip_norm);
+  of_trainer.amount("compare_replicas", double(s.compare_replicas));
   of_trainer.amount("runtime.speed", s.runtime.speed);
   return s;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <pipe/train/parameter_view.hpp>
@@ -18,6 +19,14 @@ template <class Engine>
 long least(Engine& engine, long here) {
   if constexpr (requires { engine.least(here); }) return engine.least(here);
   return here;
+}
+/// What decides the bits of an engine's kernels: their arithmetic, or the device.
+template <class Engine>
+std::string arithmetic_of(Engine const& engine) {
+  if constexpr (requires { engine.arithmetic(); })
+    return engine.arithmetic();
+  else
+    return engine.runs_on();
 }
 /// The values of a viewed parameter, of one of another process received into `room`.
 template <class T, class Engine>
@@ -54,6 +63,8 @@ struct trainer_processes {
   /// Whether something is so in all processes.
   bool agree(bool here) const { return least(*parameters.engine, here ? 1 : 0) == 1; }
   bool writes_files() const { return Engine::writes_files(); }
+  /// What decides the bits of the steps, beside the program: of all processes alike.
+  std::string arithmetic() const { return arithmetic_of(*parameters.engine); }
 };
 
 /// What the process that writes files says; all processes of the trainer call this.

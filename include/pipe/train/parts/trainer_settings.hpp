@@ -21,6 +21,9 @@ struct trainer_settings {
   /// Gradient elements are first clipped to [-clip_value, clip_value]; 0: no clipping.
   double clip_value = 0;
   double clip_norm = 0;  ///< bound of the global gradient norm; 0: no clipping
+  /// Replicas compare their parameters after each step whose number it divides, and before each
+  /// checkpoint; 0: before checkpoints alone.
+  long compare_replicas = 100;
   executor_settings runtime{};
 };
 

@@ -12,7 +12,9 @@
 #include <pipe/optim/learning_rate.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
+#include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
+#include <pipe/train/parts/replica_check.hpp>
 
 namespace pp::detail {
 
@@ -77,6 +79,7 @@ struct training_of {
       if (given > 0) ++at;
       if (at == end) return false;
       j = trainer.prepare_gradients("train", *at);
+      require_terms(j.has_terms());
       j.updates = true;
       j.step = before + ++given;
       j.all_samples = j.samples;
@@ -96,6 +99,9 @@ struct training_of {
     auto flow = trainer.engine_->flow(trainer.leaves_.own());
     flow.run(before, next, done);
     if (job const* const bad = flow.rejected()) reject(trainer, *bad);
+    if (long const every = settings.compare_replicas;
+        every > 0 && trainer.steps_ / every > before / every)
+      compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
     return trainer.steps_ - before;
   }
   /// throws: error if there are replicas that do not overlap their steps

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The arithmetic of host kernels: what decides their bits, beside their source. The one place that
+// says so: the start of processes, checkpoints, logs of steps and runs_on() all use it.
+#pragma once
+
+#include <string>
+
+#include <pipe/backend/host/isa.hpp>
+
+namespace pp::host {
+
+/// The set of x86-64 whose bits the kernels of a set have: those that add up in as many partial
+/// sums, and round a product and its sum as often. Neither the compiler nor its options matter.
+constexpr isa bits_of(isa set) {
+#ifdef __aarch64__
+  return set == isa::portable ? isa::avx2 : set;
+#else
+  return set;
+#endif
+}
+
+/// "AVX-512".
+constexpr char const* name_of(isa set) {
+  constexpr char const* names[]{"portable", "AVX2", "AVX-512"};
+  return names[int(set)];
+}
+/// The arithmetic of the kernels of a set, by the name of the set whose bits they have.
+///
+/// law: kernels with equal names have equal bits, in any build
+constexpr char const* arithmetic_of(isa set) { return name_of(bits_of(set)); }
+
+/// The kernels of a set, and their arithmetic: "AVX-512", "portable, with the bits of AVX2".
+[[gnu::cold]] inline std::string name_of_kernels(isa set) {
+  std::string text = name_of(set);
+  return bits_of(set) == set ? text : text + ", with the bits of " + arithmetic_of(set);
+}
+
+}  // namespace pp::host
