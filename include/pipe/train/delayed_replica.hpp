@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
@@ -35,6 +36,7 @@
 #include <pipe/transport/process_transport.hpp>
 #include <pipe/transport/wave_exchange.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -329,3 +331,4 @@ class delayed_replica {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END
