@@ -69,14 +69,24 @@
 #define PIPE_INDEPENDENT
 #endif
 
-/// Optimises the code between them, kernels and what runs them, in a program compiled with g++ -O0
-/// (where __OPTIMIZE__ is not defined). Empty at other levels, under sanitizers, in other
-/// compilers, which have no such pragma, and where PIPE_DEBUG_KERNELS is defined: for a debugger,
-/// or for tests that shall compile fast.
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && !defined(__OPTIMIZE__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&                            \
+/// Around all code that computes numbers of a step. What is written there as a product and a sum is
+/// rounded twice: compilers that contract, as g++ does by default, choose by optimisation level and
+/// target where. (One rounding is written as math::multiply_add.) In a program compiled with g++
+/// -O0, where __OPTIMIZE__ is not defined, the code is optimised, too; not under sanitizers, in
+/// other compilers, which have no such pragma, and where PIPE_DEBUG_KERNELS is defined: for a
+/// debugger, or for tests that shall compile fast.
+#if defined(__clang__)
+#define PIPE_OPTIMIZED_BEGIN _Pragma("float_control(push)") _Pragma("clang fp contract(off)")
+#define PIPE_OPTIMIZED_END _Pragma("float_control(pop)")
+#elif defined(__GNUC__) && !defined(__CUDACC__) && !defined(__OPTIMIZE__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
     !defined(PIPE_DEBUG_KERNELS)
-#define PIPE_OPTIMIZED_BEGIN _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\")")
+#define PIPE_OPTIMIZED_BEGIN \
+  _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\")")
+#define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
+#elif defined(__GNUC__) && !defined(__CUDA_ARCH__)
+#define PIPE_OPTIMIZED_BEGIN \
+  _Pragma("GCC push_options") _Pragma("GCC optimize(\"fp-contract=off\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
 #else
 #define PIPE_OPTIMIZED_BEGIN

@@ -4,8 +4,10 @@
 // of ALiBi.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// A mask for a row of scores: seen[i] = whether the query at position `query` sees key `key + i`,
@@ -43,3 +45,4 @@ PIPE_HD inline double alibi_slope(int head, int heads) {
 }
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END

@@ -6,6 +6,7 @@
 
 #include <pipe/base/config.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// How a step writes a buffer. Each micro-batch adds to a sum, in the program of the weight
@@ -51,3 +52,4 @@ PIPE_HD constexpr T committed(commit_rule const& rule, T buffer, T sum, double s
 }
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END

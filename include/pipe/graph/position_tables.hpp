@@ -3,9 +3,11 @@
 // Position tables: sines and cosines of wavelengths in a geometric series from 2 pi to 2 pi * base.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/graph/op.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// An entry of a table of the given width; row t is position t.
@@ -28,3 +30,4 @@ inline double table_entry(initializer how, int columns, long row, int column) {
 }
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END

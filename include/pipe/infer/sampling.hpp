@@ -11,12 +11,14 @@
 #include <span>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/token_draw.hpp>
 #include <pipe/train/argmax.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -205,3 +207,4 @@ inline int sample(std::span<double const> logits, detail::sampling_settings cons
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

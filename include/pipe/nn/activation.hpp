@@ -18,8 +18,10 @@ namespace detail {
 /// y = forward(x) and dy/dx. The derivative is a function of the output where possible: the output
 /// is stored anyway as the next layer's input, so nothing else has to be. Mark both functions
 /// PIPE_HD PIPE_INLINE, as those below: a formula that is not inlined is computed one element at a
-/// time, with other rounding. Avoid sums of two products: the compiler may contract either into a
-/// fused multiply-add.
+/// time. On the host a product and a sum are rounded twice. Where one rounding is meant, the
+/// functions have a first template parameter `math::product P = math::product::exact`, by which
+/// kernels say whether they have fused multiply-adds, and call math::multiply_add<P>; the functions
+/// of `math` take P as well.
 template <class F>
 concept formula = requires(float x) {
   { F::forward(x) } -> std::same_as<float>;
@@ -73,12 +75,12 @@ struct activation {
 /// max(x, 0)
 struct ReLU : activation<ReLU> {
   static constexpr bool derivative_reads_output = true;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x < T(0) ? T(0) : x;  // keeps NaN
   }
   /// 1 where y > 0, else 0: also at x = 0, as in PyTorch.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) ? T(1) : T(0);
   }
@@ -87,14 +89,14 @@ struct ReLU : activation<ReLU> {
 /// tanh(x)
 struct Tanh : activation<Tanh> {
   static constexpr bool derivative_reads_output = true;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return math::tanh(x);
+    return math::tanh<P>(x);
   }
   /// 1 - tanh(x)^2, from y = tanh(x).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
-    return T(1) - y * y;
+    return math::multiply_add<P>(-y, y, T(1));
   }
 };
 
@@ -102,12 +104,12 @@ struct Tanh : activation<Tanh> {
 struct Sigmoid : activation<Sigmoid> {
   static constexpr bool makes_probabilities = true;
   static constexpr bool derivative_reads_output = true;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return math::sigmoid(x);
+    return math::sigmoid<P>(x);
   }
   /// sigmoid(x) (1 - sigmoid(x)), from y = sigmoid(x).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y * (T(1) - y);
   }
@@ -116,15 +118,15 @@ struct Sigmoid : activation<Sigmoid> {
 /// x * sigmoid(x), also called swish.
 struct SiLU : activation<SiLU> {
   static constexpr bool derivative_reads_output = false;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return x * math::sigmoid(x);
+    return x * math::sigmoid<P>(x);
   }
   /// s (1 + x (1 - s)), s = sigmoid(x).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const s = math::sigmoid(x);
-    return s * (T(1) + x * (T(1) - s));
+    T const s = math::sigmoid<P>(x);
+    return s * math::multiply_add<P>(x, T(1) - s, T(1));
   }
 };
 
@@ -136,38 +138,41 @@ struct SiLU : activation<SiLU> {
 /// needs one exponential and one division, and does not cancel where Phi is small.
 struct GELU : activation<GELU> {
   static constexpr bool derivative_reads_output = false;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return math::quotient(x, T(1) + inverse_odds(x));
+    return math::quotient(x, T(1) + inverse_odds<P>(x));
   }
   /// phi (1 + x (1 - phi) * d(2u)/dx), phi = 1 / (1 + e^-2u).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const phi = math::quotient(T(1), T(1) + inverse_odds(x));
-    T const slope = T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);  // of 2u
-    return phi * (T(1) + (T(1) - phi) * x * slope);
+    T const phi = math::quotient(T(1), T(1) + inverse_odds<P>(x));
+    T const slope =
+        T(1.5957691216057308) * math::multiply_add<P>(T(3 * 0.044715) * x, x, T(1));  // of 2u
+    return phi * math::multiply_add<P>((T(1) - phi) * x, slope, T(1));
   }
 
  private:
   /// e^-2u = 2^(x (a + b x^2)), a = -2 sqrt(2 / pi) / log(2), b = 0.044715 a
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T inverse_odds(T x) {
-    return math::exp2(x * (T(-2.302208198144325) + T(-0.1029432395800235) * (x * x)));
+    return math::exp2<P>(
+        x * math::multiply_add<P>(T(-0.1029432395800235), x * x, T(-2.302208198144325)));
   }
 };
 
 /// x * Phi(x) exactly: PyTorch's default GELU.
 struct GELUErf : activation<GELUErf> {
   static constexpr bool derivative_reads_output = false;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return T(0.5) * x * (T(1) + math::erf(x * T(0.7071067811865476)));
+    return T(0.5) * x * (T(1) + math::erf<P>(x * T(0.7071067811865476)));
   }
   /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const twice_density = T(0.7978845608028654) * math::exp(T(-0.5) * x * x);
-    return T(0.5) * ((T(1) + math::erf(x * T(0.7071067811865476))) + x * twice_density);
+    T const twice_density = T(0.7978845608028654) * math::exp<P>(T(-0.5) * x * x);
+    return T(0.5) *
+           math::multiply_add<P>(x, twice_density, T(1) + math::erf<P>(x * T(0.7071067811865476)));
   }
 };
 

@@ -162,28 +162,30 @@ struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
 
   /// log(1 + e^x) - t x, without PosWeight, as (x + |x|) / 2 - x t + log(1 + e^-|x|), whose
   /// exponential cannot overflow.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    T const size = libm::fabs(x), tail = math::log1p(math::exp(-size));
+    T const size = libm::fabs(x), tail = math::log1p<P>(math::exp<P>(-size));
     if constexpr (std::is_void_v<positive>)
-      return T(0.5) * (x + size) - x * target + tail;
+      return math::multiply_add<P>(T(0.5), x + size, -(x * target)) + tail;
     else
-      return (x - x * target) + positives<T>(target) * (tail + T(0.5) * (size - x));
+      return math::multiply_add<P>(positives<P>(target),
+                                   math::multiply_add<P>(T(0.5), size - x, tail),
+                                   math::multiply_add<P>(-x, target, x));
   }
   /// sigmoid(x) - t; with PosWeight w: (1 - t) - (1 + (w - 1) t) sigmoid(-x).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
     if constexpr (std::is_void_v<positive>)
-      return math::sigmoid(x) - target;
+      return math::sigmoid<P>(x) - target;
     else
-      return (T(1) - target) - positives<T>(target) * math::sigmoid(-x);
+      return math::multiply_add<P>(-positives<P>(target), math::sigmoid<P>(-x), T(1) - target);
   }
 
  private:
   /// The factor of -log(sigmoid(x)) beside x (1 - t): 1 + (w - 1) t.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T positives(T target) {
-    return T(1) + (positive::template value<T>() - T(1)) * target;
+    return math::multiply_add<P>(positive::template value<T>() - T(1), target, T(1));
   }
 };
 /// -t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x)) for a target t in [0, 1], mean over all
@@ -205,13 +207,13 @@ struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options..
       element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
   /// Both branches as one: s (d - s / 2), where s is d limited to [-delta, delta].
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
-    T const d = x - target, s = slope(x, target);
-    return s * (d - T(0.5) * s);
+    T const d = x - target, s = slope<P>(x, target);
+    return s * math::multiply_add<P>(T(-0.5), s, d);
   }
   /// d limited to [-delta, delta].
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T slope(T x, T target) {
     T const d = x - target, size = libm::fabs(d), limit = delta::template value<T>();
     return libm::copysign(size > limit ? limit : size, d);  // NaN stays NaN

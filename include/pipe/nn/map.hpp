@@ -7,6 +7,7 @@
 #include <concepts>
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/activation.hpp>
 
@@ -52,16 +53,20 @@ struct Map {
 #pragma nv_diagnostic push
 #pragma nv_diag_error 20011, 20013, 20014, 20015
 #endif
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    if constexpr (takes_every<T>)
+    if constexpr (requires { F::template forward<P>(x); })
+      return F::template forward<P>(x);
+    else if constexpr (takes_every<T>)
       return F::forward(x);
     else
       return T(F::forward(float(x)));
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    if constexpr (takes_every<T>)
+    if constexpr (requires { F::template derivative<P>(x); })
+      return F::template derivative<P>(x);
+    else if constexpr (takes_every<T>)
       return F::derivative(x);
     else
       return T(F::derivative(float(x)));

@@ -17,12 +17,12 @@ struct LeakyReLUWith : activation<LeakyReLUWith<Numerator, Denominator>> {
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(slope::in(slope::at_least_zero()))) activation<LeakyReLUWith>::describe(b);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x > T(0) ? x : slope::template value<T>() * x;
   }
   /// 1 where y > 0, else s: also at x = 0, as in PyTorch.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) ? T(1) : slope::template value<T>();
   }
@@ -41,12 +41,12 @@ struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(alpha::in(alpha::positive()))) activation<ELUWith>::describe(b);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return x > T(0) ? x : alpha::template value<T>() * math::expm1(x);
+    return x > T(0) ? x : alpha::template value<T>() * math::expm1<P>(x);
   }
   /// a e^x = y + a where y <= 0, else 1.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) ? T(1) : y + alpha::template value<T>();
   }
@@ -57,14 +57,14 @@ struct ELU : ELUWith<1> {};
 /// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.
 struct Softplus : activation<Softplus> {
   static constexpr bool derivative_reads_output = true;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return (x < T(0) ? T(0) : x) + math::log1p(math::exp(x < T(0) ? x : -x));
+    return (x < T(0) ? T(0) : x) + math::log1p<P>(math::exp<P>(x < T(0) ? x : -x));
   }
   /// sigmoid(x) = 1 - e^-y.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
-    return -math::expm1(-y);
+    return -math::expm1<P>(-y);
   }
 };
 
@@ -76,35 +76,37 @@ struct Softplus : activation<Softplus> {
 /// source: Misra, Mish, 2019
 struct Mish : activation<Mish> {
   static constexpr bool derivative_reads_output = false;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return x * tangent(x, math::exp(x < T(0) ? x : -x));
+    T const w = math::exp<P>(x < T(0) ? x : -x), n = numerator(x, w);
+    return x * math::quotient(n, n + (x < T(0) ? T(2) : T(2) * w * w));
   }
   /// t + x (1 - t^2) sigmoid(x), t = tanh(log(1 + e^x)).
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const w = math::exp(x < T(0) ? x : -x), t = tangent(x, w);
+    T const w = math::exp<P>(x < T(0) ? x : -x);
+    T const n = numerator(x, w);
+    T const t = math::quotient(n, x < T(0) ? n + T(2) : math::multiply_add<P>(T(2) * w, w, n));
     T const sigmoid = math::quotient(x < T(0) ? w : T(1), T(1) + w);
-    return t + x * ((T(1) - t * t) * sigmoid);
+    return math::multiply_add<P>(x, math::multiply_add<P>(-t, t, T(1)) * sigmoid, t);
   }
 
  private:
   template <class T>
-  PIPE_HD static PIPE_INLINE T tangent(T x, T w) {
-    T const n = x < T(0) ? w * (w + T(2)) : T(1) + T(2) * w;
-    return math::quotient(n, n + (x < T(0) ? T(2) : T(2) * w * w));
+  PIPE_HD static PIPE_INLINE T numerator(T x, T w) {
+    return x < T(0) ? w * (w + T(2)) : T(1) + T(2) * w;
   }
 };
 
 /// x limited to [0, 6].
 struct ReLU6 : activation<ReLU6> {
   static constexpr bool derivative_reads_output = true;
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return x < T(0) ? T(0) : x > T(6) ? T(6) : x;  // keeps NaN
   }
   /// 1 where 0 < y < 6, else 0: also at x = 0 and x = 6, as in PyTorch.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     return y > T(0) && y < T(6) ? T(1) : T(0);
   }

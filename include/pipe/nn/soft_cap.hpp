@@ -23,15 +23,15 @@ struct SoftCap : activation<SoftCap<Numerator, Denominator>> {
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(number)) activation<SoftCap>::describe(b);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
-    return quotient::template value<T>() * math::tanh(x / quotient::template value<T>());
+    return quotient::template value<T>() * math::tanh<P>(x / quotient::template value<T>());
   }
   /// 1 - (y / c)^2
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T y) {
     T const t = y / quotient::template value<T>();
-    return T(1) - t * t;
+    return math::multiply_add<P>(-t, t, T(1));
   }
 };
 
@@ -49,12 +49,12 @@ struct ClipLogits : activation<ClipLogits<Numerator, Denominator>> {
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(number)) activation<ClipLogits>::describe(b);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
     return math::clamped(x, quotient::template value<T>());
   }
   /// 1 where |x| <= c, else 0: as in PyTorch.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T derivative(T x) {
     constexpr T c = quotient::template value<T>();
     return x > c || x < -c ? T(0) : T(1);

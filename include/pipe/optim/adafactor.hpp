@@ -15,6 +15,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// With b = step^beta2_decay: row += b (mean over columns of g^2 - row), column += b (mean over
@@ -81,14 +82,19 @@ struct Adafactor {
             threshold};
   }
   /// An average follows a mean of squares.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T approach(T amount, T average, T mean) {
-    return average + amount * (mean - average);
+    return math::multiply_add<P>(amount, mean - average, average);
+  }
+  /// A mean that is a product.
+  template <math::product P, class T>
+  PIPE_HD static PIPE_INLINE T approach(T amount, T average, T factor, T sum) {
+    return math::multiply_add<P>(amount, math::multiply_add<P>(factor, sum, -average), average);
   }
   /// u.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T direction(tensor_coefficients<T> const& k, T g, T v) {
-    return k.scale * g / math::sqrt(v < k.least ? k.least : v);
+    return k.scale * g / math::sqrt<P>(v < k.least ? k.least : v);
   }
   /// What the row averages are divided by.
   template <class T>
@@ -102,18 +108,18 @@ struct Adafactor {
   /// Whether v is made of averages of rows and columns, not kept.
   static constexpr bool is_factored(tensor_kind kind) { return kind != tensor_kind::vector; }
   /// An element of a vector.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
                                          double (&squares)[sums], T& v) {
     T const x = k.scale * g;
-    v = approach(k.amount, v, x * x);
-    gather_factored(k, w, g, squares, v);
+    v = approach<P>(k.amount, v, x, x);
+    gather_factored<P>(k, w, g, squares, v);
   }
   /// An element of a matrix.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE void gather_factored(tensor_coefficients<T> const& k, T w, T g,
                                                   double (&squares)[sums], T v) {
-    double const u = double(direction(k, g, v));
+    double const u = double(direction<P>(k, g, v));
     squares[0] += double(w) * double(w);
     squares[1] += u * u;
   }
@@ -126,9 +132,9 @@ struct Adafactor {
     return (size < k.epsilon2 ? k.epsilon2 : size) * k.bound / (excess < 1 ? 1 : excess);
   }
   /// One element, of a vector or a matrix.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T move(tensor_coefficients<T> const& k, T factor, T w, T g, T v) {
-    return k.decay * w - factor * direction(k, g, v);
+    return math::multiply_add<P>(k.decay, w, -(factor * direction<P>(k, g, v)));
   }
 
   // ---- a tensor on the host ----
@@ -139,8 +145,9 @@ struct Adafactor {
     T* average;
     T const* sum;
     T factor, amount;
+    template <math::product P = math::product::exact>
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      average[i] = approach(amount, average[i], factor * sum[i]);
+      average[i] = approach<P>(amount, average[i], factor, sum[i]);
     }
   };
   /// average[i] += amount * ((scale * g[i])^2 - average[i])
@@ -149,9 +156,10 @@ struct Adafactor {
     T* average;
     T const* g;
     T scale, amount;
+    template <math::product P = math::product::exact>
     PIPE_HD PIPE_INLINE void operator()(long i) const {
       T const x = scale * g[i];
-      average[i] = approach(amount, average[i], x * x);
+      average[i] = approach<P>(amount, average[i], x, x);
     }
   };
   /// u[i] = scale * g[i] / sqrt(max(factor * v[i], least))
@@ -161,8 +169,9 @@ struct Adafactor {
     T* u;
     T factor;
     tensor_coefficients<T> with;
+    template <math::product P = math::product::exact>
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      u[i] = direction(with, g[i], factor * v[i]);
+      u[i] = direction<P>(with, g[i], factor * v[i]);
     }
   };
   /// w[i] = decay * w[i] - rate * u[i]
@@ -171,7 +180,10 @@ struct Adafactor {
     T* w;
     T const* u;
     T decay, rate;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = decay * w[i] - rate * u[i]; }
+    template <math::product P = math::product::exact>
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      w[i] = math::multiply_add<P>(decay, w[i], -(rate * u[i]));
+    }
   };
 
   /// One step on one tensor.
@@ -215,3 +227,4 @@ struct Adafactor {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -11,6 +11,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -64,16 +65,16 @@ struct adam_formula {
   /// One element: returns the new w and updates the moments m and v.
   ///
   /// cost: reads w, g, m, v and writes w, m, v: 28 bytes per fp32 parameter, which bound it
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
-    g = g * c.scale;
     if constexpr (Decoupled)
-      w = w * c.decay;
+      g = g * c.scale;
     else
-      g = g + w * c.decay;
-    m = c.beta1 * m + c.rest1 * g;
-    v = c.beta2 * v + c.rest2 * (g * g);
-    return w - c.rate * m / (math::sqrt(v) * c.second + c.epsilon);
+      g = math::multiply_add<P>(g, c.scale, w * c.decay);
+    m = math::multiply_add<P>(c.beta1, m, c.rest1 * g);
+    v = math::multiply_add<P>(c.beta2, v, c.rest2 * (g * g));
+    T const move = c.rate * m / math::multiply_add<P>(math::sqrt<P>(v), c.second, c.epsilon);
+    return Decoupled ? math::multiply_add<P>(w, c.decay, -move) : w - move;
   }
 };
 
@@ -102,9 +103,9 @@ struct Adam {
   coefficients<T> prepare(update_context const& c) const {
     return detail::adam_formula<false>::prepare<T>(*this, c);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
-    return detail::adam_formula<false>::apply(c, w, g, m, v);
+    return detail::adam_formula<false>::apply<P>(c, w, g, m, v);
   }
 };
 
@@ -131,10 +132,11 @@ struct AdamW {
   coefficients<T> prepare(update_context const& c) const {
     return detail::adam_formula<true>::prepare<T>(*this, c);
   }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
-    return detail::adam_formula<true>::apply(c, w, g, m, v);
+    return detail::adam_formula<true>::apply<P>(c, w, g, m, v);
   }
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

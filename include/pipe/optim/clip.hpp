@@ -7,6 +7,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// The factor that reduces gradients of global norm `norm` to at most `most`; 1 if they are within
@@ -36,3 +37,4 @@ PIPE_HD inline gradient_outcome outcome_of(double square, double clamped_square,
 }
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END

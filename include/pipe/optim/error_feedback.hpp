@@ -9,10 +9,12 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/composed_name.hpp>
 #include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace wrong {
@@ -92,9 +94,12 @@ struct ErrorFeedback<O> : O {
             T(now.learning_rate), T(correction_in(now))};
   }
   /// One element: returns the new w, and updates u' and O's states.
-  template <class T, class... States>
+  template <math::product P = math::product::exact, class T, class... States>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& k, T w, T g, T& last, States&... of) {
-    return moved(k, w, -O::apply(k.of, T(0), g, of...), last);
+    if constexpr (requires { O::template apply<P>(k.of, T(0), g, of...); })
+      return moved<P>(k, w, -O::template apply<P>(k.of, T(0), g, of...), last);
+    else
+      return moved<P>(k, w, -O::apply(k.of, T(0), g, of...), last);
   }
 
   // ---- whole matrices ----
@@ -122,7 +127,10 @@ struct ErrorFeedback<O> : O {
     T *w, *last;
     T const* x;
     coefficients<T> with;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = moved(with, w[i], -x[i], last[i]); }
+    template <math::product P = math::product::exact>
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      w[i] = moved<P>(with, w[i], -x[i], last[i]);
+    }
   };
   /// One step on one tensor: O's on zeros gives -u.
   ///
@@ -151,12 +159,13 @@ struct ErrorFeedback<O> : O {
     return now;
   }
   double correction_in(update_context const& now) const { return now.step == 1 ? 0 : correction; }
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T moved(coefficients<T> const& k, T w, T u, T& last) {
-    T const corrected = u + k.correction * (u - last);
+    T const corrected = math::multiply_add<P>(k.correction, u - last, u);
     last = u;
-    return k.decay * w - k.rate * corrected;
+    return math::multiply_add<P>(k.decay, w, -(k.rate * corrected));
   }
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

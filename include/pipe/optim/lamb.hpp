@@ -13,6 +13,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// u = mhat / (sqrt(vhat) + epsilon) + weight_decay * w, with mhat and vhat as in Adam;
@@ -67,26 +68,27 @@ struct LAMB {
             c.learning_rate};
   }
   /// Updates the moments.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE void average(tensor_coefficients<T> const& k, T g, T& m, T& v) {
     T const x = g * k.scale;
-    m = k.beta1 * m + k.rest1 * x;
-    v = k.beta2 * v + k.rest2 * (x * x);
+    m = math::multiply_add<P>(k.beta1, m, k.rest1 * x);
+    v = math::multiply_add<P>(k.beta2, v, k.rest2 * (x * x));
   }
   /// u, before it is scaled by |w| / |u|.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T direction(tensor_coefficients<T> const& k, T w, T m, T v) {
-    return k.first * m / (math::sqrt(v) * k.second + k.epsilon) + k.decay * w;
+    T const adam = k.first * m / math::multiply_add<P>(math::sqrt<P>(v), k.second, k.epsilon);
+    return math::multiply_add<P>(k.decay, w, adam);
   }
 
   // ---- two passes: see two_pass_optimizer ----
 
   /// An element's terms of |w|^2 and |u|^2.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE void gather(tensor_coefficients<T> const& k, T w, T g,
                                          double (&squares)[sums], T& m, T& v) {
-    average(k, g, m, v);
-    double const u = double(direction(k, w, m, v));
+    average<P>(k, g, m, v);
+    double const u = double(direction<P>(k, w, m, v));
     squares[0] += double(w) * double(w);
     squares[1] += u * u;
   }
@@ -98,9 +100,9 @@ struct LAMB {
     return k.rate * (w > 0 && u > 0 ? libm::sqrt(w / u) : 1);
   }
   /// The direction once more: it is cheaper to compute than to keep.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T move(tensor_coefficients<T> const& k, T factor, T w, T, T m, T v) {
-    return w - factor * direction(k, w, m, v);
+    return math::multiply_add<P>(-factor, direction<P>(k, w, m, v), w);
   }
 
   // ---- a tensor on the host ----
@@ -111,9 +113,10 @@ struct LAMB {
     T const *w, *g;
     T *m, *v, *u;
     tensor_coefficients<T> with;
+    template <math::product P = math::product::exact>
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      average(with, g[i], m[i], v[i]);
-      u[i] = direction(with, w[i], m[i], v[i]);
+      average<P>(with, g[i], m[i], v[i]);
+      u[i] = direction<P>(with, w[i], m[i], v[i]);
     }
   };
   /// w[i] -= rate * u[i].
@@ -122,7 +125,10 @@ struct LAMB {
     T* w;
     T const* u;
     T rate;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = w[i] - rate * u[i]; }
+    template <math::product P = math::product::exact>
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      w[i] = math::multiply_add<P>(-rate, u[i], w[i]);
+    }
   };
 
   /// One step on one tensor.
@@ -143,3 +149,4 @@ struct LAMB {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -9,9 +9,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// The shape of the decay from 1 to the floor.
@@ -133,3 +135,4 @@ class learning_rate_function {
 }  // namespace detail
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -11,6 +11,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// c = beta1 m + (1 - beta1) g; w -= rate * (sign(c) + weight_decay * w); m = beta2 m + (1 - beta2)
@@ -50,13 +51,14 @@ struct Lion {
   ///
   /// law:  an element whose direction is 0 moves by its weight decay only
   /// cost: reads w, g, m and writes w, m: 20 bytes per fp32 parameter, which bound it
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
     g = g * c.scale;
-    T const direction = c.beta1 * m + c.rest1 * g;
-    m = c.beta2 * m + c.rest2 * g;
-    return w * c.decay - math::with_sign(c.rate, direction);
+    T const direction = math::multiply_add<P>(c.beta1, m, c.rest1 * g);
+    m = math::multiply_add<P>(c.beta2, m, c.rest2 * g);
+    return math::multiply_add<P>(w, c.decay, -math::with_sign(c.rate, direction));
   }
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

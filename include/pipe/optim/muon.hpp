@@ -11,11 +11,13 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/base/math.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -91,9 +93,9 @@ struct Muon {
     return 1 - of_others(context).learning_rate * others.weight_decay * context.decay_scale;
   }
   /// One element of AdamW.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& k, T w, T g, T& m, T& v) {
-    return formula::apply(k, w, g, m, v);
+    return formula::apply<P>(k, w, g, m, v);
   }
 
   // ---- matrices ----
@@ -145,11 +147,10 @@ struct Muon {
             epsilon};
   }
   /// Updates the momentum m; returns the element of the matrix to be orthogonalised, x.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T average(matrix_coefficients<T> const& k, T g, T& m) {
-    T const d = k.scale * g;
-    m = m + k.rest * (d - m);
-    return m + k.look_ahead * (d - m);
+    m = math::multiply_add<P>(k.rest, math::multiply_add<P>(k.scale, g, -m), m);
+    return math::multiply_add<P>(k.look_ahead, math::multiply_add<P>(k.scale, g, -m), m);
   }
   /// The factor that makes |x| at most 1.
   template <class T>
@@ -158,14 +159,14 @@ struct Muon {
     return T(1 / (norm < k.epsilon ? k.epsilon : norm));
   }
   /// The polynomial's upper terms, of an element of s and of its square.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T polynomial(matrix_coefficients<T> const& k, T s, T square) {
-    return k.b * s + k.c * square;
+    return math::multiply_add<P>(k.b, s, k.c * square);
   }
   /// One element of a parameter, when x is orthogonal.
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T move(matrix_coefficients<T> const& k, T w, T x) {
-    return k.decay * w - k.rate * x;
+    return math::multiply_add<P>(k.decay, w, -(k.rate * x));
   }
 
   // ---- a matrix on the host ----
@@ -176,7 +177,10 @@ struct Muon {
     T const* g;
     T *m, *x;
     matrix_coefficients<T> with;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { x[i] = average(with, g[i], m[i]); }
+    template <math::product P = math::product::exact>
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      x[i] = average<P>(with, g[i], m[i]);
+    }
   };
   /// x[i] *= factor
   template <class T>
@@ -191,8 +195,9 @@ struct Muon {
     T* square;
     T const* s;
     matrix_coefficients<T> with;
+    template <math::product P = math::product::exact>
     PIPE_HD PIPE_INLINE void operator()(long i) const {
-      square[i] = polynomial(with, s[i], square[i]);
+      square[i] = polynomial<P>(with, s[i], square[i]);
     }
   };
   /// w[i] = decay * w[i] - rate * x[i]
@@ -201,7 +206,10 @@ struct Muon {
     T* w;
     T const* x;
     matrix_coefficients<T> with;
-    PIPE_HD PIPE_INLINE void operator()(long i) const { w[i] = move(with, w[i], x[i]); }
+    template <math::product P = math::product::exact>
+    PIPE_HD PIPE_INLINE void operator()(long i) const {
+      w[i] = move<P>(with, w[i], x[i]);
+    }
   };
 
   /// One step on one matrix.
@@ -255,3 +263,4 @@ struct Muon {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

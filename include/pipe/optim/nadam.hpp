@@ -15,6 +15,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// With mu(t) = beta1 (1 - 0.96^(t momentum_decay) / 2), P(t) the product of mu(1) to mu(t), and m,
@@ -92,13 +93,16 @@ struct NAdam {
   /// One element: returns the new w and updates the moments m and v.
   ///
   /// cost: reads w, g, m, v and writes w, m, v: 28 bytes per fp32 parameter, which bound it
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m, T& v) {
     g = g * c.scale;
-    m = c.beta1 * m + c.rest1 * g;
-    v = c.beta2 * v + c.rest2 * (g * g);
-    return w * c.decay - (c.current * g + c.ahead * m) / (math::sqrt(v) * c.second + c.epsilon);
+    m = math::multiply_add<P>(c.beta1, m, c.rest1 * g);
+    v = math::multiply_add<P>(c.beta2, v, c.rest2 * (g * g));
+    T const move = math::multiply_add<P>(c.current, g, c.ahead * m) /
+                   math::multiply_add<P>(math::sqrt<P>(v), c.second, c.epsilon);
+    return math::multiply_add<P>(w, c.decay, -move);
   }
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

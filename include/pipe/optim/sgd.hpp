@@ -4,10 +4,12 @@
 #pragma once
 
 #include <pipe/base/config.hpp>
+#include <pipe/base/math.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/optim/setting_check.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// d = g + weight_decay * w; m = momentum * m + d; w -= learning_rate * (nesterov ? d + momentum *
@@ -47,12 +49,13 @@ struct SGD {
   ///
   /// needs: m = 0 before the first step; then m = d, as in PyTorch without dampening
   /// cost:  reads w, g, m and writes w, m: 20 bytes per fp32 parameter, which bound it
-  template <class T>
+  template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T apply(coefficients<T> const& c, T w, T g, T& m) {
-    T const d = g * c.scale + c.decay * w;
-    m = c.momentum * m + d;
-    return w - c.rate * (c.current * d + c.look_ahead * m);
+    T const d = math::multiply_add<P>(g, c.scale, c.decay * w);
+    m = math::multiply_add<P>(c.momentum, m, d);
+    return math::multiply_add<P>(-c.rate, math::multiply_add<P>(c.current, d, c.look_ahead * m), w);
   }
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

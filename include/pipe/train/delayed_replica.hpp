@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/libm.hpp>
@@ -37,6 +38,7 @@
 #include <pipe/transport/process_transport.hpp>
 #include <pipe/transport/wave_exchange.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -350,3 +352,4 @@ class delayed_replica {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

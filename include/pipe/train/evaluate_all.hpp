@@ -3,12 +3,14 @@
 // The loss of a data set of any size.
 #pragma once
 
+#include <pipe/base/config.hpp>
 #include <pipe/graph/further_loss.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/loss_values.hpp>
 #include <pipe/train/batches.hpp>
 #include <pipe/train/parts/batch.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -61,3 +63,4 @@ loss_values evaluate_all_losses(Trainer& trainer, typename Trainer::batch const&
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

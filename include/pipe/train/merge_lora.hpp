@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
 #include <pipe/graph/layers.hpp>
@@ -20,6 +21,7 @@
 #include <pipe/nn/lora.hpp>
 #include <pipe/train/copy_weights.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 namespace detail {
@@ -174,3 +176,4 @@ void merge_lora(From& from, To& to) {
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -14,9 +14,11 @@
 #include <set>
 #include <string>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/runtime/job.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// Detection of values far above the recent ones: more than `times` mean deviations above the mean,
@@ -126,3 +128,4 @@ class step_guard {
 };
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

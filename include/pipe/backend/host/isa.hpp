@@ -17,20 +17,43 @@ using extent = std::ptrdiff_t;
 enum class isa { portable, avx2, avx512 };
 
 /// Sizes of vectors, and of the largest register tile: as many sums as the registers hold beside
-/// one row of B and one element of A.
+/// one row of B and one element of A. What decides the bits of a set:
+///
+/// fuses:     multiply-adds are one instruction, and rounded once
+/// sum_bytes: a row is added up in partial sums of this many bytes together; a multiple of
+///            vector_bytes
+///
+/// law: sets that agree in both have the same bits, by every compiler
 template <isa Set>
 struct isa_traits;
 template <>
 struct isa_traits<isa::portable> {
   static constexpr int vector_bytes = 16, tile_rows = 4, tile_vectors = 2;
+#ifdef __x86_64__
+  static constexpr bool fuses = false;
+  static constexpr int sum_bytes = 16;
+#elif defined(__aarch64__)  // the bits of AVX2
+  static constexpr bool fuses = true;
+  static constexpr int sum_bytes = 32;
+#elif defined(__FP_FAST_FMAF)
+  static constexpr bool fuses = true;
+  static constexpr int sum_bytes = 16;
+#else
+  static constexpr bool fuses = false;
+  static constexpr int sum_bytes = 16;
+#endif
 };
 template <>
 struct isa_traits<isa::avx2> {
   static constexpr int vector_bytes = 32, tile_rows = 4, tile_vectors = 3;
+  static constexpr bool fuses = true;
+  static constexpr int sum_bytes = 32;
 };
 template <>
 struct isa_traits<isa::avx512> {
   static constexpr int vector_bytes = 64, tile_rows = 8, tile_vectors = 3;
+  static constexpr bool fuses = true;
+  static constexpr int sum_bytes = 64;
 };
 
 /// Vector registers are never wider than this on any set: what workspace formulas and alignments

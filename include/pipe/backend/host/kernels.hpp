@@ -60,7 +60,6 @@ PIPE_OPTIMIZED_BEGIN
 
 // On x86-64 only processors older than AVX2 run the portable set, so g++ compiles it with fewer
 // optimisations: a twelfth of what a model of 12 blocks costs, for 2 % of the speed of this set.
-// With fused multiply-adds the level would decide where products are rounded.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
 #if defined(__x86_64__) && !defined(__FMA__) && !defined(__CUDACC__) && \

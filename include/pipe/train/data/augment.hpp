@@ -21,6 +21,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp {
 
 /// Extents of images, and what is done to them at random.
@@ -207,3 +208,4 @@ std::vector<mixed_sample> mix_up(std::span<T> images, augmentation const& a, lon
 }
 
 }  // namespace pp
+PIPE_OPTIMIZED_END

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// Initial value of element e of a parameter. Counter-based random numbers (Philox) make it
@@ -43,3 +45,4 @@ void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint
 }
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END

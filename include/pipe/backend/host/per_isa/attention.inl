@@ -21,13 +21,13 @@ void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rot
     for (; c + lanes<T> <= half; c += lanes<T>) {
       vec<T> const x1 = load(from + c), x2 = load(from + half + c),
                    s = Back ? -load(sine + c) : load(sine + c);
-      save(to + c, x1 * load(cosine + c) - x2 * s);
-      save(to + half + c, x2 * load(cosine + c) + x1 * s);
+      save(to + c, multiply_add(x1, load(cosine + c), -(x2 * s)));
+      save(to + half + c, multiply_add(x2, load(cosine + c), x1 * s));
     }
     for (; c < half; ++c) {
       T const x1 = from[c], x2 = from[half + c], s = Back ? -sine[c] : sine[c];
-      to[c] = x1 * cosine[c] - x2 * s;
-      to[half + c] = x2 * cosine[c] + x1 * s;
+      to[c] = multiply_add(x1, cosine[c], -(x2 * s));
+      to[half + c] = multiply_add(x2, cosine[c], x1 * s);
     }
     for (c = d; c < padded; ++c) to[c] = T(0);
   }
@@ -36,7 +36,8 @@ void turn_rows(T const* from, extent stride, extent rows, extent d, T const* rot
 /// x[c] = e^(x[c] * scale - shift) for one vector.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exponentials(T* x, T scale, T shift) {
-  for (int lane = 0; lane < lanes<T>; ++lane) x[lane] = math::exp(x[lane] * scale - shift);
+  for (int lane = 0; lane < lanes<T>; ++lane)
+    x[lane] = math::exp<products>(multiply_add(x[lane], scale, -shift));
   return load(x);
 }
 
@@ -66,9 +67,9 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
       T t[Lanes];
       save(t, z / cap);
       PIPE_INDEPENDENT
-      for (int lane = 0; lane < Lanes; ++lane) t[lane] = math::tanh(t[lane]);
+      for (int lane = 0; lane < Lanes; ++lane) t[lane] = math::tanh<products>(t[lane]);
       z = cap * load(t);
-      by = by * (T(1) - load(t) * load(t));
+      by = by * multiply_add(-load(t), load(t), all_lanes(T(1)));
     }
     if (slope > T(0)) {
       T distance[Lanes];
@@ -76,7 +77,7 @@ bool shape_row(attention_shape const& shape, score_place const& at, extent visib
         extent const d = at.query - at.key - c - lane;
         distance[lane] = T(d < 0 ? -d : d);
       }
-      z = z - slope * load(distance);
+      z = multiply_add(all_lanes(-slope), load(distance), z);
     }
     save(score + c, z);
     save(rules.slope + c, by);
@@ -126,7 +127,7 @@ void softmax_row([[maybe_unused]] attention_shape const& shape,
   }
   T largest = fold_lanes<larger, T>(top) * scale;
   if (!first && !(largest > state.largest[row])) largest = state.largest[row];
-  vec<T> sums{};
+  partial_sums<T> sums;
   extent c = 0;
   for (; c < visible; c += Lanes) {
     vec<T> x = exponentials(score + c, scale, largest);
@@ -138,14 +139,14 @@ void softmax_row([[maybe_unused]] attention_shape const& shape,
       x = keep_first<T>(x, visible - c, none);
       save(score + c, x);
     }
-    sums += x;
+    sums.part[sum_vectors == 1 ? 0 : c / Lanes % sum_vectors] += x;
   }
   for (; c < columns; c += Lanes) save(score + c, none);
-  T sum = fold_lanes<sum_of, T>(sums);
+  T sum = total_of(sums);
   if (!first) {
-    T const rescale = math::exp(state.largest[row] - largest);
+    T const rescale = math::exp<products>(state.largest[row] - largest);
     scale_row(state.out + row * state.ldo, state.ldo, rescale, state.out + row * state.ldo);
-    sum += state.sum[row] * rescale;
+    sum = multiply_add(state.sum[row], rescale, sum);
   }
   state.largest[row] = largest;
   state.sum[row] = sum;
@@ -161,7 +162,7 @@ void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, ex
   PIPE_INDEPENDENT
   for (int r = 0; r < query_block;
        ++r) {  // all rows of the block, present or not: a constant length vectorises
-    state.largest[r] += math::log(state.sum[r]);
+    state.largest[r] += math::log<products>(state.sum[r]);
     state.sum[r] = T(1) / state.sum[r];
   }
   for (extent r = 0; r < rows; ++r) {
@@ -173,11 +174,16 @@ void finish_rows(softmax_rows<T> const& state, extent rows, extent d, T* out, ex
 /// The sum of a[c] * b[c], c < d, in an order that depends on d alone.
 template <class T>
 T dot(T const* a, T const* b, extent d) {
-  vec<T> sums{};
+  partial_sums<T> sums;
   extent c = 0;
-  for (; c + lanes<T> <= d; c += lanes<T>) sums += load(a + c) * load(b + c);
-  T sum = fold_lanes<sum_of, T>(sums);
-  for (; c < d; ++c) sum += a[c] * b[c];
+  for (; c + sum_lanes<T> <= d; c += sum_lanes<T>) {
+#pragma GCC unroll 2
+    for (int v = 0; v < sum_vectors; ++v)
+      sums.part[v] =
+          multiply_add(load(a + c + v * lanes<T>), load(b + c + v * lanes<T>), sums.part[v]);
+  }
+  T sum = total_of(sums);
+  for (; c < d; ++c) sum = multiply_add(a[c], b[c], sum);
   return sum;
 }
 

@@ -39,12 +39,12 @@ struct difference_term {
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(x + r * stride + c) - load(mean + c);
     sum[0] += d;
-    sum[1] += d * d;
+    sum[1] = multiply_add(d, d, sum[1]);
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
     T const d = x[r * stride + c] - mean[c];
     sum[0] += d;
-    sum[1] += d * d;
+    sum[1] = multiply_add(d, d, sum[1]);
   }
 };
 /// dy * xhat and dy, xhat = (x - mean) * rstd with statistics per column
@@ -54,12 +54,13 @@ struct batch_term {
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(dy + r * stride + c);
-    sum[0] += d * ((load(x + r * stride + c) - load(mean + c)) * load(rstd + c));
+    vec<T> const xhat = (load(x + r * stride + c) - load(mean + c)) * load(rstd + c);
+    sum[0] = multiply_add(d, xhat, sum[0]);
     sum[1] += d;
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
     T const d = dy[r * stride + c];
-    sum[0] += d * ((x[r * stride + c] - mean[c]) * rstd[c]);
+    sum[0] = multiply_add(d, (x[r * stride + c] - mean[c]) * rstd[c], sum[0]);
     sum[1] += d;
   }
 };
@@ -81,7 +82,7 @@ PIPE_ONE_COPY void batch_statistics(extent rows, int n, share own, T epsilon, T 
   for (extent c = from; c < own.end; ++c) {
     T const off = rstd[c] / T(rows), square = variance[c] / T(rows);
     mean[c] += off;
-    T const least = square - off * off;
+    T const least = multiply_add(-off, off, square);
     variance[c] = least < T(0) ? T(0) : least;
     rstd[c] = reciprocal_sqrt(variance[c] + epsilon);
   }
@@ -125,14 +126,14 @@ PIPE_ONE_COPY void batch_norm_gradient_row(int n, T const* dy, T const* x, T con
     vec<T> const r = load(rstd + i);
     if (gamma != nullptr) d *= load(gamma + i);
     if (means != nullptr)
-      d -= load(means + n + i) + (load(x + i) - load(mean + i)) * r * load(means + i);
+      d -= multiply_add((load(x + i) - load(mean + i)) * r, load(means + i), load(means + n + i));
     save(dx + i, d * r);
   }
   if constexpr (!Whole) {
     for (; i < n; ++i) {
       T d = dy[i];
       if (gamma != nullptr) d *= gamma[i];
-      if (means != nullptr) d -= means[n + i] + (x[i] - mean[i]) * rstd[i] * means[i];
+      if (means != nullptr) d -= multiply_add((x[i] - mean[i]) * rstd[i], means[i], means[n + i]);
       dx[i] = d * rstd[i];
     }
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The pointwise steps of a kernel group, on a piece of a row while it is in the L1 cache. Loops
-// have constant trip counts wherever they can, so that scalar formulas become vector code. What a
-// product may have made is sealed before the next step reads it, so that no compiler contracts the
-// two into one rounding: a fused chain gives the bits of its steps run apart.
+// have constant trip counts wherever they can, so that scalar formulas become vector code. No
+// product of one step is contracted with a sum of the next (PIPE_OPTIMIZED_BEGIN), so a fused chain
+// gives the bits of its steps run apart.
 
 /// Whether what a launch of group G writes, row by row, is too large to be in a cache when it is
 /// read. Then it is written past them: a store to memory that is not in a cache first reads it.
@@ -35,7 +35,7 @@ void copy_row(T const* from, int n, T* to) {
 ///
 /// shape: x (rows, width) -> one matrix of that shape per stored step; width is g.columns, or
 ///        `inner` for the prologue of a matmul
-/// law:   the bits of the steps run as kernels apart, see seal()
+/// law:   the bits of the steps run as kernels apart
 /// cost:  each element is read once and written once per stored step: memory bounds it unless a
 ///        formula is long. Pieces are four vectors wide, so that a chain's operands stay in
 ///        registers and L1.
@@ -106,32 +106,13 @@ struct chain {
   [[gnu::always_inline]] static inline T apply(T v, T const* z, int c) {
     constexpr detail::step s = at(Index);
     if constexpr (s.kind == op_kind::map)
-      return detail::leaf_at<s.leaf, typename P::leaves>::forward(v);
+      return forward_of<detail::leaf_at<s.leaf, typename P::leaves>>(v);
     else if constexpr (s.kind == op_kind::map_gradient)
-      return v * detail::leaf_at<s.leaf, typename P::leaves>::derivative(z[c]);
+      return v * derivative_of<detail::leaf_at<s.leaf, typename P::leaves>>(z[c]);
     else if constexpr (s.kind == op_kind::dropout)
       return v * z[c];
     else
       return v + z[c];
-  }
-  /// Whether what enters step Index (Index == length: what leaves the chain for the anchor) may end
-  /// in a product.
-  template <int Index>
-  static constexpr bool sealed() {
-    if constexpr (Index == 0)
-      return detail::has<&detail::op_traits::ends_in_product>(g.anchor);
-    else
-      return detail::is_by_leaf(at(Index - 1).kind);
-  }
-  /// v, but of unknown origin: `zero` is 0, which the compiler cannot know. (g++ drops
-  /// __builtin_assoc_barrier when it vectorises a loop, and inline assembly on v itself would keep
-  /// it from vectorising.)
-  template <int Index>
-  [[gnu::always_inline]] static inline T seal(T v, bits_of<T> zero) {
-    if constexpr (sealed<Index>())
-      return __builtin_bit_cast(T, __builtin_bit_cast(bits_of<T>, v) ^ zero);
-    else
-      return v;
   }
   template <int Index>
   [[gnu::always_inline]] static inline void keep(T* to, T v, int c) {
@@ -150,17 +131,15 @@ struct chain {
     alignas(widest_vector_bytes) [[maybe_unused]] pieces<Columns> made;
     T* const out[] = {(streams_piece<Columns> ? made[Is] : to[Is])..., nullptr};
     int const count = Columns > 0 ? Columns : n;
-    bits_of<T> zero = 0;
-    asm("" : "+r"(zero));
     PIPE_INDEPENDENT
     for (int c = 0; c < count; ++c) {
       T v = x[c];
-      ((v = apply<int(Is)>(seal<int(Is)>(v, zero), in[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
-      if constexpr (HasResult) result[c] = seal<length>(v, zero);
+      ((v = apply<int(Is)>(v, in[Is], c), keep<int(Is)>(out[Is], v, c)), ...);
+      if constexpr (HasResult) result[c] = v;
     }
     if constexpr (streams_piece<Columns>) (stream_piece<int(Is), Columns>(to[Is], made[Is]), ...);
     if constexpr (stores_result) copy_row<true>(x, Columns, a.at(g.out[0]) + row * width + column);
-    (void)in, (void)out, (void)to, (void)zero, (void)rooms;
+    (void)in, (void)out, (void)to, (void)rooms;
   }
   /// Whether the anchor's result is streamed here, piece by piece, so that what is read and what is
   /// written alternate.

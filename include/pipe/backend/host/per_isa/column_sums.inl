@@ -91,12 +91,14 @@ struct norm_parameter_term {
   extent stride;
   [[gnu::always_inline]] void vector(vec<T>* sum, extent r, extent c) const {
     vec<T> const d = load(dy + r * stride + c);
-    sum[0] += d * ((load(x + r * stride + c) - statistics[2 * r]) * statistics[2 * r + 1]);
+    vec<T> const xhat = (load(x + r * stride + c) - statistics[2 * r]) * statistics[2 * r + 1];
+    sum[0] = multiply_add(d, xhat, sum[0]);
     sum[1] += d;
   }
   [[gnu::always_inline]] void scalar(T* sum, extent r, extent c) const {
     T const d = dy[r * stride + c];
-    sum[0] += d * ((x[r * stride + c] - statistics[2 * r]) * statistics[2 * r + 1]);
+    T const xhat = (x[r * stride + c] - statistics[2 * r]) * statistics[2 * r + 1];
+    sum[0] = multiply_add(d, xhat, sum[0]);
     sum[1] += d;
   }
 };

@@ -7,8 +7,9 @@
 template <class T>
 void add_products(T const* x, T const* w, extent n, T* y) {
   extent c = 0;
-  for (; c + lanes<T> <= n; c += lanes<T>) save(y + c, load(y + c) + load(x + c) * load(w + c));
-  for (; c < n; ++c) y[c] += x[c] * w[c];
+  for (; c + lanes<T> <= n; c += lanes<T>)
+    save(y + c, multiply_add(load(x + c), load(w + c), load(y + c)));
+  for (; c < n; ++c) y[c] = multiply_add(x[c], w[c], y[c]);
 }
 
 /// What the loops of group G call here.

@@ -21,12 +21,13 @@ double sum_in_double(int n, T const* x) {
 template <class Formula, int N, class T, class... More>
 void loss_terms(T* terms, T const* x, T const* target, More const*... more) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) terms[i] = Formula::value(x[i], target[i], more[i]...);
+  for (int i = 0; i < N; ++i) terms[i] = loss_value_of<Formula>(x[i], target[i], more[i]...);
 }
 template <class Formula, int N, class T, class... More>
 void loss_slopes(T scale, T* slopes, T const* x, T const* target, More const*... more) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) slopes[i] = Formula::slope(x[i], target[i], more[i]...) * scale;
+  for (int i = 0; i < N; ++i)
+    slopes[i] = loss_slope_of<Formula>(x[i], target[i], more[i]...) * scale;
 }
 
 /// One row of a loss that is a sum over elements: returns sum of Formula::value(x, target,

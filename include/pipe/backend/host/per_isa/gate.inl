@@ -6,16 +6,16 @@
 template <class F, int N, class T>
 void gate_piece(T const* activated, T const* plain, T* y) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) y[i] = F::forward(activated[i]) * plain[i];
+  for (int i = 0; i < N; ++i) y[i] = forward_of<F>(activated[i]) * plain[i];
 }
 template <class F, int N, class T>
 void gate_gradient_piece(T const* dy, T const* activated, T const* plain, T* d_activated,
                          T* d_plain) {
   PIPE_INDEPENDENT
   for (int i = 0; i < N; ++i) {
-    T const f = F::forward(activated[i]);
+    T const f = forward_of<F>(activated[i]);
     d_activated[i] =
-        dy[i] * plain[i] * F::derivative(F::derivative_reads_output ? f : activated[i]);
+        dy[i] * plain[i] * derivative_of<F>(F::derivative_reads_output ? f : activated[i]);
     d_plain[i] = dy[i] * f;
   }
 }

@@ -44,7 +44,7 @@ PIPE_ONE_COPY void group_statistics(extent rows, int n, int groups, T epsilon, T
   average_groups(n, groups, share_of_number, square);
   for (int i = 0; i < groups; ++i) {
     int const c = i * (n / groups);
-    T const least = square[c] - off[c] * off[c];
+    T const least = multiply_add(-off[c], off[c], square[c]);
     statistics[2 * i] = mean[c] + off[c];
     statistics[2 * i + 1] = reciprocal_sqrt((least < T(0) ? T(0) : least) + epsilon);
   }

@@ -19,16 +19,18 @@ PIPE_ONE_COPY double cross_entropy_row(T const* x, int label, T smoothing, T z, 
   }
   constexpr int L = lanes<T>, whole = N / L * L, rest = N - whole;
   auto const [sum, whole_log] = exponentials_of<N>(x, e);
-  double loss = whole_log - double(x[label]) + double(z) * whole_log * whole_log;
+  double loss = multiply_add(double(z) * whole_log, whole_log, whole_log - double(x[label]));
   if (smoothing != T(0))
-    loss += double(smoothing) *
-            (double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N);
+    loss = multiply_add(double(smoothing),
+                        double(x[label]) - double(row_sum<T, (rest == 0)>(N, plain_term<T>{x})) / N,
+                        loss);
   if (wants_gradient) {
-    T const factor = scale * (T(1) + T(2) * z * T(whole_log)) / sum,
+    T const factor = scale * multiply_add(T(2) * z, T(whole_log), T(1)) / sum,
             everywhere = scale * smoothing / T(N);
-    for (int i = 0; i < whole; i += L) save(gradient + i, load(e + i) * factor - everywhere);
-    for (int i = whole; i < N; ++i) gradient[i] = e[i] * factor - everywhere;
-    gradient[label] -= scale * (T(1) - smoothing);
+    for (int i = 0; i < whole; i += L)
+      save(gradient + i, multiply_add(load(e + i), all_lanes(factor), all_lanes(-everywhere)));
+    for (int i = whole; i < N; ++i) gradient[i] = multiply_add(e[i], factor, -everywhere);
+    gradient[label] = multiply_add(-scale, T(1) - smoothing, gradient[label]);
   }
   return loss;
 }
@@ -47,19 +49,19 @@ PIPE_ONE_COPY double weighted_cross_entropy_row(T const* x, int label, T smoothi
   T const own = Classes::template of<T>(label), kept = own * (T(1) - smoothing),
           each = smoothing / T(N);
   auto const [sum, whole_log] = exponentials_of<N>(x, e);
-  double loss = double(kept) * (whole_log - double(x[label])) +
-                double(own) * double(z) * whole_log * whole_log;
+  double loss = multiply_add(double(kept), whole_log - double(x[label]),
+                             double(own) * double(z) * whole_log * whole_log);
   if (smoothing != T(0))
     for (int i = 0; i < N; ++i)
-      loss += double(each * Classes::template of<T>(i)) * (whole_log - double(x[i]));
+      loss =
+          multiply_add(double(each * Classes::template of<T>(i)), whole_log - double(x[i]), loss);
   if (wants_gradient) {
-    T const mass =
-        kept +
-        each * T(Classes::sum);  // of the targets: what the gradient of whole_log is multiplied by
-    T const factor = scale * (mass + T(2) * z * own * T(whole_log)) / sum;
+    // of the targets: what the gradient of whole_log is multiplied by
+    T const mass = multiply_add(each, T(Classes::sum), kept);
+    T const factor = scale * multiply_add(T(2) * z * own, T(whole_log), mass) / sum;
     for (int i = 0; i < N; ++i)
-      gradient[i] = e[i] * factor - scale * (each * Classes::template of<T>(i));
-    gradient[label] -= scale * kept;
+      gradient[i] = multiply_add(e[i], factor, -(scale * (each * Classes::template of<T>(i))));
+    gradient[label] = multiply_add(-scale, kept, gradient[label]);
   }
   return loss;
 }
@@ -81,12 +83,12 @@ template <class Formula, int N, class T, class... More>
   auto const [sum, whole_log] = exponentials_of<N>(x, e);
   T const l = T(double(x[label]) - whole_log);
   if (wants_gradient) {
-    T const slope = Formula::slope(l, more...) * scale, factor = slope / sum;
+    T const slope = loss_slope_of<Formula>(l, more...) * scale, factor = slope / sum;
     for (int i = 0; i < whole; i += L) save(gradient + i, -(load(e + i) * factor));
     for (int i = whole; i < N; ++i) gradient[i] = -(e[i] * factor);
     gradient[label] += slope;
   }
-  return double(Formula::value(l, more...));
+  return double(loss_value_of<Formula>(l, more...));
 }
 
 /// One row of squared error: returns sum of (x - target)^2.

@@ -22,13 +22,14 @@ void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) 
       for (extent j = j0; j < j1; j += Lanes) {
         vec<T> sum = p == 0 ? vec<T>{} : load(y + j);
 #pragma GCC unroll 8
-        for (int r = 0; r < Rows; ++r) sum += x[p + r] * load(w + (p + r) * ldw + j);
+        for (int r = 0; r < Rows; ++r)
+          sum = multiply_add(all_lanes(x[p + r]), load(w + (p + r) * ldw + j), sum);
         save(y + j, sum);
       }
     for (; p < k; ++p)
       for (extent j = j0; j < j1; j += Lanes) {
         vec<T> sum = p == 0 ? vec<T>{} : load(y + j);
-        sum += x[p] * load(w + p * ldw + j);
+        sum = multiply_add(all_lanes(x[p]), load(w + p * ldw + j), sum);
         save(y + j, sum);
       }
   }
@@ -38,7 +39,7 @@ void multiply_row(extent n, extent k, T const* x, T const* w, extent ldw, T* y) 
   for (extent p = 0; p < k; ++p) {
     vec<T> right{};
     std::memcpy(&right, w + p * ldw + whole, rest);
-    sum += x[p] * right;
+    sum = multiply_add(all_lanes(x[p]), right, sum);
   }
   std::memcpy(y + whole, &sum, rest);
 }
@@ -53,7 +54,7 @@ PIPE_ONE_COPY void add_rows(extent n, T const* x, T const* z, T* y) {
 template <class F, int N, class T>
 void map_piece(T const* x, T* y) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) y[i] = F::forward(x[i]);
+  for (int i = 0; i < N; ++i) y[i] = forward_of<F>(x[i]);
 }
 /// y = F::forward(x) for a row of N
 template <class F, int N, class T>

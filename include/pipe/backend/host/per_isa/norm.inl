@@ -10,12 +10,12 @@ struct norm_gradient_term {
   [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
     vec<T> const g = load(dy + i) * load(gamma + i);
     sum[0] += g;
-    sum[1] += g * ((load(x + i) - mean) * rstd);
+    sum[1] = multiply_add(g, (load(x + i) - mean) * rstd, sum[1]);
   }
   [[gnu::always_inline]] void scalar(T* sum, int i) const {
     T const g = dy[i] * gamma[i];
     sum[0] += g;
-    sum[1] += g * ((x[i] - mean) * rstd);
+    sum[1] = multiply_add(g, (x[i] - mean) * rstd, sum[1]);
   }
 };
 
@@ -62,11 +62,15 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
   T const mean_g = has_mean ? sums[0] / T(n) : T(0), mean_gx = sums[1] / T(n);
   int i = 0;
   for (; i + lanes<T> <= n; i += lanes<T>) {
-    vec<T> const g = load(dy + i) * load(gamma + i), xhat = (load(x + i) - mean) * rstd;
-    save(dx + i, (g - mean_g - xhat * mean_gx) * rstd);
+    vec<T> const g = multiply_add(load(dy + i), load(gamma + i), all_lanes(-mean_g)),
+                 xhat = (load(x + i) - mean) * rstd;
+    save(dx + i, multiply_add(-xhat, all_lanes(mean_gx), g) * rstd);
   }
   if constexpr (!Whole)
-    for (; i < n; ++i) dx[i] = (dy[i] * gamma[i] - mean_g - (x[i] - mean) * rstd * mean_gx) * rstd;
+    for (; i < n; ++i) {
+      T const g = multiply_add(dy[i], gamma[i], -mean_g), xhat = (x[i] - mean) * rstd;
+      dx[i] = multiply_add(-xhat, mean_gx, g) * rstd;
+    }
 }
 
 /// LayerNorm or RMSNorm of every row.

@@ -81,7 +81,9 @@ struct sum_of_cells {
     V v[Count];
     for (int k = 0; k < Count; ++k) v[k] = V{};
     cells.each([&](int, int, extent at, T weight) {
-      for (int k = 0; k < Count; ++k) v[k] += weight * channels_at<V>(x + at + c + k * lanes<T>);
+      V const by = weight - V{};
+      for (int k = 0; k < Count; ++k)
+        v[k] = multiply_add(by, channels_at<V>(x + at + c + k * lanes<T>), v[k]);
     });
     for (int k = 0; k < Count; ++k)
       set_channels(y + c + k * lanes<T>, cells.divisor > 1 ? v[k] / T(cells.divisor) : v[k]);
@@ -116,7 +118,7 @@ struct add_to_cells {
       if (r < rows.begin || r >= rows.end) return;
       for (int k = 0; k < Count; ++k) {
         T* const to = dx + at + c + k * lanes<T>;
-        set_channels(to, channels_at<V>(to) + weight * slope[k]);
+        set_channels(to, multiply_add(weight - V{}, slope[k], channels_at<V>(to)));
       }
     });
   }

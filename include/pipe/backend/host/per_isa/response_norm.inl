@@ -25,8 +25,8 @@ template <class T>
   window_sums<T>(n, of.size / 2, (of.size - 1) / 2, factor, d);
   T const scale = T(of.scale) / T(of.size), offset = T(of.offset), power = T(of.power);
   for (int i = 0; i < n; ++i) {
-    d[i] = offset + scale * d[i];
-    factor[i] = math::exp(-power * math::log(d[i]));
+    d[i] = multiply_add(scale, d[i], offset);
+    factor[i] = math::exp<products>(-power * math::log<products>(d[i]));
   }
 }
 
@@ -80,8 +80,8 @@ struct kernel_of<op_kind::response_norm_gradient> : column_facts {
       for (int i = 0; i < n; ++i) d[i] = dy[i] * x[i] * factor[i] / d[i];
       window_sums<T>(n, (of.size - 1) / 2, of.size / 2, d, sums);
       for (int i = 0; i < n; ++i) {
-        T const own_part = dy[i] * factor[i], others = twice * x[i];
-        dx[i] = own_part - others * sums[i];
+        T const others = twice * x[i] * sums[i];
+        dx[i] = multiply_add(dy[i], factor[i], -others);
       }
       finish_row<P, G>(a, r, dx);
     }

@@ -6,24 +6,31 @@
 
 /// Sums over a row of several terms of the same elements: total[s] = sum over i < n of term s at i.
 ///
-/// law:  the order of additions depends on n and the lane count only: four vectors of partial sums,
-///       side by side (vectors left over go to the first), a tree over them, the rest in order
+/// law:  the order of additions depends on n and sum_lanes only: four vectors of partial sums, side
+///       by side (vectors left over go to the first), a tree over them, the rest in order
 /// cost: the four vectors are alive together because an addition takes as long as several loads
 ///
 /// Whole: n is a multiple of the lanes, and nothing is compiled for a rest.
 template <int Sums, bool Whole, class T, class Term>
 void row_sums(int n, Term const& term, T (&total)[Sums]) {
-  constexpr int Lanes = lanes<T>, Together = 4;
+  constexpr int Lanes = lanes<T>, Wide = sum_vectors, Together = 4 * Wide;
   vec<T> sum[Together][Sums] = {};
   int i = 0;
   for (; i + Together * Lanes <= n; i += Together * Lanes) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int k = 0; k < Together; ++k) term.vector(sum[k], i + k * Lanes);
   }
-  for (; i + Lanes <= n; i += Lanes) term.vector(sum[0], i);
-  for (int s = 0; s < Sums; ++s)
-    total[s] = fold_lanes<sum_of, T>((sum[0][s] + sum[1][s]) + (sum[2][s] + sum[3][s]));
-  if constexpr (!Whole)
+  for (; i + Wide * Lanes <= n; i += Wide * Lanes) {
+#pragma GCC unroll 2
+    for (int k = 0; k < Wide; ++k) term.vector(sum[k], i + k * Lanes);
+  }
+  for (int s = 0; s < Sums; ++s) {
+    partial_sums<T> all;
+    for (int k = 0; k < Wide; ++k)
+      all.part[k] = (sum[k][s] + sum[Wide + k][s]) + (sum[2 * Wide + k][s] + sum[3 * Wide + k][s]);
+    total[s] = total_of(all);
+  }
+  if constexpr (!Whole || Wide > 1)
     for (; i < n; ++i) term.scalar(total, i);
 }
 template <class T, bool Whole, class Term>
@@ -46,19 +53,21 @@ struct square_term {
   T mean;
   [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
     vec<T> const d = load(x + i) - mean;
-    sum[0] += d * d;
+    sum[0] = multiply_add(d, d, sum[0]);
   }
   [[gnu::always_inline]] void scalar(T* sum, int i) const {
-    sum[0] += (x[i] - mean) * (x[i] - mean);
+    sum[0] = multiply_add(x[i] - mean, x[i] - mean, sum[0]);
   }
 };
 template <class T>
 struct product_term {
   T const *x, *y;
   [[gnu::always_inline]] void vector(vec<T>* sum, int i) const {
-    sum[0] += load(x + i) * load(y + i);
+    sum[0] = multiply_add(load(x + i), load(y + i), sum[0]);
   }
-  [[gnu::always_inline]] void scalar(T* sum, int i) const { sum[0] += x[i] * y[i]; }
+  [[gnu::always_inline]] void scalar(T* sum, int i) const {
+    sum[0] = multiply_add(x[i], y[i], sum[0]);
+  }
 };
 /// 1 / sqrt(x), correctly rounded operations.
 template <class T>
@@ -70,7 +79,7 @@ T reciprocal_sqrt(T x) {
 template <int N, class T>
 void shifted_exp(T const* x, T top, T* out) {
   PIPE_INDEPENDENT
-  for (int i = 0; i < N; ++i) out[i] = math::exp(x[i] - top);
+  for (int i = 0; i < N; ++i) out[i] = math::exp<products>(x[i] - top);
 }
 
 /// The sum of a row's exponentials e^(x - max), and the log of the sum of e^x.

@@ -43,9 +43,9 @@ template <int Rows, int Vectors, class T>
     }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      T const left = a[r * row];
+      vec<T> const left = all_lanes(a[r * row]);
 #pragma GCC unroll 3
-      for (int c = 0; c < Vectors; ++c) sum[r][c] += left * right[c];
+      for (int c = 0; c < Vectors; ++c) sum[r][c] = multiply_add(left, right[c], sum[r][c]);
     }
     a += column;
     b += ldb;

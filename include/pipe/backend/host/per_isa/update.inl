@@ -11,7 +11,7 @@ template <class Optimizer, class T, int... Is>
   for (extent i = own.begin; i < own.end; i += block) {
     PIPE_INDEPENDENT
     for (int k = 0; k < block; ++k)
-      w[i + k] = Optimizer::apply(c, w[i + k], g[i + k], state[Is * n + i + k]...);
+      w[i + k] = applied<Optimizer>(c, w[i + k], g[i + k], state[Is * n + i + k]...);
   }
 }
 
@@ -40,19 +40,20 @@ PIPE_ONE_COPY void add(extent n, T* to, T const* from) {
 /// law: the order depends on n and the lane count only
 template <class T>
 double sum_of_squares(extent n, T const* x) {
-  constexpr int block = 16 * lanes<T>;
+  constexpr int block = 16 * sum_lanes<T>, together = 4 * sum_vectors;
   double total = 0;
   extent i = 0;
   for (; i + block <= n; i += block) {  // short runs in T, their sums in double
-    vec<T> sum[4] = {};
-    for (int k = 0; k < block; k += 4 * lanes<T>) {
-#pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) {
+    partial_sums<T> sum[4];
+    for (int k = 0; k < block; k += 4 * sum_lanes<T>) {
+#pragma GCC unroll 8
+      for (int v = 0; v < together; ++v) {
         vec<T> const e = load(x + i + k + v * lanes<T>);
-        sum[v] += e * e;
+        vec<T>& part = sum[v / sum_vectors].part[v % sum_vectors];
+        part = multiply_add(e, e, part);
       }
     }
-    total += double(fold_lanes<sum_of, T>((sum[0] + sum[1]) + (sum[2] + sum[3])));
+    total += double(total_of((sum[0] + sum[1]) + (sum[2] + sum[3])));
   }
   for (; i < n; ++i) total += double(x[i]) * double(x[i]);
   return total;
@@ -73,13 +74,16 @@ void sum_squares_of_columns(T const* in, extent rows, extent columns, T* out) {
     extent c = 0;
     for (; c + lanes<T> <= columns; c += lanes<T>) {
       vec<T> sum{};
-      for (extent r = 0; r < count; ++r)
-        sum += load(x + r * columns + c) * load(x + r * columns + c);
+      for (extent r = 0; r < count; ++r) {
+        vec<T> const e = load(x + r * columns + c);
+        sum = multiply_add(e, e, sum);
+      }
       save(out + c, load(out + c) + sum);
     }
     for (; c < columns; ++c) {
       T sum(0);
-      for (extent r = 0; r < count; ++r) sum += x[r * columns + c] * x[r * columns + c];
+      for (extent r = 0; r < count; ++r)
+        sum = multiply_add(x[r * columns + c], x[r * columns + c], sum);
       out[c] += sum;
     }
   }
@@ -94,9 +98,16 @@ struct tensor_kernels {
     extent i = 0;
     for (; i + block <= n; i += block) {
       PIPE_INDEPENDENT
-      for (int k = 0; k < block; ++k) f(i + k);
+      for (int k = 0; k < block; ++k) apply(f, i + k);
     }
-    for (; i < n; ++i) f(i);
+    for (; i < n; ++i) apply(f, i);
+  }
+  template <class F>
+  static PIPE_INLINE void apply(F const& f, extent i) {
+    if constexpr (requires { f.template operator()<products>(i); })
+      f.template operator()<products>(i);
+    else
+      f(i);
   }
   template <class T>
   static double sum_of_squares(extent n, T const* x) {
@@ -142,7 +153,7 @@ struct approach_element {
   T const* x;
   T amount;
   PIPE_INLINE void operator()(extent i) const {
-    average[i] = average[i] + amount * (x[i] - average[i]);
+    average[i] = multiply_add(amount, x[i] - average[i], average[i]);
   }
 };
 

@@ -32,6 +32,111 @@ template <class T>
   *reinterpret_cast<typename vector_of<T>::unaligned*>(to) = value;
 }
 
+/// x in all lanes. (x - 0 is x, -0 included, where x + 0 is not.)
+template <class T>
+[[gnu::always_inline]] inline vec<T> all_lanes(T x) {
+  return x - vec<T>{};
+}
+
+/// How formulas that all instruction sets share round products; see math::product.
+inline constexpr math::product products =
+    this_isa::fuses ? math::product::exact : math::product::rounded;
+
+/// a * b + c in each lane, rounded once.
+///
+/// needs: a set that has the instruction
+template <class V>
+[[gnu::always_inline]] inline V fused(V a, V b, V c) {
+#if defined(__clang__)
+#pragma clang fp contract(on)  // one instruction on every target that has it
+  return a * b + c;
+#else
+  using element = std::remove_cvref_t<decltype(a[0])>;
+  constexpr std::size_t bytes = sizeof(V);
+  constexpr bool is_float = sizeof(element) == sizeof(float);
+#if defined(__x86_64__)
+  if constexpr (bytes == 64 && is_float)
+    return __builtin_ia32_vfmaddps512_mask(a, b, c, 0xffff, 4);  // 4: the current rounding mode
+  else if constexpr (bytes == 64)
+    return __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4);
+  else if constexpr (is_float)
+    return __builtin_ia32_vfmaddps256(a, b, c);
+  else
+    return __builtin_ia32_vfmaddpd256(a, b, c);
+#elif defined(__aarch64__)
+  if constexpr (is_float)
+    return __builtin_aarch64_fmav4sf(a, b, c);
+  else
+    return __builtin_aarch64_fmav2df(a, b, c);
+#else
+  V sum;
+  for (std::size_t lane = 0; lane < bytes / sizeof(element); ++lane)
+    sum[lane] = math::multiply_add<math::product::exact>(a[lane], b[lane], c[lane]);
+  return sum;
+#endif
+#endif
+}
+
+/// a * b + c of numbers, and below of vectors: the only product and sum of kernels that may be one
+/// instruction. The bits of a kernel are those of its source: a compiler that may choose where to
+/// fuse does so by its level, by what is inlined and by the loop around, and g++ does nothing of
+/// the kind at -O1.
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
+  return math::multiply_add<products>(a, b, c);
+}
+[[gnu::always_inline]] inline double multiply_add(double a, double b, double c) {
+  return math::multiply_add<products>(a, b, c);
+}
+template <class V>
+[[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
+  if constexpr (this_isa::fuses)
+    return fused(a, b, c);
+  else
+    return a * b + c;
+}
+
+/// The formulas of a layer, a loss or an optimizer. They are always inlined here, but cannot ask
+/// for what instruction set, so the library's own are told how products are rounded. A program's
+/// own need not know: its products are rounded.
+///
+/// returns: F::forward(x); the functions below likewise, of F::derivative, F::value, F::slope and
+///          Optimizer::apply
+template <class F, class T>
+PIPE_INLINE T forward_of(T x) {
+  if constexpr (requires { F::template forward<products>(x); })
+    return F::template forward<products>(x);
+  else
+    return F::forward(x);
+}
+template <class F, class T>
+PIPE_INLINE T derivative_of(T x) {
+  if constexpr (requires { F::template derivative<products>(x); })
+    return F::template derivative<products>(x);
+  else
+    return F::derivative(x);
+}
+template <class F, class T, class... More>
+PIPE_INLINE T loss_value_of(T x, More... more) {
+  if constexpr (requires { F::template value<products>(x, more...); })
+    return F::template value<products>(x, more...);
+  else
+    return F::value(x, more...);
+}
+template <class F, class T, class... More>
+PIPE_INLINE T loss_slope_of(T x, More... more) {
+  if constexpr (requires { F::template slope<products>(x, more...); })
+    return F::template slope<products>(x, more...);
+  else
+    return F::slope(x, more...);
+}
+template <class Optimizer, class Coefficients, class T, class... States>
+PIPE_INLINE T applied(Coefficients const& c, T w, T g, States&... states) {
+  if constexpr (requires { Optimizer::template apply<products>(c, w, g, states...); })
+    return Optimizer::template apply<products>(c, w, g, states...);
+  else
+    return Optimizer::apply(c, w, g, states...);
+}
+
 /// Keeps a loaded vector in its register. For -march=native compilers make the load a part of each
 /// of its uses, and a loop that is bound by its multipliers is then bound by its loads.
 template <class T>
@@ -93,6 +198,23 @@ struct sum_of {
   }
 };
 
+/// How many vectors hold the partial sums of a row together: more than one where another set's bits
+/// are wanted whose vectors are wider.
+inline constexpr int sum_vectors = this_isa::sum_bytes / this_isa::vector_bytes;
+/// The number of partial sums.
+template <class T>
+inline constexpr int sum_lanes = sum_vectors * lanes<T>;
+/// Partial sums, from zero. Element i of a row belongs to sum i % sum_lanes.
+template <class T>
+struct partial_sums {
+  vec<T> part[sum_vectors] = {};
+  [[gnu::always_inline]] friend partial_sums operator+(partial_sums a, partial_sums const& b) {
+#pragma GCC unroll 2
+    for (int v = 0; v < sum_vectors; ++v) a.part[v] += b.part[v];
+    return a;
+  }
+};
+
 /// All lanes folded into one value by halves: lane c with lane c + lanes / 2, and so on. Not
 /// inlined: it is called once for many vectors, from many places.
 ///
@@ -108,4 +230,12 @@ template <class Fold, class T>
   if constexpr (lanes<T> >= 4)
     for (int c = 0; c < 2; ++c) lane[c] = Fold::of(lane[c], lane[c + 2]);
   return Fold::of(lane[0], lane[1]);
+}
+/// The sum of all partial sums, by halves.
+template <class T>
+[[gnu::always_inline]] inline T total_of(partial_sums<T> const& x) {
+  if constexpr (sum_vectors == 1)
+    return fold_lanes<sum_of, T>(x.part[0]);
+  else
+    return fold_lanes<sum_of, T>(x.part[0] + x.part[1]);
 }
