@@ -220,14 +220,22 @@ constexpr auto diagnose_csv() {
   }
 }
 
-/// The schedule of a text, or, so that one fault is one error, another one.
+/// In place of the schedule of a text that cannot be read, so that one fault is one error: a valid
+/// one, whose table does not compile either.
 template <auto const& Text>
-struct schedule_from_csv {
-  using diagnosis = decltype(diagnose_csv<Text>());
-  static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
-  using type =
-      std::conditional_t<is_accepted<typename diagnosis::type>, csv_schedule<Text>, OneFOneB>;
+struct unreadable_schedule : OneFOneB {
+  template <class Problem, class Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    if constexpr (requires { table.items.size(); })  // a dynamic_table
+      static_assert(accepted<decltype(diagnose_csv<Text>())>::value);
+    OneFOneB::fill(problem, table);
+  }
 };
+
+template <auto const& Text>
+using schedule_from_csv =
+    std::conditional_t<is_accepted<typename decltype(diagnose_csv<Text>())::type>,
+                       csv_schedule<Text>, unreadable_schedule<Text>>;
 
 }  // namespace detail
 
@@ -236,6 +244,9 @@ struct schedule_from_csv {
 ///
 /// needs: the text can be read: otherwise a one-line compile error with line, column and reason
 template <auto const& Text>
-struct FromCSV : detail::schedule_from_csv<Text>::type {};
+struct FromCSV : detail::schedule_from_csv<Text> {
+  /// Why the text cannot be read, for a Pipeline's first error.
+  using diagnosis_of_text = decltype(detail::diagnose_csv<Text>());
+};
 
 }  // namespace pp

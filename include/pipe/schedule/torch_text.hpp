@@ -242,7 +242,7 @@ class scanner {
       ++next_;
       is_quoted_ = false;
       skip_spaces();
-      if (!ends_part()) return void(refuse(csv_fault::goes_on, from));
+      if (!ends_part()) return void(refuse(csv_fault::quote_not_closed, from));
     }
     use_cell(true);
   }
