@@ -6,6 +6,10 @@
 //     constexpr char order[] = "0F0,0F1,0B0,0B1\n"
 //                              "1F0,1B0,1F1,1B1\n";
 //     using Trainer = Pipeline<Net, Stages<2>, MicroBatches<2>, FromCSV<order>>;
+//
+// Compilers bound the steps of one constant evaluation, so each line of the text is a constant of
+// its own: texts of 12,288 actions, the largest tables that are proved at compile time, are read by
+// g++ and clang++ 14 without flags.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -242,6 +246,7 @@ using schedule_from_csv =
 /// The schedule of a text in PyTorch's format, see read_torch_csv: a character array or a
 /// std::string_view with static storage. It has that text's number of ranks and micro-batches.
 ///
+/// law:   make_table has the actions that read_torch_csv reads at run time, on the same placement
 /// needs: the text can be read: otherwise a one-line compile error with line, column and reason
 template <auto const& Text>
 struct FromCSV : detail::schedule_from_csv<Text> {

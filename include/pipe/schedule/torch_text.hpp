@@ -16,17 +16,17 @@ namespace pp {
 /// The reasons why a text is no schedule in PyTorch's format.
 enum class csv_fault : unsigned char {
   none,
-  no_action,
-  stage_expected,
-  stage_too_large,
-  micro_batch_expected,
-  micro_batch_too_large,
-  unknown_action,
-  goes_on,
-  pair_not_closed,
-  quote_not_closed,
-  no_placement,
-  wrong_rank
+  no_action,              ///< in the whole text
+  stage_expected,         ///< a cell without the number of its stage
+  stage_too_large,        ///< 2^20 or more
+  micro_batch_expected,   ///< a cell without the number of its micro-batch
+  micro_batch_too_large,  ///< 2^24 or more
+  unknown_action,         ///< a word between the numbers that is none of known_words
+  goes_on,                ///< a cell that does not end after its action
+  pair_not_closed,        ///< a bracket without its )OVERLAP_F_B
+  quote_not_closed,       ///< a cell that begins with a quote and does not end with one
+  no_placement,           ///< the stages are no number that a placement has on these ranks
+  wrong_rank              ///< a stage on a rank where the best placement does not have it
 };
 
 namespace torch_format {
