@@ -83,6 +83,7 @@ struct options {
   std::optional<pp::page_address> watch;  ///< where the run is shown
   std::string watch_file;                 ///< the same as a file; empty: none
   std::string profile;                    ///< write the layers' times to this header and stop
+  double profile_spread = 0.5;            ///< the most of the times, see measure_layers
   bool plan = false;                      ///< print the plan and stop
   bool timeline = false;                  ///< draw the last step or steps, predicted and measured
   std::string page;                       ///< the same as a page; empty: none

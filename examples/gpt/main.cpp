@@ -141,6 +141,11 @@ int main(int count, char** arguments) {
   app.add_option("--profile", o.profile,
                  "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
+  app.add_option(
+         "--profile-spread", o.profile_spread,
+         "most spread of a launch's times that --profile accepts: the range of their middle "
+         "half, of their median")
+      ->capture_default_str();
   app.add_flag("--plan", o.plan, "print the plan and stop");
   app.add_flag("--timeline", o.timeline,
                "draw the last step, or steps that overlap, as predicted and as measured");

@@ -31,24 +31,19 @@ def stages(p, v, vee=False):
 def write(folder):
     for name in ("LoopedBFS", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"):
         vee = name in ("ZBVZeroBubble", "DualPipeV")
-        for p in (2, 3, 4, 8):
-            for v in (2,) if vee else (1, 2, 3):
-                for m in (2 * p, 4 * p):
-                    made = getattr(s, "Schedule" + name)(stages(p, v, vee), m, loss_fn=lambda *_: 0)
-                    made._prepare_schedule_with_comms(made.pipeline_order)
-                    for format in ("compute_only", "compute_comms"):
-                        made._dump_csv(folder / f"{name}.{p}.{v}.{m}.{format}.csv", format=format)
-    for name in ("GPipe", "1F1B"):  # which write no files themselves: those of their executor
-        for p in (2, 4, 8):
-            single = SimpleNamespace(num_stages=p, group_size=p, group_rank=0, stage_index=0, is_first=True, is_last=False,
-                                     submod=torch.nn.Identity(), has_backward=True)
-            order = getattr(s, "Schedule" + name)(single, 2 * p, loss_fn=lambda *_: 0)._get_pipeline_order()
-            computed = {rank: [a for a in row if a is None or a.is_compute_op] for rank, row in order.items()}
-            made = s._PipelineScheduleRuntime(stages(p, 1), 2 * p, loss_fn=lambda *_: 0)
-            made.pipeline_order = computed
-            made._prepare_schedule_with_comms(computed)
-            for format in ("compute_only", "compute_comms"):
-                made._dump_csv(folder / f"{name}.{p}.1.{2 * p}.{format}.csv", format=format)
+        for p in (2, 3, 8):
+            for v in (2,) if vee else (1, 2, 3):  # one stage a rank: 1F1B
+                made = getattr(s, "Schedule" + name)(stages(p, v, vee), 2 * p, loss_fn=lambda *_: 0)
+                made._prepare_schedule_with_comms(made.pipeline_order)
+                for format in ("compute_only", "compute_comms"):
+                    made._dump_csv(folder / f"{name}.{p}.{v}.{2 * p}.{format}.csv", format=format)
+    for p in (2, 4):  # GPipe writes no file itself: that of its executor
+        order = s.ScheduleGPipe(stages(p, 1)[0], 2 * p, loss_fn=lambda *_: 0)._get_pipeline_order()
+        made = s._PipelineScheduleRuntime(stages(p, 1), 2 * p, loss_fn=lambda *_: 0)
+        made.pipeline_order = {rank: [a for a in row if a is None or a.is_compute_op] for rank, row in order.items()}
+        made._prepare_schedule_with_comms(made.pipeline_order)
+        for format in ("compute_only", "compute_comms"):
+            made._dump_csv(folder / f"GPipe.{p}.1.{2 * p}.{format}.csv", format=format)
 
 def read(folder):
     for file in sorted(folder.glob("*.csv")):
@@ -80,7 +75,7 @@ class Exchange(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             of_torch(PYTHON, "write", folder)
             files = sorted(Path(folder).glob("*.compute_comms.csv"))
-            self.assertGreater(len(files), 80)
+            self.assertGreaterEqual(len(files), 35)
             for file in files:
                 name, ranks, _, micro_batches, _ = file.stem.split(".")
                 computed = Path(str(file).replace("compute_comms", "compute_only"))
@@ -116,7 +111,7 @@ class Exchange(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PYTHON = python_with("torch.distributed.pipelining")
+    PYTHON = python_with("torch")
     if subprocess.run([PYTHON, "-c", "from torch.distributed.pipelining.schedules import WAIT_SEND_F"], stderr=subprocess.DEVNULL).returncode != 0:
         print("skipped: this PyTorch has no waits in its schedules")
         sys.exit(SKIPPED)
