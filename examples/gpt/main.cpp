@@ -13,7 +13,8 @@
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt --replay 1000                  makes steps again and compares their bits with the run's
 //     gpt.cuda --device cuda             trains on a GPU
-//     mpirun -n 4 gpt.mpi                trains in four processes
+//     pipe-run -n 4 gpt.tcp              trains in four processes
+//     mpirun -n 4 gpt.mpi                the same by MPI
 //
 // Exit codes: 0 done, also after warnings of what cost the run nothing; 1 an error, or something
 // that was asked for is not there or not complete; 2 wrong options; 130, 143 stopped by SIGINT,

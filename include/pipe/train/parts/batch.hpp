@@ -122,7 +122,7 @@ void take_inputs(Batch const& b, int most, job& j) {
 template <class M, int Samples>
 void begin_job(job& j, job::kind what) {
   j.what = what;
-  if constexpr (norms_samples<M>()) {
+  if constexpr (norms_samples(model_tables<M>::outline)) {
     static constexpr auto groups = groups_without_positions<M, Samples>();
     for (int each : groups)
       if (what == job::kind::train && each > 0 && j.samples % each == 1)
