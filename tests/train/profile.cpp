@@ -150,8 +150,8 @@ TEST_CASE("the median is in the middle", "[train]") {
   CHECK(sentence<error>([] { median({}); }) == "median: expected at least 1 number, got none");
 }
 
-// Launches take 100 ns, and one in three is interrupted and takes 1000: mostly not the same ones, so
-// the median of a layer's sums would be that of an interrupted one.
+// Launches take 100 ns, and one in three is interrupted and takes 1000: mostly not the same ones,
+// so the median of a layer's sums would be that of an interrupted one.
 TEST_CASE("an interrupted launch spoils no layer", "[train]") {
   constexpr int micro_batches = 2;
   std::vector<timed_launch> launches;
