@@ -3,6 +3,8 @@
 #
 # examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named). With `--device cuda` among the
 # arguments it is the one that nvcc compiles, where there is nvcc. What an example needs beside a compiler is in its setup.sh.
+#
+# --processes N: gpt in N processes, started by pipe-run; with --launcher mpirun by MPI.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
@@ -11,6 +13,22 @@ if (($#)) && [[ $1 != -* ]]; then
   name=$1
   shift
 fi
+
+processes='' launcher=pipe-run
+arguments=()
+while (($#)); do
+  case $1 in
+    --processes | --launcher)
+      (($# > 1)) || { echo "$1 needs a value" >&2 && exit 2; }
+      declare "${1#--}=$2"
+      shift
+      ;;
+    --processes=* | --launcher=*) declare "${1#--}" ;;
+    *) arguments+=("$1") ;;
+  esac
+  shift
+done
+set -- "${arguments[@]}"
 
 shopt -s nullglob extglob
 names=()
@@ -25,6 +43,22 @@ if ! grep -qxF -e "$name" <<<"$known"; then
   exit 2
 fi
 
+if [[ $processes ]]; then
+  if [[ ! $processes =~ ^[1-9][0-9]*$ ]]; then
+    echo "--processes must be a number from 1, not '$processes'" >&2
+    exit 2
+  elif [[ $launcher != pipe-run && $launcher != mpirun ]]; then
+    echo "--launcher must be pipe-run or mpirun, not '$launcher'" >&2
+    exit 2
+  elif ! grep -qs EXAMPLE_USES_TCP "$root/examples/$name"/*.hpp; then
+    echo "the example '$name' runs in one process: --processes is for gpt" >&2
+    exit 2
+  fi
+elif [[ $launcher != pipe-run ]]; then
+  echo "--launcher starts several processes: say how many with --processes" >&2
+  exit 2
+fi
+
 if [[ " $* " =~ " --device"[\ =]"cuda " && -e $root/examples/$name/cuda.cu ]] && command -v nvcc >/dev/null; then
   name=$name.cuda
 fi
@@ -35,5 +69,24 @@ if grep -qsF boost/hana.hpp "$root/examples/$name.cpp"; then
 fi
 [[ ! -e $root/examples/$name/setup.sh ]] || source "$root/examples/$name/setup.sh"
 echo "building examples/${name%.cuda} in build/examples" >&2
-build examples "example.$name"
-exec "$root/build/examples/examples/$name" "$@"
+programs=$root/build/examples/examples
+case $processes$launcher in
+  pipe-run)
+    build examples "example.$name"
+    exec "$programs/$name" "$@"
+    ;;
+  *pipe-run)
+    build examples "example.$name.tcp" pipe-run
+    exec "$root/build/examples/tools/pipe-run" -n "$processes" "$programs/$name.tcp" "$@"
+    ;;
+esac
+need openmpi-bin libopenmpi-dev
+build examples "example.$name.mpi"
+# The launcher of the MPI that the program was built with, the first one of cmake/mpi.cmake.
+found() { sed -n "s/^$1:FILEPATH=\(\/.*\)/\1/p" "$root/build/examples/CMakeCache.txt"; }
+for mpi in openmpi mpich default; do
+  [[ -z $(found "PIPE_MPICXX_$mpi") || -z $(found "PIPE_MPIRUN_$mpi") ]] || break
+done
+# Open MPI starts more processes than there are cores where it is told to.
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+exec "$(found "PIPE_MPIRUN_$mpi")" -n "$processes" "$programs/$name.mpi" "$@"

@@ -13,6 +13,9 @@
 #ifdef EXAMPLE_USES_MPI
 #include <pipe/mpi.hpp>
 #endif
+#ifdef EXAMPLE_USES_TCP
+#include <pipe/tcp.hpp>
+#endif
 
 // [model]
 using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
@@ -38,14 +41,23 @@ using Partition = pp::ByCost;
 // [/partition]
 
 // [transport]
-#ifdef EXAMPLE_USES_MPI  // gpt.mpi, which mpirun starts
+#if defined EXAMPLE_USES_MPI  // gpt.mpi, which mpirun starts
 using Transport = pp::Mpi;
-inline int process() { return pp::Mpi::process(); }
+#elif defined EXAMPLE_USES_TCP  // gpt.tcp, which pipe-run starts
+using Transport = pp::Tcp;
 #else
 using Transport = pp::InProcess;
-inline int process() { return 0; }
 #endif
 // [/transport]
+
+/// The number of this process.
+template <class T = Transport>
+int process() {
+  if constexpr (requires { T::process(); })
+    return T::process();
+  else
+    return 0;
+}
 
 /// A whole step learns from 8 x 2 windows. The backend is what --device chooses.
 template <class Schedule, class Backend = pp::Host>
@@ -83,6 +95,7 @@ struct options {
   std::optional<pp::page_address> watch;  ///< where the run is shown
   std::string watch_file;                 ///< the same as a file; empty: none
   std::string profile;                    ///< write the layers' times to this header and stop
+  double profile_spread = 0.5;            ///< the most of the times, see measure_layers
   bool plan = false;                      ///< print the plan and stop
   bool timeline = false;                  ///< draw the last step or steps, predicted and measured
   std::string page;                       ///< the same as a page; empty: none

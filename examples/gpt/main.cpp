@@ -13,7 +13,8 @@
 //     gpt --load a.safetensors --steps 0 only writes
 //     gpt --replay 1000                  makes steps again and compares their bits with the run's
 //     gpt.cuda --device cuda             trains on a GPU
-//     mpirun -n 4 gpt.mpi                trains in four processes
+//     pipe-run -n 4 gpt.tcp              trains in four processes
+//     mpirun -n 4 gpt.mpi                the same by MPI
 //
 // Exit codes: 0 done, also after warnings of what cost the run nothing; 1 an error, or something
 // that was asked for is not there or not complete; 2 wrong options; 130, 143 stopped by SIGINT,
@@ -141,6 +142,11 @@ int main(int count, char** arguments) {
   app.add_option("--profile", o.profile,
                  "measure the layers, write a header that cuts the next build by it, and stop")
       ->excludes("--device");
+  app.add_option(
+         "--profile-spread", o.profile_spread,
+         "most spread of a launch's times that --profile accepts: the range of their middle "
+         "half, of their median")
+      ->capture_default_str();
   app.add_flag("--plan", o.plan, "print the plan and stop");
   app.add_flag("--timeline", o.timeline,
                "draw the last step, or steps that overlap, as predicted and as measured");

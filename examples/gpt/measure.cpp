@@ -16,11 +16,12 @@ void measure(options const& o) {
   std::vector<int> tokens(OneStage::samples * OneStage::inputs_per_sample);
   for (std::size_t i = 0; i < tokens.size(); ++i)
     tokens[i] = int(i % 256);  // any text takes as long
-  pp::write_profile(o.profile, "gpt_profile", pp::measure_layers(trainer, {tokens, tokens}));
+  auto const times = pp::measure_layers(trainer, {tokens, tokens}, 20, o.profile_spread);
+  pp::write_profile(o.profile, "gpt_profile", times);
   // [/measure]
   std::printf(
-      "wrote the times of %d layers to '%s': build again with it as examples/gpt/gpt_profile.hpp, "
-      "or with cmake "
-      "-DPIPE_GPT_PROFILE=FILE, and the stages are cut by them\n",
-      GPT::graph.size.units, o.profile.c_str());
+      "wrote the times of %d layers to '%s', spread %.0f %%: build again with it as "
+      "examples/gpt/gpt_profile.hpp, or with cmake -DPIPE_GPT_PROFILE=FILE, and the stages are cut "
+      "by them\n",
+      GPT::graph.size.units, o.profile.c_str(), 100 * times.spread);
 }

@@ -15,6 +15,7 @@
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/trace.hpp>
 #include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/recompute_ahead.hpp>
 #include <pipe/schedule/repeated.hpp>
@@ -308,6 +309,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
   entry const& e = entries.front();
   if (!e.exists()) refuse(e.name + (e.is_from_a_file ? ": " : " ") + e.verdict);
   if (r.format == "torch") return pp::torch_csv(e.table);
+  if (r.format == "torch-comms") return pp::torch_csv(pp::communicate(e.problem, e.table));
   pp::drawing const d = drawing_of(e);
   if (r.format == "svg") return pp::draw_svg(d, {.critical = true});
   if (r.format == "html") return pp::draw_html(d);

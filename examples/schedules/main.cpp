@@ -81,7 +81,8 @@ int run(int argc, char** argv) {
          "--recompute", r.recomputed,
          "nothing, or all of F once more: in-backward, as a part of B, or ahead of it, as R")
       ->capture_default_str();
-  app.add_option("--format", r.format, "table, csv, text, svg, html, trace or torch")
+  app.add_option("--format", r.format,
+                 "table, csv, text, svg, html, trace, torch or torch-comms: with the transfers")
       ->capture_default_str();
   app.add_option("--read", read,
                  "a schedule in PyTorch's form, judged like the others; alone without --schedule")

@@ -68,7 +68,8 @@ inline void check(request const& r, int chunks) {
     refuse("--micro-batches must be at least 1, not " + std::to_string(r.micro_batches));
   if (r.chunks < 1) refuse("--chunks must be at least 1, not " + std::to_string(r.chunks));
   if (r.steps < 1) refuse("--steps must be at least 1, not " + std::to_string(r.steps));
-  if (r.steps > 1 && r.format == "torch") refuse("--format torch is of one step");
+  if (r.steps > 1 && r.format.substr(0, 5) == "torch")
+    refuse("--format " + r.format + " is of one step");
   if (r.hop < 0) refuse("--hop must be at least 0, not " + std::to_string(r.hop));
   auto const times = [&](char const* option, std::vector<long> const& t) {
     if (t.size() != 1 && t.size() != std::size_t(r.ranks))
@@ -81,7 +82,8 @@ inline void check(request const& r, int chunks) {
   double const forward = times("--forward", r.forward),
                work = (r.recomputed == "nothing" ? 1 : 2) * forward +
                       times("--backward", r.backward) + times("--weight", r.weight);
-  check_word("--format", r.format, {"table", "csv", "text", "svg", "html", "trace", "torch"});
+  check_word("--format", r.format,
+             {"table", "csv", "text", "svg", "html", "trace", "torch", "torch-comms"});
   check_word("--placement", r.searched_placement, {"straight", "vee"});
   check_word("--recompute", r.recomputed, {"nothing", "in-backward", "ahead"});
   check_word("--minimise", r.minimised, {"span", "makespan", "period"});

@@ -16,9 +16,14 @@
 #ifdef CUDNN_VERSION
 #error "a program that does not ask for cuDNN includes it"
 #endif
+struct GPT;
+// [cudnn]
 #include <pipe/cudnn_attention.cuh>
+#include <pipe/pipe.hpp>
 
 using namespace pp;
+using Trainer = Pipeline<GPT, AdamW, BF16, Cuda, CudnnAttention>;
+// [/cudnn]
 using namespace pp::detail;
 
 namespace {

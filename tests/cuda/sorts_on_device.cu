@@ -15,9 +15,14 @@
 #ifdef CUB_VERSION
 #error "a program that does not ask for CUB includes it"
 #endif
+struct GPT;
+// [cub]
 #include <pipe/cub_sort.cuh>
+#include <pipe/pipe.hpp>
 
 using namespace pp;
+using Trainer = Pipeline<GPT, AdamW, Cuda, CubSort>;
+// [/cub]
 using namespace pp::detail;
 
 namespace {

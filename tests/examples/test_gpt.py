@@ -116,9 +116,9 @@ class Gpt(unittest.TestCase):
         self.assertEqual((0, ""), (result.returncode, result.stdout))
 
     def test_a_profile_is_a_header_of_positive_times(self):
-        result = self.run_gpt("--profile", "gpt_profile.hpp")
+        result = self.run_gpt("--profile", "gpt_profile.hpp", "--profile-spread", "1e9")
         self.assertEqual((0, ""), (result.returncode, result.stderr))
-        self.assertRegex(result.stdout, r"\Awrote the times of 20 layers to 'gpt_profile.hpp': build again [^\n]*\n\Z")
+        self.assertRegex(result.stdout, r"\Awrote the times of 20 layers to 'gpt_profile.hpp', spread \d+ %: build again [^\n]*\n\Z")
         self.assertFalse((self.path / "metrics.csv").exists())
         self.compiles("""
             #include "gpt_profile.hpp"
@@ -132,6 +132,10 @@ class Gpt(unittest.TestCase):
             static_assert(all_take_time());
             """)
         self.refused("cannot write 'no/where': No such file or directory", "--profile", "no/where")
+        busy = self.run_gpt("--profile", "busy.hpp", "--profile-spread", "-1")  # as if the machine were busy
+        self.assertEqual(busy.returncode, 1)
+        self.assertRegex(busy.stderr, r"measure_layers: the middle half of a launch's times spans \d+ % of their median, more than -1?\d* ?%?")
+        self.assertFalse((self.path / "busy.hpp").exists())
 
     def test_a_profile_cuts_the_next_build(self):
         one = ["1"] * 20
@@ -273,7 +277,7 @@ class Gpt(unittest.TestCase):
         result = self.run_gpt("--help")
         self.assertEqual(0, result.returncode)
         for flag in ("data", "steps", "lr", "seed", "schedule", "device", "generate", "prompt", "plan", "metrics", "load", "save",
-                     "tensorboard", "profile", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume",
+                     "tensorboard", "profile", "profile-spread", "timeline", "page", "watch", "watch-file", "checkpoints", "checkpoint-every", "resume",
                      "replay"):
             self.assertIn(f"--{flag} ", result.stdout)
 

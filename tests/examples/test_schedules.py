@@ -3,6 +3,7 @@
 """What the example `schedules` prints for each format, the closed forms of docs/schedules, and what it says to bad input."""
 import csv
 import io
+import itertools
 import json
 import re
 import subprocess
@@ -114,8 +115,8 @@ class Formats(unittest.TestCase):
     def test_pytorch_form_there_and_back(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "schedule.csv"
-            for name in ("1f1b", "interleaved", "zb-v", "dualpipe"):
-                file.write_text(answer("--schedule", name, "--format", "torch"))
+            for name, form in itertools.product(("1f1b", "interleaved", "zb-v", "dualpipe", "paired dualpipe-v"), ("torch", "torch-comms")):
+                file.write_text(answer("--schedule", name, "--format", form))
                 same = dict(rows("--read", file)[str(file)], schedule=name)
                 self.assertEqual(same, rows("--schedule", name)[name])
                 self.assertEqual(list(rows("--read", file, "--schedule", "1f1b")), [str(file), "1f1b"])
@@ -242,7 +243,7 @@ class BadInput(unittest.TestCase):
         self.refused("--memory: the numbers of F, B and W must add up to 0, not 1", "--memory", "3,-1,-1")
         self.refused("chimera needs an even number of ranks", *"--ranks 3 --schedule chimera --format svg".split())
         self.refused("--format svg shows one schedule: say which with --schedule", "--format", "svg")
-        self.refused("--format must be table, csv, text, svg, html, trace or torch, not 'png'", "--format", "png")
+        self.refused("--format must be table, csv, text, svg, html, trace, torch or torch-comms, not 'png'", "--format", "png")
         self.refused(f"no schedule is called '2f2b'; there are: {', '.join(NAMES)}", "--schedule", "2f2b")
 
     def test_the_largest_times_are_added_up(self):
@@ -281,12 +282,12 @@ class BadInput(unittest.TestCase):
             file = Path(folder) / "schedule.csv"
             for text, expected in (("", "line 1, column 1: expected at least 1 action, found none"),
                                    ("0F0,0B0\n1F0,1X0\n", "line 2, column 5: '1X0' is no action that is known here: "
-                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD, "
-                                    "(...;...)OVERLAP_F_B"),
+                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, "
+                                    "UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD, (...;...)OVERLAP_F_B"),
                                    ("0F0\n\x1b[2J\0\n", "line 2, column 1: expected the number of a stage"),
                                    ("0F0\n1\x1b[2J\0\n", "line 2, column 1: '1\\x1b[2J\\x00' is no action that is known here: "
-                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD, REDUCE_GRAD, "
-                                    "(...;...)OVERLAP_F_B"),
+                                    "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, "
+                                    "UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD, (...;...)OVERLAP_F_B"),
                                    ("0F0,0B\n", "line 1, column 5: expected the number of a micro-batch")):
                 file.write_text(text)
                 self.refused(f"{file}: {expected}", "--read", file)

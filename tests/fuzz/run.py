@@ -68,6 +68,8 @@ def torch_csv_seeds():
     yield b"0F0,3F0,3B0,0B0\n1F0,2F0,2B0,1B0\n"
     yield b"0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n"
     yield b"\xef\xbb\xbf0UNSHARD,0F0,0SEND_F0,,0RECV_B0,0B0,0REDUCE_GRAD\r\n1RECV_F0,(1F0;1B0)OVERLAP_F_B,1SEND_B0\r\n\n"
+    yield b"0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD\r1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0\r"
+    yield b'"0F0";"0F1";"(1F0; 0B1)OVERLAP_F_B";1F1\t"1B0"\t1B1;"";0B0\n;;\n'
     yield b"65535F65535"
     yield b"1048575F0,0F16777215"
     yield b"0F0,0B0,0F16777215,1048575F16777215"
@@ -199,7 +201,7 @@ SEEDS = {"safetensors": safetensors_seeds, "torch_csv": torch_csv_seeds, "checkp
          "http_request": http_request_seeds, "tcp_handshake": tcp_handshake_seeds, "weight_index": weight_index_seeds}
 WORDS = {"safetensors": ['"dtype"', '"shape"', '"data_offsets"', '"__metadata__"', '"F32"', '"BF16"', '"\\\\u00e9"',
                          '"\\\\ud83d\\\\ude00"', '"9223372036854775807"', '"18446744073709551616"'],
-         "torch_csv": ['"SEND_F"', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
+         "torch_csv": ['"SEND_F"', '"WAIT_SEND_F"', '"WAIT_REDUCE_GRAD"', '"\\""', '"RECV_B"', '"UNSHARD"', '")OVERLAP_F_B"', '"0F0,"', '"1I1,"', '"0W1,"', '"\\x0a"', '"16777215"',
                        '"1048575"'],
          "checkpoint": ['"run/steps"', '"run/accumulated"', '"optimizer"', '"accumulated/"', '"checksums"', '"0.weight"', '"F32"', '"U8"'],
          "token_shards": ['"\\x88\\xd8\\x34\\x01\\x01\\x00\\x00\\x00"', '"\\xa1\\xd9\\x34\\x01\\x07\\x00\\x00\\x00"'],

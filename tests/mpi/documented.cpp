@@ -26,3 +26,31 @@ int main() {
   if (Mpi::process() == 0) std::printf("processes %d, loss %.6f\n", Mpi::processes(), last.loss);
 }
 // [/mpi]
+
+namespace {
+
+struct GPT : Model<Tokens<256, 16>, Embedding<8>, Residual<LayerNorm, Attention<2>>, Linear<256>,
+                   CrossEntropy> {};
+
+namespace replicas {
+// [replicas]
+using Trainer = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<2>, SumIn<8>, AdamW, Mpi>;
+static_assert(Trainer::samples == 64);
+// [/replicas]
+}  // namespace replicas
+
+namespace by_speed {
+// [by_speed]
+using Trainer = Pipeline<GPT, MicroBatches<1>, MicroBatchSize<8>, SumBySpeed<16>, AdamW, Mpi>;
+// [/by_speed]
+static_assert(Trainer::samples == 128);
+}  // namespace by_speed
+
+namespace divided {
+// [divided]
+using Trainer = Pipeline<GPT, MicroBatches<1>, MicroBatchSize<2>, SumIn<8>, AdamW, ZeRO<2>, Mpi>;
+// [/divided]
+static_assert(Trainer::samples == 16);
+}  // namespace divided
+
+}  // namespace

@@ -21,12 +21,37 @@ struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, 
 using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, GPipe, AdamW>;
 
 struct Tiny : Model<Input<4>, Linear<3>, MSE> {};
+struct Squares : Model<Input<64>, Repeat<4, Linear<64>>, MSE> {};
 using OneStage = Pipeline<Tiny, SGD>;
 using ThreeThreads = Pipeline<Tiny, HostThreads<3>>;
 
 bool has(std::string const& text, std::string const& part) { return text.find(part) != text.npos; }
 
 }  // namespace
+
+TEST_CASE("the FLOPs of a step are counted twice, and bounded by the bubble", "[report]") {
+  // 64 x 65 parameters a layer, and 6 of them times 8 samples in 4 micro-batches of 2.
+  using Plain = Pipeline<Squares, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, SGD>;
+  std::string const line = "a step: " + readable_real(double(Plain::plan.step_flops) * 1e-6, 1) +
+                           " MFLOP, " + readable_real(6e-6 * 4 * 64 * 65 * 8, 1) +
+                           " by 6 N D (parameters, positions); utilisation of the ranks at most " +
+                           readable_percent(1 - Plain::plan.bubble) + "\n";
+  CHECK(has(explain<Plain>(), line));
+  // Without the first and last layers' input gradient and loss the two agree to a tenth or so.
+  CHECK(double(Plain::plan.step_flops) == Approx(6. * 4 * 64 * 65 * 8).epsilon(0.15));
+  using Again =
+      Pipeline<Squares, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, SGD, GPipe, RecomputeAll>;
+  long again = 0;
+  for (int s = 0; s < 2; ++s) again += 4 * Again::plan.stages[s].recompute_flops;
+  REQUIRE(again > 0);
+  double const useful = double(Again::plan.step_flops) / double(Again::plan.step_flops + again);
+  CHECK(has(explain<Again>(), "at most " + readable_percent((1 - Again::plan.bubble) * useful) +
+                                  ", " + readable_percent(1 - useful) + " recomputed\n"));
+  using Flowing =
+      Pipeline<Squares, Stages<2>, MicroBatches<4>, MicroBatchSize<2>, SGD, Steady<OneFOneB>>;
+  CHECK(has(explain<Flowing>(),
+            "at most " + readable_percent(1 - Flowing::plan.bubble_steady) + "\n"));
+}
 
 TEST_CASE("the plan names the model, its options and its layers") {
   std::string const text = explain<Trainer>();

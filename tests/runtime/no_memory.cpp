@@ -3,7 +3,7 @@
 // The law over every allocation of every call that keeps a state: it fails once, and then the call
 // throws and everything is as before, or it has done what it says. It never ends the program, and
 // the same call afterwards succeeds. Allocations are those of all threads, and of the C library.
-#include <catch2/catch.hpp>
+#include "catch.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // PyTorch's form of schedules: there and back, and every fault with line, column and reason.
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
 #include "catch.hpp"
 #include <pipe/schedule/catalog.hpp>
 #include <pipe/schedule/torch_csv.hpp>
@@ -36,12 +41,9 @@ TEST_CASE("every family goes there and comes back", "[torch_csv]") {
         run_time_problem const problem{
             p, chunks, m, 1, std::vector<chunk_cost>(std::size_t(chunks), chunk_cost{3, 2, 4})};
         if (f.refuses(problem)) continue;
-        auto table = make_dynamic_table(f, problem);
+        auto const table = make_dynamic_table(f, problem);
         auto const read =
             read_torch_csv(transfers ? torch_csv(communicate(problem, table)) : torch_csv(table));
-        // Among transfers no two actions follow each other.
-        for (int r = 0; r < p && transfers; ++r)
-          for (action& a : table.row(r)) a.with_next = false;
         INFO(f.name << ", p " << p);
         REQUIRE(read.chunks == problem.chunks);
         REQUIRE(read.micro_batches == m);
@@ -70,6 +72,63 @@ TEST_CASE("what PyTorch writes beside is understood", "[torch_csv]") {
   REQUIRE(saved.table.ranks() == 3);
   REQUIRE(saved.table.size(1) == 0);
   REQUIRE(saved.table.row(2) == std::vector<action>{{forward, 2, 0}, {backward, 2, 0}});
+}
+
+// Beside transfers PyTorch's executor needs a wait for each send, after the backward that shows
+// that it has arrived, and the reduction of a stage's gradients, which also scales them.
+TEST_CASE("transfers come with their waits and reductions", "[torch_csv]") {
+  auto const problem = equal_times(2, 2);
+  REQUIRE(torch_csv(communicate(problem, make_dynamic_table<OneFOneB>(problem))) ==
+          "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0WAIT_SEND_F0,0RECV_B1,0B1,0WAIT_SEND_F1,"
+          "0REDUCE_GRAD,0WAIT_REDUCE_GRAD\n"
+          "1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1SEND_B1,"
+          "1WAIT_SEND_B0,1WAIT_SEND_B1\n");
+  // A pair stays one: what it receives stands before it, what it sends after it.
+  run_time_problem const more{2, 4, 4, 0, std::vector<chunk_cost>(4, chunk_cost{1, 1, 1})};
+  auto const table = make_dynamic_table<Paired<DualPipeV>>(more);
+  std::string const text = torch_csv(communicate(more, table));
+  INFO(text);
+  REQUIRE(text.find("3RECV_F2,0RECV_B0,(3F2;0B0)OVERLAP_F_B,0WAIT_SEND_F0,") != text.npos);
+  REQUIRE(torch_csv(read_torch_csv(text).table) == torch_csv(table));
+}
+
+// Files that PyTorch 2.15.0 wrote, with its default format, "compute_comms", and with
+// "compute_only": the same tables.
+TEST_CASE("recorded files of PyTorch are read", "[torch_csv]") {
+  for (std::string const name :
+       {"DualPipeV", "Interleaved1F1B", "InterleavedZeroBubble", "ZBVZeroBubble"}) {
+    INFO(name);
+    auto const recorded = [&](char const* format) {
+      std::ifstream file(PIPE_TESTS_FOLDER "/schedule/torch/" + name + "." + format + ".csv");
+      REQUIRE(file.is_open());
+      return read_torch_csv(std::string(std::istreambuf_iterator<char>(file), {}));
+    };
+    auto const all = recorded("compute_comms"), computed = recorded("compute_only");
+    REQUIRE(all.table.where == computed.table.where);
+    REQUIRE(all.table.where == (name[0] == 'I' ? placement::loop : placement::vee));
+    REQUIRE(torch_csv(all.table) == torch_csv(computed.table));
+    REQUIRE(all.micro_batches == 4);
+    run_time_problem const problem{2, 4, 4, 0, std::vector<chunk_cost>(4, chunk_cost{1, 1, 1})};
+    REQUIRE(validate(problem, all.table).ok());
+  }
+}
+
+// A spreadsheet quotes cells, those of pairs where it separates cells by semicolons, and fills
+// lines up with empty ones.
+TEST_CASE("what spreadsheets write is read", "[torch_csv]") {
+  std::string const plain = "0F0,0F1,(1F0;0B1)OVERLAP_F_B,1F1,1B0,1B1,0B0\n";
+  for (std::string const text :
+       {"\"0F0\",\"0F1\",\"(1F0;0B1)OVERLAP_F_B\",\"1F1\",\"1B0\",\"1B1\",\"0B0\"\r\n",
+        "0F0;0F1;\"(1F0;0B1)OVERLAP_F_B\";1F1;1B0;1B1;0B0\r\n;;;;;;\r\n",
+        "0F0;0F1;(1F0;0B1)OVERLAP_F_B;1F1;1B0;1B1;0B0\n",
+        "0F0\t0F1\t\"(1F0; 0B1)OVERLAP_F_B\"\t1F1\t\t1B0\t1B1\t0B0\n",
+        "\"\", \"0F0\" , \" 0F1 \",( 1F0;0B1 )OVERLAP_F_B,1F1,1B0,1B1,0B0,\"\"\r\"\",,\r"}) {
+    INFO(text);
+    REQUIRE(torch_csv(read_torch_csv(text).table) == plain);
+  }
+  auto const lines = read_torch_csv("0F0,0B0\r1F0,1B0\r\r3F0,3B0\r");
+  REQUIRE(lines.table.ranks() == 4);
+  REQUIRE(lines.table.size(2) == 0);
 }
 
 TEST_CASE("sharded parameters and actions that overlap are understood", "[torch_csv]") {
@@ -109,6 +168,16 @@ TEST_CASE("what is wrong has a line, a column and a reason", "[torch_csv]") {
         bad{"0F0,1REDUCE_GRADx", "line 1, column 5: expected the number of a micro-batch"},
         bad{"0F0, (1F0;1G1)OVERLAP_F_B",
             "line 1, column 11: '1G1' is no action that is known here"},
+        bad{"0F0,0WAIT_SEND_Q0", "line 1, column 5: '0WAIT_SEND_Q0' is no action that is known"},
+        bad{"0F0,0WAIT_SEND_F", "line 1, column 5: expected the number of a micro-batch"},
+        bad{"0F0,0WAITING0",
+            "line 1, column 5: '0WAITING0' is no action that is known here: "
+            "F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, WAIT_SEND_F, WAIT_SEND_B, UNSHARD, "
+            "RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD, (...;...)OVERLAP_F_B"},
+        bad{"0F0,\"0F1,0B0", "line 1, column 6: '0F1,0B0' goes on after its micro-batch"},
+        bad{"0F0,\"0F1\n0B0\"", "line 1, column 5: a cell begins with a quote and does not end"},
+        bad{"0F0,\"0F1\"0B0", "line 1, column 5: a cell begins with a quote and does not end"},
+        bad{"0F0 0F1", "line 1, column 1: '0F0 0F1' goes on after its micro-batch"},
         bad{"(0F0;)OVERLAP_F_B", "line 1, column 6: expected the number of a stage"},
         bad{"(0F0;1B0", "line 1, column 1: '(0F0;1B0' does not end with )OVERLAP_F_B"},
         bad{"0F0\n2F0\n1F0\n",

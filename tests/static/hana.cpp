@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Lists that Boost.Hana computes are the lists that one writes.
+// [includes]
 #include <boost/hana.hpp>
 
 #include <pipe/hana.hpp>
 #include <pipe/pipe.hpp>
 
-namespace {
-
 using namespace pp;
+// [/includes]
+
+namespace {
 
 namespace pyramid {
 // [pyramid]

@@ -5,6 +5,10 @@
 In Markdown, a line `<!-- snippet: path/to/file.cpp region -->` is followed by a fenced block, which must equal the lines
 of that file between `// [region]` and `// [/region]`, dedented (`# [region]` in scripts). With --update the blocks are
 rewritten instead.
+
+No page has C++ that no compiler has seen: a fenced block of C++ has such a mark, and an indented block that looks like C++ is fenced and marked, unless
+it is a form with an ellipsis (`Model<input, layer ...>`). What a page quotes needs no header that the page does not name: of each public name of
+docs/reference/names.md in a snippet it names the header, or one that includes it, unless <pipe/pipe.hpp> does.
 """
 import re
 import sys
@@ -13,6 +17,13 @@ from pathlib import Path
 
 MARK = re.compile(r"^\s*<!--\s*snippet:\s*(\S+)\s+(\S+)\s*-->\s*$")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
+CPP_FENCE = re.compile(r"^\s*(```+|~~~+)\s*(cpp|c\+\+|cuda|cu|hpp)(?!\w)")
+# Of an indented block: the end of a statement or a block, or the beginning of one.
+STATEMENT = re.compile(r"^ {4,}(?![$#{] ?[^\s\w\"]).*[;{}]\s*(//.*)?$|^ {4,}(#include|using|struct|template|static_assert|constexpr)\b|^ {4,}\.\w+ = ")
+# What is no C++ though it ends so: a shell's words, JSON, what a compiler or the library says, CMake.
+OTHER = re.compile(r"^ {4,}(\$ |\{\"|\[\"|.*\b(error|note):|.*'pp::wrong::|.*\b(done|fi|esac);?|\w+\(.*\)$|(nsys|mpirun|cmake|for \w+ in) )")
+NAME = re.compile(r"\| `([A-Za-z_]\w*)[^`]*` \|.*\| `(pipe/[^`]+)` \|")
+HEADER = re.compile(r"\bpipe/[\w/]+\.(?:hpp|cuh)")
 
 
 def region_of(path, name):
@@ -74,11 +85,98 @@ def check_file(root, document, update=False):
     return problems
 
 
+def unseen_code(root, document):
+    """C++ of a page that is quoted from no file."""
+    where, lines, fence, is_marked, i = document.relative_to(root), document.read_text(encoding="utf-8").splitlines(), None, False, 0
+    while i < len(lines):
+        line, number = lines[i], i + 1
+        i += 1
+        if match := FENCE.match(line):
+            if fence is None:
+                fence = match[1]
+                if CPP_FENCE.match(line) and not is_marked:
+                    yield f"{where}:{number}: C++ that is quoted from no compiled file: <!-- snippet: FILE REGION -->"
+            elif match[1].startswith(fence):
+                fence = None
+        elif fence is None and line.startswith("    ") and (i < 2 or not lines[i - 2].strip()):  # of an indented block the first line
+            block = [line]
+            while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
+                block.append(lines[i])
+                i += 1
+            code = [n for n, text in enumerate(block) if STATEMENT.match(text) and not OTHER.match(text)]
+            if code and not any("..." in text for text in block):
+                yield f"{where}:{number + code[0]}: indented C++: fence it, quoted from a compiled file: {block[code[0]].strip()}"
+        if line.strip():
+            is_marked = bool(MARK.match(line))
+
+
+def inclusions(root):
+    """All headers that each header includes, itself too."""
+    include = root / "include"
+    direct = {h.relative_to(include).as_posix(): re.findall(r"^\s*#\s*include\s*<(pipe/[^>]+)>", h.read_text(encoding="utf-8"), re.MULTILINE)
+              for h in include.rglob("*") if h.suffix in (".hpp", ".cuh")}
+
+    def all_of(header):
+        found, todo = set(), [header]
+        while todo:
+            if (one := todo.pop()) not in found:
+                found.add(one)
+                todo += direct.get(one, [])
+        return found
+
+    return {header: all_of(header) for header in direct}
+
+
+def headers_of(root, source, seen=None):
+    """The headers of pipe that a source includes, directly or by files beside it."""
+    seen = set() if seen is None else seen
+    if source in seen or not source.is_file():
+        return set()
+    seen.add(source)
+    found = set()
+    for bracket, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', source.read_text(encoding="utf-8"), re.MULTILINE):
+        if name.startswith("pipe/"):
+            found.add(name)
+        elif bracket == '"':
+            for folder in (source.parent, root / "tests"):
+                found |= headers_of(root, (folder / name).resolve(), seen)
+    return found
+
+
+def public_headers(root):
+    """Where each public name is declared."""
+    page = root / "docs" / "reference" / "names.md"
+    rows = page.read_text(encoding="utf-8").splitlines() if page.is_file() else []
+    return {match[1]: match[2] for row in rows if (match := NAME.match(row))}
+
+
+def unnamed_headers(root, document, headers, included):
+    """Headers that a page's snippets need and the page does not name."""
+    text, missing = document.read_text(encoding="utf-8"), {}
+    known = set(included.get("pipe/pipe.hpp", ())).union(*(included.get(header, ()) for header in HEADER.findall(text)))
+    for mark in filter(None, map(MARK.match, text.splitlines())):
+        source = root / mark[1]
+        lines = region_of(source, mark[2])[0] if source.is_file() else None
+        here = set().union(*(included.get(header, ()) for header in headers_of(root, source.resolve())))
+        code = re.sub(r'//.*|"(\\.|[^"\\])*"', "", "\n".join(lines or []))
+        declared = re.findall(r"(?:auto|const|const&|struct|class|[a-z]\w*&?) (\w+)\s*(?:[({=;:])", code)
+        for word in set(re.findall(r"(?<![.\w])(\w+)", re.sub(r'\.\w+ =', '', code))):
+            if headers.get(word) in here - known and word not in declared:
+                missing.setdefault(headers[word], []).append(word)
+        if "hana::" in code and "boost/hana.hpp" not in text:
+            missing.setdefault("boost/hana.hpp", []).append("hana")
+    return [f"{document.relative_to(root)}:1: its snippets need <{header}> ({', '.join(sorted(set(words)))}), which it does not name"
+            for header, words in sorted(missing.items())]
+
+
 def check(root, update=False):
     documents = [*sorted(root.glob("*.md"))]
     for folder in ("docs", "examples", "bench", "tests"):
         documents += sorted((root / folder).rglob("*.md"))
-    return [p for document in documents for p in check_file(root, document, update)]
+    headers, included, found = public_headers(root), inclusions(root), []
+    for document in documents:
+        found += [*check_file(root, document, update), *unseen_code(root, document), *unnamed_headers(root, document, headers, included)]
+    return found
 
 
 if __name__ == "__main__":

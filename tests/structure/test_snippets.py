@@ -12,12 +12,15 @@ GOOD = "# Title\n\n<!-- snippet: examples/a.cpp body -->\n```cpp\nint a = 1;\n  
 
 
 class Snippets(unittest.TestCase):
-    def problems(self, document, source=SOURCE, update=False):
+    def problems(self, document, source=SOURCE, update=False, files=()):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             (root / "examples").mkdir()
             (root / "examples/a.cpp").write_text(source)
             (root / "README.md").write_text(document)
+            for name in files:
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(files[name])
             found = check(root, update)
             self.after = (root / "README.md").read_text()
             return found
@@ -43,6 +46,40 @@ class Snippets(unittest.TestCase):
 
     def test_a_mark_inside_a_code_block_is_text(self):
         self.assertEqual([], self.problems("```\n<!-- snippet: nowhere.cpp x -->\n```\n"))
+
+    def test_code_that_no_file_has_is_found(self):
+        for text in ("```cpp\nint a;\n```\n", "~~~ c++\nint a;\n~~~\n", "<!-- snippet: examples/a.cpp body -->\n\n```cpp\nint a = 1;\n  f(a);\n```\n```cpp\nint b;\n```\n"):
+            found = self.problems(text)
+            self.assertEqual(1, len(found), found)
+            self.assertIn("C++ that is quoted from no compiled file", found[0])
+        for line in ("using Trainer = Pipeline<GPT, AdamW>;", "Trainer t({.seed = 1});  // one", "for (int i = 0; i < n; ++i) {", ".clip_norm = 1",
+                     "struct Net", "template <int N>", "#include <pipe/pipe.hpp>", "b.set<\"x\">(v);"):
+            found = self.problems(f"text:\n\n    {line}\n\nmore\n")
+            self.assertEqual(1, len(found), line)
+            self.assertTrue(found[0].startswith("README.md:3: indented C++"), found)
+
+    def test_what_is_no_code_may_be_indented(self):
+        for line in ("struct Name : Model<input, layer ..., loss> {};", "$ examples/run.sh gpt; echo $?", "mpirun -n 4 ./train       # the same;",
+                     '{"step":1,"loss":1.5}', "for rank in 0 1; do ./train & done; wait", "a.hpp:3: error: 'pp::wrong::x<pp::Linear<3> >'",
+                     "target_link_libraries(program PRIVATE pipe::pipe)", "step 1: loss 0.5", "w = (1 - r weight_decay) w"):
+            self.assertEqual([], self.problems(f"text:\n\n    {line}\n\nmore\n"), line)
+        self.assertEqual([], self.problems("* an item\n    whose text; goes on;\n"))
+        self.assertEqual([], self.problems("```text\n    int a;\n```\n"))
+
+    def test_a_header_that_a_snippet_needs_is_named(self):
+        source = "#include <pipe/train/planned.hpp>\n" + SOURCE.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
+        document = GOOD.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
+        files = {"include/pipe/train/planned.hpp": "#include <pipe/base/other.hpp>\n", "include/pipe/base/other.hpp": "", "include/pipe/base/b.hpp": "",
+                 "docs/reference/names.md": "| `Planned<M>` | a plan | `pipe/train/planned.hpp` | page |\n| `Other` | x | `pipe/base/other.hpp` | |\n"
+                                            "| `b` | declared here | `pipe/base/other.hpp` | |\n| `a` | of no header that the file has | `pipe/base/b.hpp` | |\n"}
+        found = self.problems(document, source, files=files)
+        self.assertEqual(["README.md:1: its snippets need <pipe/base/other.hpp> (Other), which it does not name",
+                          "README.md:1: its snippets need <pipe/train/planned.hpp> (Planned), which it does not name"], found)
+        self.assertEqual([], self.problems(document + "It is in `<pipe/train/planned.hpp>`.\n", source, files=files))
+        files["include/pipe/pipe.hpp"] = "#include <pipe/train/planned.hpp>\n"
+        self.assertEqual([], self.problems(document, source, files=files))
+        hana = [text.replace("f(a)", "hana::size(a)") for text in (GOOD, SOURCE)]
+        self.assertIn("<boost/hana.hpp>", self.problems(*hana)[0])
 
     def test_update_writes_the_source(self):
         self.assertEqual([], self.problems(GOOD.replace("f(a)", "g(a)"), update=True))

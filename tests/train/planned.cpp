@@ -20,6 +20,9 @@ using Block =
 struct Gpt : Model<Tokens<11, 6>, Named<"tokens", Embedding<8>>, Positions, Repeat<4, Block>,
                    LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
+struct Untied : Model<Tokens<11, 6>, Embedding<8>, Positions, Repeat<4, Block>, LayerNorm,
+                      Linear<11>, CrossEntropy> {};
+
 bool same(stage_plan const& a, stage_plan const& b) {
   return a.rank == b.rank && a.first_layer == b.first_layer && a.end_layer == b.end_layer &&
          a.in == b.in && a.out == b.out && a.parameters == b.parameters && a.trained == b.trained &&
@@ -67,6 +70,20 @@ using Layer =
 struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>,
                      LayerNorm, Linear<32000>, CrossEntropy> {};
 
+struct Constant : Model<Input<5>, Frozen<Linear<3>>, CrossEntropy> {};
+struct Normed : Model<Input<4>, Linear<6>, BatchNorm, Linear<2>, CrossEntropy> {};
+struct Grouped : Model<Input<4>, Linear<6>, BatchNormWith<SyncOver<2>>, Linear<2>, CrossEntropy> {};
+struct Wide : Model<Input<4>, Linear<1048576>, Linear<2>, CrossEntropy> {};
+struct short_profile {
+  static constexpr int layers = 2;
+  static constexpr long forward_nanoseconds[] = {1, 1}, backward_nanoseconds[] = {1, 1};
+};
+struct BackToFront {
+  static constexpr void cut(auto const&, int layers, int stages, auto& cuts) {
+    for (int s = 0; s <= stages; ++s) cuts[s] = layers - s;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
@@ -83,7 +100,7 @@ TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
                      RecomputeAll>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<>>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<0, true>>();
-  plans_are_the_same<Gpt, PortableHost, Stages<3>, MicroBatches<4>, RecomputeAhead<PipeDream<>>,
+  plans_are_the_same<Untied, PortableHost, Stages<3>, MicroBatches<4>, RecomputeAhead<PipeDream<>>,
                      RecomputeAll, SumIn<2>>();
   plans_are_the_same<laws::RandomModel<5, 9>, PortableHost, Stages<3>, MicroBatches<4>>();
 }
@@ -103,7 +120,49 @@ TEST_CASE("a model of 1663 layers is planned on 128 stages", "[train]") {
   CHECK(explain<plan_of_large>().find("83,879,011,584 parameters") != std::string::npos);
 }
 
+// Each of these is one line from the compiler where it is a Pipeline: see tests/fail.
 TEST_CASE("what a Pipeline would not compile, a plan refuses", "[train]") {
   CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<6>>::plan()),
                     "a model of 5 layers: expected at most as many stages, got 6");
+  CHECK_THROWS_WITH((Planned<Constant, PortableHost>::plan()),
+                    "a model without trained parameters: expected at least 1 to train");
+  CHECK_THROWS_WITH((Planned<Normed, PortableHost>::plan()),
+                    "micro-batches of 1 samples: a batch norm would have one number per channel");
+  CHECK_THROWS_WITH((Planned<Grouped, PortableHost, MicroBatchSize<3>>::plan()),
+                    "micro-batches of 3 samples: expected a multiple of the groups of SyncOver, 2 "
+                    "samples");
+  CHECK_THROWS_WITH((Planned<Wide, PortableHost, MicroBatchSize<70'000>>::plan()),
+                    "micro-batches of 70000 samples: expected at most 65536 for this model");
+  CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<2>, Cut<5>>::plan()),
+                    "a partition of 5 layers: expected ascending cuts, one less than 2 stages");
+  CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<2>, ByProfile<short_profile>>::plan()),
+                    "a profile of 2 layers: expected one of this model, which has 5");
+  CHECK_THROWS_WITH((Planned<Mlp, PortableHost, Stages<3>, BackToFront>::plan()),
+                    "a partition of 5 layers into 3 stages: expected ascending cuts from 0 to the "
+                    "number of layers");
+  CHECK_THROWS_WITH(
+      (Planned<Gpt, PortableHost, Stages<2>, MicroBatches<4>, PipeDream<>>::plan()),
+      "schedule pipedream: stages update independently, so none may share a parameter "
+      "(Tied)");
+}
+
+TEST_CASE("a plan keeps the memory limit", "[train]") {
+  using free = Planned<Gpt, PortableHost, Stages<3>, MicroBatches<6>, AdamW>;
+  static constexpr auto needed = [] {
+    auto const& plan = Pipeline<Gpt, PortableHost, Stages<3>, MicroBatches<6>, AdamW>::plan;
+    long most = 0;
+    for (int r = 0; r < 3; ++r)
+      if (plan.rank_bytes[r] > most) most = plan.rank_bytes[r];
+    return most;
+  }();
+  CHECK(free::plan().rank_bytes[0] <= needed);
+  CHECK(Planned<Gpt, PortableHost, Stages<3>, MicroBatches<6>, AdamW, MemoryLimit<needed>>::plan()
+            .bytes == free::plan().bytes);
+  using less =
+      Planned<Gpt, PortableHost, Stages<3>, MicroBatches<6>, AdamW, MemoryLimit<needed - 1>>;
+  for (int again = 0; again < 2; ++again)
+    CHECK_THROWS_WITH(less::plan(), Catch::Contains(" needs " + std::to_string(needed) +
+                                                    " bytes of memory, 1 more than the limit of " +
+                                                    std::to_string(needed - 1)));
+  CHECK_THROWS_AS(explain<less>(), error);
 }

@@ -95,12 +95,15 @@ std::vector<bool> layers_with_launches(bool forward) {
   return found;
 }
 
+/// For measurements while other tests run.
+constexpr double any_spread = 1e9;
+
 template <class Trainer>
 void measures() {
   Trainer trainer({.seed = 1});
   laws::sample_batch<Trainer> const data(3);
   auto const before = laws::snapshot(trainer);
-  layer_times const times = measure_layers(trainer, data.view(), 3);
+  layer_times const times = measure_layers(trainer, data.view(), 3, any_spread);
   auto const after = laws::snapshot(trainer);
   CHECK(laws::same_numbers(before.values, after.values));
   CHECK(trainer.steps() == 0);
@@ -132,9 +135,10 @@ TEST_CASE("every layer with launches has a time, and nothing is trained", "[trai
 TEST_CASE("what was measured is said", "[train]") {
   Small<Stages<2>> trainer;
   laws::sample_batch<Small<Stages<2>>> const data(3);
-  CHECK(measure_layers(trainer, data.view(), 1).what ==
-        "Net: median of 1 training step, micro-batches of 2 samples, fp32, 2 stages, portable "
-        "kernels");
+  layer_times const times = measure_layers(trainer, data.view(), 1, any_spread);
+  CHECK(times.what == "Net: launches' medians of 1 training step (their middle half spans " +
+                          std::to_string(long(100 * times.spread + 0.5)) +
+                          " %), micro-batches of 2 samples, fp32, 2 stages, portable kernels");
   CHECK(sentence<error>([&] { measure_layers(trainer, data.view(), 0); }) ==
         "measure_layers: expected at least 1 repeat, got 0");
 }
@@ -144,6 +148,56 @@ TEST_CASE("the median is in the middle", "[train]") {
   CHECK(median({9, 1, 5}) == 5);
   CHECK(median({4, 1, 9, 2}) == 4);
   CHECK(sentence<error>([] { median({}); }) == "median: expected at least 1 number, got none");
+}
+
+// Launches take 100 ns, and one in three is interrupted and takes 1000: mostly not the same ones,
+// so the median of a layer's sums would be that of an interrupted one.
+TEST_CASE("an interrupted launch spoils no layer", "[train]") {
+  constexpr int micro_batches = 2;
+  std::vector<timed_launch> launches;
+  for (int which = 0; which < 4; ++which) {
+    timed_launch launch{which / 3, which != 1, {true, true}, {}};
+    for (int i = 0; i < 20; ++i)
+      launch.nanoseconds.push_back((i + which) % 3 == 0 ? 1000 : 100 + i % 2);
+    launches.push_back(launch);
+  }
+  // Forward of layer 0: launches 0 and 2; its backward: 1; forward of layer 1: 3.
+  layer_times const times = times_of(launches, 2, micro_batches);
+  CHECK(times.forward == std::vector<long>{202, 101});
+  CHECK(times.backward == std::vector<long>{101, 0});
+}
+
+// The second of two micro-batches runs other launches, which keep what the first one drops.
+TEST_CASE("launches of some micro-batches count in those", "[train]") {
+  std::vector<timed_launch> const launches{{0, true, {true, false, false}, {500}},
+                                           {0, true, {false, true, true}, {30}},
+                                           {0, true, {false, true, true}, {4}}};
+  CHECK(times_of(launches, 1, 3).forward == std::vector<long>{34});
+  CHECK(times_of(launches, 1, 3).backward == std::vector<long>{0});
+}
+
+TEST_CASE("times that are not sure are refused", "[train]") {
+  auto const spread = [](std::vector<long> const& nanoseconds) {
+    return times_of({{0, true, {true}, nanoseconds}}, 1, 1).spread;
+  };
+  CHECK(spread({100, 100, 100, 100}) == 0);
+  CHECK(spread({100, 100, 100, 9999}) == 99.99 - 1);  // 3/4 of four is the last of them
+  CHECK(spread({100, 100, 100, 100, 100, 100, 100, 9999}) == 0);
+  CHECK(spread({50, 75, 100, 125, 150}) == 0.5);
+  layer_times times;
+  times.spread = 0.506;
+  require_spread(times, 0.506);
+  CHECK(sentence<error>([&] { require_spread(times, 0.5); }) ==
+        "measure_layers: the middle half of a launch's times spans 51 % of their median, more than "
+        "50 %: something else is running here; measure again when it is not, or accept a greater "
+        "spread");
+  // Of a long and a short launch the long one counts.
+  CHECK(times_of({{0, true, {true}, {1000, 1000, 1000}}, {0, true, {true}, {1, 10, 19}}}, 1, 1)
+            .spread < 0.02);
+  Small<> trainer;
+  laws::sample_batch<Small<>> const data(3);
+  CHECK(sentence<error>([&] { measure_layers(trainer, data.view(), 3, -1); }).substr(0, 47) ==
+        "measure_layers: the middle half of a launch's t");
 }
 
 TEST_CASE("what watches a run sees every launch, and its exception comes out of it", "[train]") {

@@ -90,6 +90,18 @@ struct graph_view {
   constexpr op const& loss() const { return ops.items[ops.count - 1]; }
 };
 
+/// Whether some parameter is trained; and whether some are one, see Tied.
+constexpr bool any_trained(graph_view const& g) {
+  for (detail::parameter const& p : g.parameters)
+    if (p.trained) return true;
+  return false;
+}
+constexpr bool any_tied(graph_view const& g) {
+  for (detail::parameter const& p : g.parameters)
+    if (p.tied_to >= 0) return true;
+  return false;
+}
+
 /// The memory of a model's graph. Each list has one extra item: arrays may not be empty, and units
 /// have an end marker.
 template <graph_size Size>

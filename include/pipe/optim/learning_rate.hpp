@@ -73,8 +73,6 @@ struct learning_rate_schedule {
   }
 };
 
-namespace detail {
-
 /// WSD (warm-up, stable, decay): up over `warm_up` steps, at full rate until the last `decay` of
 /// `steps`, then down to `floor`. A run can be continued from any step at full rate; the decay
 /// costs about a tenth of it. Source: Hu et al., MiniCPM, 2024.
@@ -86,6 +84,8 @@ constexpr learning_rate_schedule warm_up_stable_decay(
   long const stable = steps - warm_up - decay;
   return {shape, warm_up, stable > 0 ? stable : 0, steps, floor};
 }
+
+namespace detail {
 
 /// A function of the step of any type, or none. In place of std::function<double(long)>, whose
 /// header would cost every program more compile time.

@@ -107,6 +107,32 @@ std::string explain_work() {
   return table.str();
 }
 
+/// FLOPs of a step, counted by the model's own operations and by the usual rule for Transformers,
+/// 6 for each parameter and position; and the share of what the ranks could compute that they fill
+/// at most: the model FLOPs utilisation of kernels at full speed.
+///
+/// source: Kaplan et al., Scaling Laws for Neural Language Models, 2020, section 2.1 (6 N D);
+///         Chowdhery et al., PaLM, 2022, appendix B (utilisation, without recomputation)
+template <class Trainer>
+std::string explain_flops() {
+  auto const& plan = Trainer::compiled::plan();
+  using work = typename Trainer::compiled::work;
+  double const runs = double(plan.leaves) * plan.micro_batches,
+               positions = runs * plan.micro_batch_size * double(work::graph().output.rows());
+  double again = 0;
+  for (int s = 0; s < plan.stage_count; ++s)
+    again += double(plan.stages[s].recompute_flops) * plan.leaves * work::first_kept;
+  double const own = double(plan.step_flops),
+               idle = work::overlap == step_overlap::none ? plan.bubble : plan.bubble_steady,
+               useful = own + again > 0 ? own / (own + again) : 0;
+  std::string text = "a step: " + readable_real(own * 1e-6, 1) + " MFLOP, " +
+                     readable_real(6e-6 * double(plan.parameters) * positions, 1) +
+                     " by 6 N D (parameters, positions); utilisation of the ranks at most " +
+                     readable_percent((1 - idle) * useful);
+  if (again > 0) text += ", " + readable_percent(1 - useful) + " recomputed";
+  return text + "\n";
+}
+
 /// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any;
 /// and where steps overlap, one for how many versions of the weights there are, and what they take
 /// beside the first, with the state before an update.
@@ -281,9 +307,9 @@ template <class Trainer>
 std::string explain() {
   if constexpr (requires { Trainer::compiled::plan(); }) {
     return detail::explain_options<Trainer>() + "\n" + detail::explain_layers<Trainer>() + "\n" +
-           detail::explain_work<Trainer>() + "\n" + detail::explain_memory<Trainer>() + "\n" +
-           detail::explain_ranks<Trainer>() + "\n" + detail::explain_links<Trainer>() +
-           detail::explain_schedule<Trainer>();
+           detail::explain_work<Trainer>() + detail::explain_flops<Trainer>() + "\n" +
+           detail::explain_memory<Trainer>() + "\n" + detail::explain_ranks<Trainer>() + "\n" +
+           detail::explain_links<Trainer>() + detail::explain_schedule<Trainer>();
   } else {
     static_assert(detail::accepted<
                   std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);

@@ -208,6 +208,30 @@ template <int Number>
 struct ForMicroBatches;
 }  // namespace wrong
 
+namespace detail {
+
+/// Whether a policy is made of a text that cannot be read, see FromCSV.
+template <class Policy>
+inline constexpr bool has_faulty_text = false;
+template <class Policy>
+  requires requires { typename Policy::diagnosis_of_text; }
+inline constexpr bool has_faulty_text<Policy> =
+    !is_accepted<typename Policy::diagnosis_of_text::type>;
+
+/// The diagnosis of a policy for these numbers.
+template <class Policy, int Ranks, int MicroBatches>
+constexpr auto diagnose_table() {
+  if constexpr (has_faulty_text<Policy>)
+    return typename Policy::diagnosis_of_text{};
+  else if constexpr (why_refused<Policy>(Ranks, MicroBatches) == nullptr)
+    return std::type_identity<nothing_wrong>{};
+  else
+    return std::type_identity<wrong::schedule_refuses_these_numbers<
+        Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>{};
+}
+
+}  // namespace detail
+
 /// The table of a policy for a problem known at compile time.
 ///
 /// law:   problem.ranks == Ranks and problem.micro_batches == MicroBatches
@@ -215,12 +239,8 @@ struct ForMicroBatches;
 template <schedule_policy Policy, int Ranks, int MicroBatches, pipeline_problem Problem,
           detail::chunk_placement Where>
 constexpr auto make_table(Problem const& problem, Where const& where) {
-  constexpr bool exists = why_refused<Policy>(Ranks, MicroBatches) == nullptr;
-  using diagnosis =
-      std::conditional_t<exists, detail::nothing_wrong,
-                         wrong::schedule_refuses_these_numbers<
-                             Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>;
-  static_assert(detail::accepted<std::type_identity<diagnosis>>::value);
+  static_assert(
+      detail::accepted<decltype(detail::diagnose_table<Policy, Ranks, MicroBatches>())>::value);
   auto table = static_table<Ranks, int(detail::actions_per_rank<Policy>(MicroBatches)), Where>{};
   table.where = where;
   table.trains = Policy::trains;

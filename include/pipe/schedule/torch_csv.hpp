@@ -6,10 +6,7 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
-#include <climits>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +15,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
+#include <pipe/schedule/torch_text.hpp>
 
 namespace pp {
 
@@ -44,26 +42,116 @@ inline std::string torch_name(rank_step const& s) {
          std::to_string(s.of.micro_batch);
 }
 
+inline action const& computed(action const& a) { return a; }
+inline action const& computed(rank_step const& s) { return s.of; }
+inline bool is_transfer(action const&) { return false; }
+inline bool is_transfer(rank_step const& s) { return s.kind != step_kind::compute; }
+
+/// The cells of a rank, from those of a table's row or of communicate()'s. Beside transfers stand
+/// what PyTorch's executor does not add itself: a wait for each send, after the backward that shows
+/// that it has arrived or at the end, and the reduction of a stage's gradients after its last one.
+class torch_cells {
+ public:
+  template <class Rows>
+  torch_cells(Rows const& rows, int rank) {
+    for (int i = 0; i < rows.size(rank); ++i) {
+      auto const& step = rows.at(rank, i);
+      if (is_transfer(step)) {
+        has_transfers_ = true;
+      } else if (makes_weight_gradient(computed(step).kind)) {
+        std::size_t const chunk = std::size_t(computed(step).chunk);
+        if (last_gradient_.size() <= chunk) last_gradient_.resize(chunk + 1, -1);
+        last_gradient_[chunk] = i;
+      }
+    }
+    for (int i = 0; i < rows.size(rank); ++i) {
+      auto const& step = rows.at(rank, i);
+      if (is_transfer(step))
+        add_transfer(step);
+      else if (!computed(step).with_next || i + 1 == rows.size(rank))
+        add_action(computed(step), i);
+      else
+        i = add_pair(rows, rank, i);
+    }
+    for (sent const& s : sent_) add(s.wait);
+  }
+
+  std::string const& text() const { return text_; }
+
+ private:
+  /// A send that nothing has waited for.
+  struct sent {
+    action of;
+    std::string wait;
+  };
+
+  void add(std::string const& cell) {
+    if (cell.empty()) return;
+    if (!text_.empty()) text_ += ',';
+    text_ += cell;
+  }
+  void add_transfer(action const&) {}
+  void add_transfer(rank_step const& s) {
+    add(torch_name(s));
+    if (s.kind != step_kind::send) return;
+    char const* const wait = s.of.kind == action_kind::forward ? "WAIT_SEND_F" : "WAIT_SEND_B";
+    sent_.push_back({s.of, std::to_string(s.of.chunk) + wait + std::to_string(s.of.micro_batch)});
+  }
+  void add_action(action const& a, int position) {
+    add(torch_name(a));
+    add_ends(a, position);
+  }
+  /// `(0F1;1B0)OVERLAP_F_B`: what both receive stands before it, what they send after it. Returns
+  /// the position of the second.
+  template <class Rows>
+  int add_pair(Rows const& rows, int rank, int first) {
+    int second = first + 1;
+    for (; second < rows.size(rank) && is_transfer(rows.at(rank, second)); ++second)
+      if (!is_send(rows.at(rank, second))) add_transfer(rows.at(rank, second));
+    action const &forward = computed(rows.at(rank, first)),
+                 &backward = computed(rows.at(rank, second));
+    add("(" + torch_name(forward) + ";" + torch_name(backward) + ")OVERLAP_F_B");
+    for (int i = first + 1; i < second; ++i)
+      if (is_send(rows.at(rank, i))) add_transfer(rows.at(rank, i));
+    add_ends(backward, second);
+    return second;
+  }
+  static bool is_send(action const&) { return false; }
+  static bool is_send(rank_step const& s) { return s.kind == step_kind::send; }
+
+  /// What follows an action: the wait for its chunk's output, and the reduction of its gradients.
+  void add_ends(action const& a, int position) {
+    if (!has_transfers_) return;
+    if (makes_input_gradient(a.kind)) {
+      auto const mine = std::find_if(sent_.begin(), sent_.end(), [&](sent const& s) {
+        return s.of.kind == action_kind::forward && s.of.chunk == a.chunk &&
+               s.of.micro_batch == a.micro_batch;
+      });
+      if (mine != sent_.end()) {
+        add(mine->wait);
+        sent_.erase(mine);
+      }
+    }
+    if (makes_weight_gradient(a.kind) && last_gradient_[std::size_t(a.chunk)] == position)
+      for (char const* const word : {"REDUCE_GRAD", "WAIT_REDUCE_GRAD"})
+        add(std::to_string(a.chunk) + word);
+  }
+
+  std::string text_;
+  std::vector<int> last_gradient_;  // by chunk: a position
+  std::vector<sent> sent_;
+  bool has_transfers_ = false;
+};
+
 }  // namespace detail
 
-/// A table, or the steps of communicate(), as CSV text: a line per rank.
+/// A table, or the steps of communicate(), as CSV text: a line per rank. PyTorch's `_load_csv`
+/// calls the first "compute_only" and the second "compute_comms".
 template <class Rows>
 std::string torch_csv(Rows const& rows) {
   std::string text;
-  for (int rank = 0; rank < rows.ranks(); ++rank) {
-    bool first = true;
-    for (int i = 0; i < rows.size(rank); ++i) {
-      std::string word = detail::torch_name(rows.at(rank, i));
-      if (word.empty()) continue;
-      if constexpr (requires { rows.at(rank, i).with_next; })
-        if (rows.at(rank, i).with_next && i + 1 < rows.size(rank))
-          word = "(" + word + ";" + detail::torch_name(rows.at(rank, ++i)) + ")OVERLAP_F_B";
-      if (!first) text += ',';
-      text += word;
-      first = false;
-    }
-    text += '\n';
-  }
+  for (int rank = 0; rank < rows.ranks(); ++rank)
+    text += detail::torch_cells(rows, rank).text() + '\n';
   return text;
 }
 
@@ -74,19 +162,6 @@ struct read_schedule {
 };
 
 namespace torch_format {
-
-/// A place in the text, counted from 1.
-struct place {
-  int line = 1, column = 1;
-};
-/// Throws data_error with the place and the reason.
-[[noreturn]] inline void refuse(place at, std::string_view why) {
-  throw data_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
-                   ": " + std::string(why));
-}
-
-/// Limits on the numbers of a text, so that a short hostile one cannot ask for much memory.
-inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
 /// Text of a file for a message: bytes other than printable ASCII as \xNN, cut after 40 bytes.
 inline std::string printable(std::string_view text) {
@@ -103,164 +178,57 @@ inline std::string printable(std::string_view text) {
   return text.size() > most ? safe + "..." : safe;
 }
 
-/// Parses a number in [0, most) at the beginning of `text`, and removes it from `text`.
-///
-/// throws: data_error
-inline int number(std::string_view& text, int most, place at, std::string const& of_what) {
-  std::string_view const digits = text.substr(0, text.find_first_not_of("0123456789"));
-  if (digits.empty()) refuse(at, "expected the number of " + of_what);
-  int value = 0;
-  auto const fault = std::from_chars(digits.data(), digits.data() + digits.size(), value).ec;
-  if (fault != std::errc{} || value >= most)
-    refuse(at, of_what + " " + printable(digits) + " is too large");
-  text.remove_prefix(digits.size());
-  return value;
+/// The reason of a fault, for a message; of a misplaced stage see refuse_stage.
+inline std::string reason_of(finding const& found) {
+  std::string const word = printable(found.word);
+  switch (found.what) {
+    case csv_fault::none: return {};
+    case csv_fault::no_action: return "expected at least 1 action, found none";
+    case csv_fault::stage_expected: return "expected the number of a stage";
+    case csv_fault::stage_too_large: return "a stage " + word + " is too large";
+    case csv_fault::micro_batch_expected: return "expected the number of a micro-batch";
+    case csv_fault::micro_batch_too_large: return "a micro-batch " + word + " is too large";
+    case csv_fault::goes_on: return "'" + word + "' goes on after its micro-batch";
+    case csv_fault::pair_not_closed: return "'" + word + "' does not end with )OVERLAP_F_B";
+    case csv_fault::quote_not_closed: return "a cell begins with a quote and does not end with one";
+    case csv_fault::no_placement: return "no placement has that number of stages";
+    case csv_fault::wrong_rank: return "the stage cannot be on this rank";
+    case csv_fault::unknown_action: break;
+  }
+  std::string all;
+  for (known_word const& known : known_words) (all += known.word) += ", ";
+  return "'" + word + "' is no action that is known here: " + all + "(...;...)OVERLAP_F_B";
 }
 
-/// Parses one action; none for transfers, which follow from the other actions, and for operations
-/// on sharded parameters.
-inline std::optional<action> parse(std::string_view word, place at) {
-  struct kind_name {
-    std::string_view word;
-    std::optional<action_kind> kind;
-    bool has_micro_batch;
-  };
-  static constexpr kind_name kinds[] = {{"SEND_F", {}, true},
-                                        {"RECV_F", {}, true},
-                                        {"SEND_B", {}, true},
-                                        {"RECV_B", {}, true},
-                                        {"UNSHARD", {}, false},
-                                        {"RESHARD", {}, false},
-                                        {"REDUCE_GRAD", {}, false},
-                                        {"F", action_kind::forward, true},
-                                        {"B", action_kind::backward, true},
-                                        {"I", action_kind::backward_input, true},
-                                        {"W", action_kind::backward_weight, true}};
-  std::string_view rest = word;
-  int const chunk = number(rest, most_chunks, at, "a stage");
-  for (kind_name const& k : kinds)
-    if (rest.substr(0, k.word.size()) == k.word) {
-      rest.remove_prefix(k.word.size());
-      int const mb = k.has_micro_batch || !rest.empty()
-                         ? number(rest, most_micro_batches, at, "a micro-batch")
-                         : 0;
-      if (!rest.empty()) refuse(at, "'" + printable(word) + "' goes on after its micro-batch");
-      return k.kind ? std::optional(action{*k.kind, chunk, mb}) : std::nullopt;
-    }
-  refuse(at, "'" + printable(word) +
-                 "' is no action that is known here: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, "
-                 "UNSHARD, RESHARD, "
-                 "REDUCE_GRAD, (...;...)OVERLAP_F_B");
-}
-
-/// Calls use(action, place) for the actions of a cell: one, or several in brackets. Two that may be
-/// a pair are one, with the forward first; others run one after the other.
-template <class Use>
-void for_each_in_cell(std::string_view cell, place at, Use use) {
-  if (cell.front() != '(') {
-    if (auto const a = parse(cell, at)) use(*a, at);
-    return;
-  }
-  std::size_t const close = cell.find(')');
-  if (close == cell.npos || cell.substr(close + 1) != "OVERLAP_F_B")
-    refuse(at, "'" + printable(cell) + "' does not end with )OVERLAP_F_B");
-  std::vector<std::pair<action, place>> found;
-  for (std::size_t begin = 1; begin <= close;) {
-    std::size_t const end = std::min(cell.find(';', begin), close);
-    place const where{at.line, at.column + int(begin)};
-    if (auto const a = parse(cell.substr(begin, end - begin), where)) found.push_back({*a, where});
-    begin = end + 1;
-  }
-  if (found.size() == 2) {
-    if (detail::makes_pair(found[1].first, found[0].first)) std::swap(found[0], found[1]);
-    found[0].first.with_next = detail::makes_pair(found[0].first, found[1].first);
-  }
-  for (auto const& [a, where] : found) use(a, where);
-}
-
-/// Calls new_rank() for every line, and use(action, place) for each of its actions.
-template <class NewRank, class Use>
-void for_each_action(std::string_view text, NewRank new_rank, Use use) {
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF", blank = " \t\r";
-  if (text.substr(0, byte_order_mark.size()) == byte_order_mark)
-    text.remove_prefix(byte_order_mark.size());
-  text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
-  for (int number = 1; !text.empty(); ++number) {
-    std::string_view const line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    new_rank();
-    for (std::size_t begin = 0; begin <= line.size();) {
-      std::size_t const end = std::min(line.find(',', begin), line.size());
-      std::string_view cell = line.substr(begin, end - begin);
-      cell = cell.substr(0, cell.find_last_not_of(blank) + 1);
-      std::size_t const spaces = std::min(cell.find_first_not_of(blank), cell.size());
-      if (spaces < cell.size())
-        for_each_in_cell(cell.substr(spaces), place{number, int(begin + spaces) + 1}, use);
-      begin = end + 1;
-    }
-  }
-}
-
-/// The placements that a text may have; it does not name its own.
-inline constexpr std::pair<placement, char const*> placements[] = {
-    {placement::straight, "straight"},
-    {placement::loop, "loop"},
-    {placement::vee, "vee"},
-    {placement::bidirectional, "bidirectional"}};
-
-/// The placement with the fewest actions on a wrong rank, and their number; no name if no placement
-/// has this number of stages.
-struct best_placement {
-  placement where = placement::straight;
-  char const* name = nullptr;
-  long misplaced = LONG_MAX;
-};
-inline best_placement placement_of(read_schedule const& s) {
-  int const ranks = s.table.ranks();
-  best_placement best;
-  for (auto const& [where, name] : placements) {
-    bool const one = where == placement::straight || where == placement::bidirectional;
-    if (one ? s.chunks != ranks : s.chunks % ranks != 0) continue;
-    long misplaced = 0;
-    for (int rank = 0; rank < ranks; ++rank)
-      for (action const& a : s.table.row(rank))
-        misplaced += rank_of(where, ranks, a.chunk, a.micro_batch) != rank;
-    if (misplaced < best.misplaced) best = {where, name, misplaced};
-    if (misplaced == 0) break;
-  }
-  return best;
+/// Throws data_error with the place and the reason.
+[[noreturn]] inline void refuse(place at, std::string_view why) {
+  throw data_error("line " + std::to_string(at.line) + ", column " + std::to_string(at.column) +
+                   ": " + std::string(why));
 }
 
 /// Throws a data_error that names the first action whose stage cannot be on its rank.
 [[noreturn]] inline void refuse_stage(std::string_view text, read_schedule const& s,
                                       best_placement const& best) {
-  int const ranks = s.table.ranks();
-  int rank = -1;
-  for_each_action(
-      text, [&] { ++rank; },
-      [&](action const& a, place at) {
-        if (best.name == nullptr) {
-          if (a.chunk == s.chunks - 1)
-            refuse(at, std::to_string(s.chunks) + " stages on " + std::to_string(ranks) +
-                           " ranks: no placement known here (straight, loop, vee, bidirectional) "
-                           "has as many");
-        } else if (int const holder = rank_of(best.where, ranks, a.chunk, a.micro_batch);
-                   holder != rank) {
-          refuse(at, "stage " + std::to_string(a.chunk) + " cannot be on rank " +
-                         std::to_string(rank) + ": " + best.name +
-                         ", the placement that fits best, has it on rank " +
-                         std::to_string(holder));
-        }
-      });
-  refuse({}, "its stages are on no ranks");
+  misplaced_action const found = find_misplaced(text, s.table.ranks(), s.chunks, best);
+  if (best.name == nullptr)
+    refuse(found.at, std::to_string(s.chunks) + " stages on " + std::to_string(s.table.ranks()) +
+                         " ranks: no placement known here (straight, loop, vee, bidirectional) "
+                         "has as many");
+  int const holder =
+      rank_of(best.where, s.table.ranks(), found.which.chunk, found.which.micro_batch);
+  refuse(found.at, "stage " + std::to_string(found.which.chunk) + " cannot be on rank " +
+                       std::to_string(found.rank) + ": " + best.name +
+                       ", the placement that fits best, has it on rank " + std::to_string(holder));
 }
 
 }  // namespace torch_format
 
 /// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
-/// without actions, except at the end of the text. Transfers are ignored, since they follow from
-/// the actions, and so are operations on sharded parameters (UNSHARD, RESHARD, REDUCE_GRAD).
-/// `(0F1;1B0)OVERLAP_F_B` is a pair. The schedule is not validated: call `validate`.
+/// without actions, except at the end of the text. Ignored are also transfers and waits for them,
+/// since they follow from the actions, and operations on sharded parameters (UNSHARD, RESHARD,
+/// REDUCE_GRAD, WAIT_REDUCE_GRAD). `(0F1;1B0)OVERLAP_F_B` is a pair. Cells may be in double quotes,
+/// and between them semicolons or tabs, as spreadsheets write them. The schedule is not validated:
+/// call `validate`.
 ///
 /// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
 ///         rank has any
@@ -268,7 +236,7 @@ inline best_placement placement_of(read_schedule const& s) {
 inline read_schedule read_torch_csv(std::string_view text) {
   read_schedule s;
   bool any_backward = false;
-  torch_format::for_each_action(
+  torch_format::finding const found = torch_format::scan(
       text, [&] { s.table.items.emplace_back(); },
       [&](action const& a, torch_format::place) {
         s.table.items.back().push_back(a);
@@ -276,9 +244,11 @@ inline read_schedule read_torch_csv(std::string_view text) {
         s.micro_batches = std::max(s.micro_batches, a.micro_batch + 1);
         any_backward = any_backward || a.kind != action_kind::forward;
       });
-  if (s.chunks == 0) torch_format::refuse({}, "expected at least 1 action, found none");
+  if (!found.ok()) torch_format::refuse(found.at, torch_format::reason_of(found));
+  if (s.chunks == 0)
+    torch_format::refuse({}, torch_format::reason_of({csv_fault::no_action, {}, {}}));
   s.table.trains = any_backward;
-  auto const best = torch_format::placement_of(s);
+  auto const best = torch_format::placement_of(s.table, s.chunks);
   if (best.name == nullptr || best.misplaced > 0) torch_format::refuse_stage(text, s, best);
   s.table.where = best.where;
   return s;

@@ -23,6 +23,7 @@
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/schedule/simulate.hpp>
+#include <pipe/train/compiled/check_planned.hpp>
 #include <pipe/train/compiled/chunk_layout.hpp>
 #include <pipe/train/compiled/find_links.hpp>
 #include <pipe/train/compiled/flow_schedule.hpp>
@@ -99,9 +100,12 @@ struct planned_pipeline {
   static step_period period() { return period_of_steps<flow>(times(), table()); }
   static auto const& memory() { return all().map; }
   static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
+  /// throws: error if a rank exceeds the memory limit, or as compilation does
   static plan_of<stages, ranks> const& plan() {
-    static plan_of<stages, ranks> const made =
-        make_plan<planned_pipeline>(work::graph(), work::times(), memory());
+    static plan_of<stages, ranks> const made = [] {
+      require_memory(memory().rank, option<option_family::memory_limit>::value);
+      return make_plan<planned_pipeline>(work::graph(), work::times(), memory());
+    }();
     return made;
   }
 
@@ -141,7 +145,7 @@ struct planned_pipeline {
                        rule_of<recompute>(),
                        recomputes_ahead},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
-                        partition_of<partition, option<option_family::stages>>::cut(
+                        cut_planned<partition_of<partition, option<option_family::stages>>>(
                             layer_times, units, count, cuts);
                       }),
           stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
@@ -157,12 +161,10 @@ struct planned_pipeline {
     return *made;
   }
 
-  /// The model's graph, built on the heap. Throws pp::error if it has fewer layers than stages.
+  /// The model's graph, built on the heap. throws: as check_planned()
   static typename M::graph_type* checked_graph() {
     std::unique_ptr<typename M::graph_type> g(M::new_graph());
-    if (stages > g->size.units)
-      throw_error<error>(
-          {"a model of ", g->size.units, " layers: expected at most as many stages, got ", stages});
+    check_planned<M, Options>(*g);
     return g.release();
   }
   /// Lays out the values of each stage, and finds the places and update ranges of its parameters.

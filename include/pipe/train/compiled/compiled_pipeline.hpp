@@ -316,10 +316,7 @@ struct compiled_pipeline {
   static void check_at_construction() {
     if constexpr (!by_compiler) {
       work::table();
-      if (int const rank = first_over(memory().rank, limit); rank >= 0)
-        throw_error<error>({"rank ", rank, " needs ", memory().rank[rank].bytes,
-                            " bytes of memory, ", memory().rank[rank].bytes - limit,
-                            " more than the limit of ", limit});
+      require_memory(memory().rank, limit);
     }
   }
 };

@@ -51,14 +51,8 @@ constexpr auto diagnose_no_model() {
 /// The diagnosis of a model without trained parameters.
 template <class M>
 struct parameter_check {
-  /// Whether M has a trained parameter.
-  static constexpr bool any() {
-    for (parameter const& p : model_tables<M>::parameters)
-      if (p.trained) return true;
-    return false;
-  }
   static constexpr auto diagnose() {
-    if constexpr (any())
+    if constexpr (any_trained(model_tables<M>::outline))
       return std::type_identity<nothing_wrong>{};
     else
       return diagnosis_of<wrong::no_parameters_to_train, M>();

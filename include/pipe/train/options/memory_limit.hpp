@@ -7,7 +7,9 @@
 #include <type_traits>
 #include <utility>
 
+#include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/schedule/proved.hpp>
 #include <pipe/train/options/family.hpp>
 #include <pipe/train/plan.hpp>
@@ -62,6 +64,14 @@ constexpr int first_over(Ranks const& ranks, long limit) {
   for (int r = 0; r < ranks.size(); ++r)
     if (limit > 0 && ranks[r].bytes > limit) return r;
   return -1;
+}
+
+/// throws: error that names the first rank over the limit
+template <class Ranks>
+void require_memory(Ranks const& ranks, long limit) {
+  if (int const rank = first_over(ranks, limit); rank >= 0)
+    detail::throw_error<error>({"rank ", rank, " needs ", ranks[rank].bytes, " bytes of memory, ",
+                                ranks[rank].bytes - limit, " more than the limit of ", limit});
 }
 
 /// Number of uses of memory with at least one byte.

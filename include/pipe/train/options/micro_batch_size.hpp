@@ -37,58 +37,60 @@ template <class... What>
 struct sync_over_must_divide_the_micro_batch;
 }  // namespace wrong
 
+namespace detail {
+
 /// Largest micro-batch that a model supports: the rows of every op and the elements of every value
 /// are bounded, and statistics of groups have numbers that fit an int.
-template <class M>
-constexpr long most_samples_at_once() {
-  long rows = M::graph.output.rows(), numbers = 0;
-  for (int i = 0; i < M::graph.size.ops; ++i) {
-    detail::op const& o = M::graph.ops[i];
+constexpr long most_samples_at_once(graph_view const& g) {
+  long rows = g.output.rows(), numbers = 0;
+  for (op const& o : g.ops) {
     if (o.rows > rows) rows = o.rows;
-    if (detail::norms_groups(o) && o.rows * long(o.columns) > rows) rows = o.rows * long(o.columns);
+    if (norms_groups(o) && o.rows * long(o.columns) > rows) rows = o.rows * long(o.columns);
   }
-  for (int i = 0; i < M::graph.size.values; ++i)
-    if (M::graph.values[i].elements > numbers) numbers = M::graph.values[i].elements;
+  for (value const& v : g.values)
+    if (v.elements > numbers) numbers = v.elements;
   long const by_rows = most_samples / rows, by_numbers = most_numbers_of_value / numbers;
   return by_rows < by_numbers ? by_rows : by_numbers;
 }
 
 /// Whether the model has a batch norm without positions: a micro-batch then needs two samples for a
 /// variance.
-template <class M>
-constexpr bool norms_samples() {
-  for (detail::parameter const& p : detail::model_tables<M>::parameters)
+constexpr bool norms_samples(graph_view const& g) {
+  for (parameter const& p : g.parameters)
     if (p.is_committed() && p.commit.is_variance() && p.commit.terms == 1) return true;
   return false;
+}
+/// The samples of a group in micro-batches of `samples` of an op that takes statistics of groups
+/// without positions; else 0.
+constexpr int group_without_positions(op const& o, int samples) {
+  if (o.kind != op_kind::batch_statistics) return 0;
+  batch_attributes const& of = o.attributes.batch();
+  return of.rows == 1 && !of.is_constant ? of.group_size(samples) : 0;
 }
 /// By op, the samples of a group in micro-batches of Size, if it takes statistics of groups without
 /// positions; else 0.
 template <class M, int Size>
 constexpr auto groups_without_positions() {
-  detail::list<int, M::graph.size.ops> each;
+  list<int, M::graph.size.ops> each;
   for (int i = 0; i < M::graph.size.ops; ++i)
-    if (detail::op const& o = M::graph.ops[i]; o.kind == op_kind::batch_statistics)
-      if (detail::batch_attributes const& of = o.attributes.batch();
-          of.rows == 1 && !of.is_constant)
-        each[i] = of.group_size(Size);
+    each[i] = group_without_positions(M::graph.ops[i], Size);
   return each;
 }
-/// Whether a batch norm of the model has groups of one number.
-template <class M, int Size>
-constexpr bool norms_one_number() {
-  if constexpr (norms_samples<M>())
-    for (int each : groups_without_positions<M, Size>())
-      if (each == 1) return true;
+/// Whether a batch norm of the model has groups of one number in micro-batches of `samples`.
+constexpr bool norms_one_number(graph_view const& g, int samples) {
+  if (!norms_samples(g)) return false;
+  for (op const& o : g.ops)
+    if (group_without_positions(o, samples) == 1) return true;
   return false;
 }
-/// The first layer whose groups of samples do not make up a micro-batch of Size, or -1.
-template <class M, int Size>
-constexpr int first_with_parts_of_groups() {
-  for (int i = 0; i < M::graph.size.ops; ++i)
-    if (detail::op const& o = M::graph.ops[i]; detail::norms_groups(o))
-      if (Size % o.attributes.batch().samples != 0) return o.leaf;
+/// The first op whose groups of samples do not make up a micro-batch of `samples`, or -1.
+constexpr int first_with_parts_of_groups(graph_view const& g, int samples) {
+  for (int i = 0; i < g.ops.count; ++i)
+    if (norms_groups(g.ops[i]) && samples % g.ops[i].attributes.batch().samples != 0) return i;
   return -1;
 }
+
+}  // namespace detail
 
 /// The family of micro-batch sizes. A mini-batch has at most most_samples samples.
 struct option_family::micro_batch_size : detail::any_family {
@@ -109,15 +111,17 @@ struct option_family::micro_batch_size : detail::any_family {
   template <class M, class Options>
   static constexpr auto diagnose_for() {
     using option = typename Options::template get<micro_batch_size>;
-    constexpr long most = most_samples_at_once<M>();
+    constexpr long most = detail::most_samples_at_once(M::graph);
     if constexpr (option::value > most)
       return detail::diagnosis_of<wrong::micro_batch_is_too_large, M, option,
                                   wrong::AtMost<most>>();
-    else if constexpr (constexpr int parts = first_with_parts_of_groups<M, option::value>();
+    else if constexpr (constexpr int parts =
+                           detail::first_with_parts_of_groups(M::graph, option::value);
                        parts >= 0)
       return detail::diagnosis_of<wrong::sync_over_must_divide_the_micro_batch,
-                                  detail::leaf_at<parts, typename M::leaves>, option>();
-    else if constexpr (norms_one_number<M, option::value>())
+                                  detail::leaf_at<M::graph.ops[parts].leaf, typename M::leaves>,
+                                  option>();
+    else if constexpr (detail::norms_one_number(M::graph, option::value))
       return detail::diagnosis_of<wrong::micro_batch_norms_one_number, M, option>();
     else
       return std::type_identity<detail::nothing_wrong>{};

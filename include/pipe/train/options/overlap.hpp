@@ -47,11 +47,7 @@ constexpr auto diagnose_overlap() {
 template <class M, class Options>
 constexpr auto diagnose_overlap_of_model() {
   using steps = typename Options::template get<option_family::schedule>;
-  constexpr bool depend = [](auto...) {
-    for (parameter const& p : model_tables<M>::parameters)
-      if (p.tied_to >= 0) return true;
-    return false;
-  }();
+  constexpr bool depend = any_tied(model_tables<M>::outline);
   if constexpr (overlap_of<steps>() == step_overlap::free && depend)
     return diagnosis_of<wrong::stages_must_update_independently, steps, M>();
   else

@@ -109,7 +109,9 @@ struct schedule : detail::any_family {
     using parts = typename Options::template get<micro_batches>;
     using leaves = typename Options::template get<sum>;
     constexpr int chunks = option::chunks_per_rank, ranks = detail::ranks_of<cut, option>();
-    if constexpr (chunks < 1)
+    if constexpr (detail::has_faulty_text<option>)
+      return typename option::diagnosis_of_text{};
+    else if constexpr (chunks < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option, wrong::Found<chunks>>();
     else if constexpr (detail::is_unflushed<option>() &&
                        detail::overlap_of<option>() == detail::step_overlap::none)

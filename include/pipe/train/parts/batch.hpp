@@ -145,7 +145,7 @@ template <class P>
 void begin_job(job& j, job::kind what) {
   using M = typename P::model;
   j.what = what;
-  if constexpr (norms_samples<M>()) {
+  if constexpr (norms_samples(model_tables<M>::outline)) {
     static constexpr auto groups = groups_without_positions<M, P::samples>();
     for (int each : groups)
       if (what == job::kind::train && each > 0 && j.samples % each == 1)
