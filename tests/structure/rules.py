@@ -5,7 +5,7 @@
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
 * A header declares no class that a folder after its own defines, and defines no member of a class of another header: what a header means
   does not depend on which others are included.
-* Only hana.hpp includes Boost.
+* Only hana.hpp includes Boost, and only catch.hpp of the tests includes Catch2, which has other headers by version.
 * A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
 * Nothing that pipe.hpp includes, directly or not, includes one of HEAVY, which every program would read.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
@@ -221,6 +221,8 @@ def check_texts(root):
         for number, line in enumerate(lines, 1):
             if path.suffix in CODE and TORN.search(line.split("//")[0]):
                 yield f"{where}:{number}: a torn template argument list, name its arguments: {line.strip()}"
+            if path.suffix in CODE and where.name != "catch.hpp" and (match := INCLUDE.match(line)) and match[2].startswith("catch2/"):
+                yield f"{where}:{number}: include \"catch.hpp\", which knows Catch2's versions: {line.strip()}"
             if ABSOLUTE.search(line):
                 yield f"{where}:{number}: an absolute path: {line.strip()}"
 

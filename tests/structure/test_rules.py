@@ -125,6 +125,11 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:3: only pipe/hana.hpp needs Boost: " + boost.strip()],
                          self.headers({"base/a.hpp": boost, "hana.hpp": boost}))
 
+    def test_catch_is_included_by_one_header(self):
+        catch = "#include <catch2/catch.hpp>\n"
+        self.assertEqual(["tests/base/a.cpp:2: include \"catch.hpp\", which knows Catch2's versions: " + catch.strip()],
+                         self.problems({"tests/base/a.cpp": LICENCE + catch, "tests/catch.hpp": LICENCE + catch}))
+
     def test_declarations_go_downwards(self):
         scope = "namespace pp {{\n{}\n}}  // namespace pp\n"
         engine = "template <class P>\nclass engine{}"
