@@ -11,6 +11,8 @@
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
+* No static constant is made of a concept of std: g++ 14 leaves constants that are computed from it without a value, and says nothing, if a
+  template of a program is the first to name them. A type trait has the same value.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * Lines of include/ have at most WIDTH columns.
@@ -62,6 +64,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
+CONCEPT = re.compile(r"^\s*static constexpr (?:bool|int|long|auto) \w+ =[^{]*\bstd::(same_as|integral|floating_point|(un)?signed_integral|convertible_to|derived_from)<")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 COMMENT = re.compile(r"//[/!]*<?\s*(.*)")
@@ -115,6 +118,8 @@ def check_headers(root):
         for number, line in enumerate(lines, 1):
             if IMMEDIATE.match(line):
                 yield f"{where}:{number}: write constexpr, clang++ 14 cannot always call it: {line.strip()}"
+            if CONCEPT.match(line):
+                yield f"{where}:{number}: write a type trait, g++ 14 may lose the constant: {line.strip()}"
             if not (match := INCLUDE.match(line)):
                 continue
             if match[1] == '"':

@@ -164,6 +164,12 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:4: write constexpr, clang++ 14 cannot always call it: "
                           "consteval int f() { return 1; }"], problems)
 
+    def test_no_constant_of_a_concept(self):
+        good = "static constexpr bool a = std::is_same_v<T, int>;\nstatic constexpr bool b = requires(T x) { { x } -> std::same_as<T>; };\n"
+        bad = "static constexpr int c = std::integral<T> ? 1 : 0;"
+        self.assertEqual([f"include/pipe/base/a.hpp:5: write a type trait, g++ 14 may lose the constant: {bad}"],
+                         self.headers({"base/a.hpp": f"{good}{bad}\n"}))
+
     def test_torn_template_arguments(self):
         torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"
         self.assertIn("a.cpp:2: a torn template argument list", self.problems({"tests/base/a.cpp": LICENCE + torn})[0])
