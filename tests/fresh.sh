@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSL-1.0
 #
-# tests/fresh.sh [--bare] [--clang] [--cuda] [--only examples|tests] [--cache FOLDER] [--keep] [TESTS ARGUMENT...]: README's two commands on
-# a fresh machine. Makes an empty Debian 12 in a folder, clones HEAD into it and runs `examples/run.sh --steps 30` and
-# `tests/run.sh [TESTS ARGUMENT...]` there: as it is (--bare), with Debian's clang (--clang), with that and this machine's CUDA Toolkit
-# (--cuda); the first two if none is named. With --cache a machine has Debian's ccache too, and finds in FOLDER what another has
-# compiled. Takes as long as the two commands and a minute; removes what it made, or with --keep says where it is. Needs root.
+# tests/fresh.sh [--debian 12|13] [--bare] [--clang] [--cuda] [--only examples|tests] [--cache FOLDER] [--keep] [TESTS ARGUMENT...]: README's
+# two commands on fresh machines. Makes an empty Debian 12 and an empty Debian 13 in folders, or the one named, clones HEAD into each and runs
+# `examples/run.sh --steps 30` and `tests/run.sh [TESTS ARGUMENT...]` there: as it is, by g++ (--bare), by Debian's clang++ (--clang), by g++
+# with that and this machine's CUDA Toolkit beside it (--cuda); the first two if none is named. With --cache a machine has Debian's ccache too,
+# and finds in FOLDER what another has compiled. Each machine takes as long as the two commands and a minute: four of them if nothing is named.
+# Removes what it made, or with --keep says where it is. Needs root.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
-machines=() only= keep= cache=
+releases=() machines=() only= keep= cache=
 while (($#)); do
   case $1 in
+    --debian) releases+=("${2:-}"); shift 2 ;;
     --bare | --clang | --cuda) machines+=("${1#--}"); shift ;;
     --only) only=${2:-}; shift 2 ;;
     --cache) cache=$(realpath -m "${2:?--cache takes a folder}"); shift 2 ;;
     --keep) keep=yes; shift ;;
-    -h | --help) sed -n '4,8s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
+    -h | --help) sed -n '4,9s/^# //p' "${BASH_SOURCE[0]}"; exit ;;
     *) break ;;
   esac
 done
@@ -24,6 +26,14 @@ if [[ ! $only =~ ^(|examples|tests)$ ]]; then
   echo "--only takes examples or tests, not '$only'" >&2
   exit 2
 fi
+declare -A suite=([12]=bookworm [13]=trixie)
+((${#releases[@]})) || releases=(12 13)
+for release in "${releases[@]}"; do
+  if [[ ! $release || ! ${suite[$release]:-} ]]; then
+    echo "--debian takes 12 or 13, not '$release'" >&2
+    exit 2
+  fi
+done
 if ((EUID)); then
   echo "tests/fresh.sh needs root: it makes a Debian in a folder and runs in it" >&2
   exit 1
@@ -42,9 +52,17 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-# Packages come from where this machine gets them, by its settings of apt and pip.
-sources=()
-for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do [[ ! -s $file ]] || sources+=("$file"); done
+# Packages come from where this machine gets those of its own Debian, by its settings of apt and pip.
+own_suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+sources_of() {  # sources_of SUITE: files of sources
+  local file
+  mkdir -p "$folder/sources.$1"
+  for file in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do
+    [[ -s $file ]] || continue
+    sed "s/\b$own_suite\b/$1/g" "$file" >"$folder/sources.$1/${file##*/}"
+    echo "$folder/sources.$1/${file##*/}"
+  done
+}
 settings=()
 while read -r line; do settings+=("--aptopt=$line"); done < <(apt-config dump | grep -iE '^Acquire::(http|https)::' || true)
 passed=()
@@ -71,18 +89,21 @@ within() {
 }
 
 failed=0
-for machine in "${machines[@]}"; do
-  echo "--- $machine: an empty Debian 12"
+for machine in $(for release in "${releases[@]}"; do printf "$release-%s " "${machines[@]}"; done); do
+  release=${machine%-*} kind=${machine#*-}
+  echo "--- $machine: an empty Debian $release"
+  mapfile -t sources < <(sources_of "${suite[$release]}")
   quietly "$root/build/fresh-$machine.log" \
-    mmdebstrap --quiet --variant=minbase "${settings[@]}" bookworm "$folder/$machine" "${sources[@]}"
+    mmdebstrap --quiet --variant=minbase "${settings[@]}" "${suite[$release]}" "$folder/$machine" "${sources[@]}"
   for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
     [[ ! -e $file ]] || install -m 644 "$file" "$folder/$machine/etc/"
   done
   [[ ! -e $certificates ]] || install -m 644 "$certificates" "$folder/$machine/etc/certificates.pem"
   git clone --quiet --no-local --depth 1 "file://$root" "$folder/$machine/$root"
-  more=()
-  [[ $machine == bare ]] || more+=(clang)
-  [[ $machine != cuda ]] || mkdir "$folder/$machine/usr/local/cuda"
+  more=() by=()
+  [[ $kind == bare ]] || more+=(clang)
+  [[ $kind != clang ]] || by=(env CXX=clang++)
+  [[ $kind != cuda ]] || mkdir "$folder/$machine/usr/local/cuda"
   if [[ $cache ]]; then
     mkdir -p "$cache" "$folder/$machine/cache"
     more+=(ccache)
@@ -95,7 +116,7 @@ for machine in "${machines[@]}"; do
     [[ -z $only || $command == "$only"/* ]] || continue
     echo "--- $machine: $command"
     # shellcheck disable=SC2086
-    if within "$machine" $command; then echo "--- $machine: passed: $command"; else
+    if within "$machine" "${by[@]}" $command; then echo "--- $machine: passed: $command"; else
       failed=1
       echo "--- $machine: FAILED: $command"
     fi

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
 """Starts of a program, of which one process is struck at."""
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -36,10 +37,10 @@ class Starts:
             job = Job(*commands)
             output = "".join(job.end(timeout).values())
             return None if output.endswith("hangs\n") else max(map(abs, job.codes().values())), output
-        first, *others = commands
-        for command in others:
-            first = [*first, ":", "-n", "1", *command]
-        return start_by_mpi(self.launcher, 1, first, timeout)
+        # One command for all: the mpirun of Open MPI 5.0 crashes where each process has another.
+        choices = " ".join(f"{process}) exec {shlex.join(command)} ;;" for process, command in enumerate(commands))
+        by_number = f"case ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} in {choices} esac"
+        return start_by_mpi(self.launcher, processes, ["sh", "-c", by_number], timeout)
 
     def report(self, process):
         return self.folder / f"struck.{process}"

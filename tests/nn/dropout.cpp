@@ -14,6 +14,18 @@ namespace {
 
 inline constexpr int positions = 5;
 
+/// A template that is the first to name a constant of the layer, and one that makes a constant of
+/// another one: g++ 14 may leave the second without a value.
+template <class T>
+T factor_of(std::uint32_t word) {
+  return word < Dropout<2, 13>::drops_below ? 0.0f : 2.0f;
+}
+template <class Layer>
+float kept_scale() {
+  constexpr float kept = Layer::template scale<float>();
+  return kept;
+}
+
 /// Cut on both sides, so that the second Dropout of the model is a kernel of its own.
 template <int Width, class D>
 struct Drops : Model<Input<positions, Width>, Dropout<1, 2>, Tanh, D, Linear<2>, MSE> {};
@@ -88,4 +100,9 @@ TEST_CASE("Dropout drops as often as it says, and keeps the mean", "[nn]") {
   CHECK(dropped / (4.0 * many) == Approx(0.3).margin(0.004));
   CHECK(Dropout<3, 10>::scale<double>() * 0.7 == Approx(1));
   CHECK(Dropout<0, 1>::drops_below == 0);
+}
+
+TEST_CASE("the factor of Dropout is there whoever names its numbers first", "[nn]") {
+  CHECK(kept_scale<Dropout<2, 13>>() == 13.0f / 11);
+  CHECK(factor_of<float>(0) == 0);
 }

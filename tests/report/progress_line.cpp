@@ -3,49 +3,17 @@
 // Progress on a terminal and elsewhere.
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-
-#include <fcntl.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "catch.hpp"
 
 #include <pipe/report/progress_line.hpp>
+#include "report/pseudo_terminal.hpp"
 #include <train/folder.hpp>
 
 namespace {
 
 std::string words(pp::step_metrics const& m) { return "loss " + std::to_string(int(m.loss)); }
-
-/// The output to a terminal of that many columns.
-class terminal {
- public:
-  explicit terminal(unsigned short columns) : main_(::posix_openpt(O_RDWR | O_NOCTTY)) {
-    REQUIRE((main_ >= 0 && ::grantpt(main_) == 0 && ::unlockpt(main_) == 0));
-    file = std::fopen(::ptsname(main_), "w");
-    REQUIRE(file != nullptr);
-    winsize const size{24, columns, 0, 0};
-    REQUIRE(::ioctl(main_, TIOCSWINSZ, &size) == 0);
-  }
-  terminal(terminal const&) = delete;
-  terminal& operator=(terminal const&) = delete;
-  ~terminal() {
-    std::fclose(file);
-    ::close(main_);
-  }
-  std::string read() const {
-    char some[4096];
-    long const n = ::read(main_, some, sizeof some);
-    return {some, std::size_t(n < 0 ? 0 : n)};
-  }
-
-  std::FILE* file;
-
- private:
-  int main_;
-};
 
 }  // namespace
 
@@ -66,7 +34,8 @@ TEST_CASE(
 }
 
 TEST_CASE("on a terminal one line is rewritten, as wide as there is room, and closed at the end") {
-  terminal const t(40);
+  pseudo_terminal const t(40);
+  if (t.is_missing()) return;
   pp::progress_line line(
       4, [](auto&) { return "\xC3\xA4\033[31m" + std::string(50, 'x'); }, t.file);
   line.write({.step = 1});

@@ -5,11 +5,10 @@
 #include <regex>
 #include <sstream>
 
-#include <fcntl.h>
-
 #include "catch.hpp"
 
 #include <pipe/report/terminal.hpp>
+#include "report/pseudo_terminal.hpp"
 #include "report/tables.hpp"
 
 namespace {
@@ -65,14 +64,10 @@ TEST_CASE("a title cannot speak to the terminal") {
 }
 
 TEST_CASE("colours are for terminals that want them") {
-  int const end = ::posix_openpt(O_RDWR | O_NOCTTY);
-  if (end < 0 || ::grantpt(end) != 0 || ::unlockpt(end) != 0) {
-    WARN("skipped: there are no terminals");
-    return;
-  }
-  std::FILE* const terminal = std::fopen(::ptsname(end), "w");
-  std::FILE* const file = std::tmpfile();
-  REQUIRE((terminal != nullptr && file != nullptr));
+  pseudo_terminal const other_end;
+  if (other_end.is_missing()) return;
+  std::FILE *const terminal = other_end.file, *const file = std::tmpfile();
+  REQUIRE(file != nullptr);
   ::unsetenv("NO_COLOR");
   ::setenv("TERM", "xterm", 1);
   CHECK(pp::wants_colour(terminal));
@@ -86,7 +81,5 @@ TEST_CASE("colours are for terminals that want them") {
   ::setenv("TERM", "dumb", 1);
   CHECK_FALSE(pp::wants_colour(terminal));
   ::unsetenv("NO_COLOR");
-  std::fclose(terminal);
   std::fclose(file);
-  ::close(end);
 }

@@ -5,13 +5,15 @@
 * A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
 * A header declares no class that a folder after its own defines, and defines no member of a class of another header: what a header means
   does not depend on which others are included.
-* Only hana.hpp includes Boost.
+* Only hana.hpp includes Boost, and only catch.hpp of the tests includes Catch2, which has other headers by version.
 * A header that no other header includes, outside of backend/, is one for programs: it is a system header unless PIPE_SHOWS_WARNINGS.
 * Nothing that pipe.hpp includes, directly or not, includes one of HEAVY, which every program would read.
 * Includes are spelled <pipe/...>, name a file that exists, and make no cycle.
 * Every source file has the licence line; a header has at most LONGEST lines and #pragma once.
 * No header declares a `consteval` function: clang++ 14 refuses to call one with a constant that depends on a template parameter.
 * No header has a directory_iterator of <filesystem>, which in libstdc++ ends the program where memory runs out: io/folder_reader.hpp.
+* No static constant is made of a concept of std: g++ 14 leaves constants that are computed from it without a value, and says nothing, if a
+  template of a program is the first to name them. A type trait has the same value.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * Lines of include/ have at most WIDTH columns.
@@ -64,6 +66,7 @@ MACRO = re.compile(r"^\s*#\s*define\s+(\w+)")
 QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#endif\n"
 ITERATOR = re.compile(r"^[^/]*\b(recursive_)?directory_iterator\b")
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
+CONCEPT = re.compile(r"^\s*static constexpr (?:bool|int|long|auto) \w+ =[^{]*\bstd::(same_as|integral|floating_point|(un)?signed_integral|convertible_to|derived_from)<")
 TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 COMMENT = re.compile(r"//[/!]*<?\s*(.*)")
@@ -119,6 +122,8 @@ def check_headers(root):
                 yield f"{where}:{number}: write constexpr, clang++ 14 cannot always call it: {line.strip()}"
             if ITERATOR.match(line):
                 yield f"{where}:{number}: take io/folder_reader.hpp, these end a program without memory: {line.strip()}"
+            if CONCEPT.match(line):
+                yield f"{where}:{number}: write a type trait, g++ 14 may lose the constant: {line.strip()}"
             if not (match := INCLUDE.match(line)):
                 continue
             if match[1] == '"':
@@ -225,6 +230,8 @@ def check_texts(root):
         for number, line in enumerate(lines, 1):
             if path.suffix in CODE and TORN.search(line.split("//")[0]):
                 yield f"{where}:{number}: a torn template argument list, name its arguments: {line.strip()}"
+            if path.suffix in CODE and where.name != "catch.hpp" and (match := INCLUDE.match(line)) and match[2].startswith("catch2/"):
+                yield f"{where}:{number}: include \"catch.hpp\", which knows Catch2's versions: {line.strip()}"
             if ABSOLUTE.search(line):
                 yield f"{where}:{number}: an absolute path: {line.strip()}"
 

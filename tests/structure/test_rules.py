@@ -125,6 +125,11 @@ class Rules(unittest.TestCase):
         self.assertEqual(["include/pipe/base/a.hpp:3: only pipe/hana.hpp needs Boost: " + boost.strip()],
                          self.headers({"base/a.hpp": boost, "hana.hpp": boost}))
 
+    def test_catch_is_included_by_one_header(self):
+        catch = "#include <catch2/catch.hpp>\n"
+        self.assertEqual(["tests/base/a.cpp:2: include \"catch.hpp\", which knows Catch2's versions: " + catch.strip()],
+                         self.problems({"tests/base/a.cpp": LICENCE + catch, "tests/catch.hpp": LICENCE + catch}))
+
     def test_declarations_go_downwards(self):
         scope = "namespace pp {{\n{}\n}}  // namespace pp\n"
         engine = "template <class P>\nclass engine{}"
@@ -163,6 +168,12 @@ class Rules(unittest.TestCase):
         for line in ["for (std::filesystem::directory_iterator at(x);;)", "fs::recursive_directory_iterator at;"]:
             problems = self.headers({"base/a.hpp": line + "\n// directory_iterator\n"})
             self.assertEqual(1, len(problems), problems)
+
+    def test_no_constant_of_a_concept(self):
+        good = "static constexpr bool a = std::is_same_v<T, int>;\nstatic constexpr bool b = requires(T x) { { x } -> std::same_as<T>; };\n"
+        bad = "static constexpr int c = std::integral<T> ? 1 : 0;"
+        self.assertEqual([f"include/pipe/base/a.hpp:5: write a type trait, g++ 14 may lose the constant: {bad}"],
+                         self.headers({"base/a.hpp": f"{good}{bad}\n"}))
 
     def test_torn_template_arguments(self):
         torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"

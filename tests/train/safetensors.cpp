@@ -484,7 +484,10 @@ TEST_CASE("a file that cannot be read is named with the reason") {
   CHECK(said(folder.file("none")) ==
         "cannot read '" + folder.file("none") + "': No such file or directory");
   CHECK(said(folder.file("")) == "cannot read '" + folder.file("") + "': it is not a file");
-  CHECK(said("/dev/zero") == "cannot read '/dev/zero': it is not a file");
+  if (!std::filesystem::exists("/dev/zero"))
+    WARN("skipped: there is no /dev/zero");
+  else
+    CHECK(said("/dev/zero") == "cannot read '/dev/zero': it is not a file");
   std::string const path = folder.write(
       "a", file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678"));
   for (int call = 0; call < 3; ++call) {  // the length, the header, the data

@@ -430,7 +430,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   static constexpr int tied_count = count_tied(Leaves{});
   static constexpr bool shares = tied_count > 0;
-  static constexpr bool describes_alike = !shares && std::same_as<Observer, no_observer>;
+  static constexpr bool describes_alike = !shares && std::is_same_v<Observer, no_observer>;
 
   handle current_;
   Observer observer_;

@@ -4,8 +4,8 @@
 // are PyTorch's; weights are stored [kernel, channels, filters], and in files in PyTorch's order.
 #pragma once
 
-#include <concepts>
 #include <initializer_list>
+#include <type_traits>
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/initial.hpp>
@@ -117,7 +117,7 @@ template <int Axes, int Filters, auto Kernel, class... Options>
 struct any_conv {
   using options = layers<Options...>;
   static constexpr auto takes = kinds_of_convolution_option;
-  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+  static constexpr bool has_bias = !(std::is_same_v<Options, NoBias> || ...);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -155,7 +155,7 @@ struct any_conv_transpose {
   using options = layers<Options...>;
   static constexpr auto takes =
       kinds_of_convolution_option | option_kinds(option_kind::output_padding);
-  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+  static constexpr bool has_bias = !(std::is_same_v<Options, NoBias> || ...);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {

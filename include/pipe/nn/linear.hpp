@@ -3,7 +3,7 @@
 // The affine layer.
 #pragma once
 
-#include <concepts>
+#include <type_traits>
 
 #include <pipe/graph/builder.hpp>
 #include <pipe/nn/initial.hpp>
@@ -59,7 +59,7 @@ struct Linear {
   using options = detail::layers<Options...>;
   static constexpr auto takes =
       detail::option_kinds(detail::option_kind::bias, detail::option_kind::initial);
-  static constexpr bool has_bias = !(std::same_as<Options, NoBias> || ...);
+  static constexpr bool has_bias = !(std::is_same_v<Options, NoBias> || ...);
 
   template <class Builder>
   static constexpr void describe(Builder& b) {

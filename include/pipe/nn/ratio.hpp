@@ -4,7 +4,7 @@
 // supported compiler has template parameters of floating-point type, and 0.1 would not be exact.
 #pragma once
 
-#include <concepts>
+#include <type_traits>
 
 #include <pipe/base/config.hpp>
 #include <pipe/graph/layer_option.hpp>
@@ -15,7 +15,8 @@ namespace pp::detail {
 /// `Dropout<0.1>`, is refused when the layer is described.
 template <auto Numerator, int Denominator>
 struct ratio {
-  static constexpr bool of_integers = std::integral<decltype(Numerator)>;
+  // Not std::integral: see tests/structure/rules.py.
+  static constexpr bool of_integers = std::is_integral_v<decltype(Numerator)>;
   static constexpr int numerator = of_integers ? int(Numerator) : 0, denominator = Denominator;
 
   static constexpr bool positive() { return numerator > 0 && Denominator > 0; }

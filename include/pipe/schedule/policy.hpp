@@ -257,8 +257,8 @@ constexpr auto make_table(Problem const& problem) {
 template <schedule_policy Policy, int Ranks, int MicroBatches>
 constexpr auto make_table() {
   int const chunks = chunks_for(Policy::where, Ranks, Policy::chunks_per_rank);
-  return make_table<Policy, Ranks, MicroBatches>(
-      problem<>{Ranks, chunks, MicroBatches, 0, same_cost{}}, Policy::where);
+  problem<> const equal{Ranks, chunks, MicroBatches, 0, same_cost{}};
+  return make_table<Policy, Ranks, MicroBatches>(equal, Policy::where);
 }
 
 }  // namespace pp

@@ -97,6 +97,8 @@ class alignas(64) progress {
 #if defined(__linux__)
     syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
             nullptr, 0);
+#else
+    value_.notify_all();
 #endif
   }
 
@@ -155,15 +157,17 @@ class alignas(64) progress {
     syscall(SYS_futex, reinterpret_cast<int*>(&value_), FUTEX_WAIT_PRIVATE, seen,
             endless ? nullptr : &most, nullptr, 0);
 #else
-    (void)seen, (void)slice;
-    // Without a futex: wait_long() polls.
-    sleep_for(50'000);
+    // Without a futex only a wait without limit can sleep until the counter changes; others poll.
+    if (slice == std::chrono::nanoseconds::max())
+      value_.wait(seen);
+    else
+      sleep_for(50'000);
 #endif
   }
 
   /// The longest time for which a parked thread can miss a failure.
   static constexpr std::chrono::nanoseconds longest_sleep{20'000'000};
-  /// The counter; also the word on which the futex parks.
+  /// The counter; also the word on which threads park.
   std::atomic<int> value_{0};
   /// Threads that may be parked: publish() makes no system call if there are none.
   std::atomic<int> parked_{0};

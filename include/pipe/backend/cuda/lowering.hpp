@@ -6,11 +6,11 @@
 #include <initializer_list>
 #include <utility>
 
+#include <pipe/backend/cuda/block/kernel_list.hpp>  // first: the notes of an error are short
 #include <pipe/backend/cuda/attention/attention.hpp>
 #include <pipe/backend/cuda/attention/attention_call.hpp>
 #include <pipe/backend/cuda/hopper/wgmma_tiles.hpp>
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/batch_norm.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/backend/cuda/rows/concat.hpp>

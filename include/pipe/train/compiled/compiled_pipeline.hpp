@@ -45,6 +45,8 @@ struct compiled_pipeline {
   using prefetching = option<option_family::prefetching>;
   using offload = offload_of<option<option_family::offload>, backend>;
   using sum = option<option_family::sum>;
+  /// A type of its own, not first named in a lambda: g++ 14 cannot find an option there.
+  using host_threads_option = option<option_family::threads>;
   using transport = typename option<option_family::transport>::transport;
   using zero = zero_of<option<option_family::zero>, transport>;
   using device_count = option<option_family::devices>;
@@ -63,7 +65,7 @@ struct compiled_pipeline {
   using work = pipeline_schedule<M, Options>;
   static constexpr int stages = work::stages, ranks = work::ranks,
                        micro_batches = work::micro_batches, samples = work::samples,
-                       threads = option<option_family::threads>::host_threads;
+                       threads = host_threads_option::host_threads;
   static constexpr int holder_count = holders(work::where, stages);
   using passes = typename work::passes;
   static constexpr int first_kept = work::first_kept;
