@@ -26,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <pipe/base/config.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/pace.hpp>

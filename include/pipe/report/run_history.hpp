@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
 #include <pipe/train/metrics.hpp>
