@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <turbojpeg.h>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/folder_reader.hpp>

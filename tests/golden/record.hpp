@@ -202,7 +202,7 @@ class batches {
 
 /// Output, loss and every gradient of a case's mini-batch.
 template <class Trainer>
-void check_model(std::string const& of, std::string const& name) {
+void check_model(std::string const& of, std::string const& name, double most = tolerance) {
   record const theirs(of, name);
   batches<Trainer> const data(theirs);
   Trainer trainer;
@@ -210,20 +210,20 @@ void check_model(std::string const& of, std::string const& name) {
   std::vector<typename Trainer::element> output(
       std::size_t(data.samples() * Trainer::outputs_per_sample));
   trainer.forward(data[0], output);
-  check_near(name + ": output", output, theirs.numbers<double>("output"));
+  check_near(name + ": output", output, theirs.numbers<double>("output"), most);
   std::vector const loss{trainer.gradients(data[0]).loss};
-  check_near(name + ": loss", loss, theirs.numbers<double>("loss"));
+  check_near(name + ": loss", loss, theirs.numbers<double>("loss"), most);
   auto const gradients = theirs.of_trained(trainer, "gradient");
   auto const parameters = trainer.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (!gradients[i].empty())
       check_near(name + ": gradient of " + parameters[i].name, parameters[i].gradients,
-                 gradients[i]);
+                 gradients[i], most);
   if (theirs.count("buffer/") == 0) return;
   trainer.step(data[0]);
   for (auto const& p : parameters)
     if (std::string const what = "buffer/" + p.name; theirs.count(what) > 0)
-      check_near(name + ": " + p.name, p.values, theirs.numbers<double>(what));
+      check_near(name + ": " + p.name, p.values, theirs.numbers<double>(what), most);
 }
 
 }  // namespace golden

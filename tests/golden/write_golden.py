@@ -9,10 +9,10 @@ after adding a case, and commit what changed: a case's numbers depend on its nam
 (on another machine, or with another version of PyTorch, the last digit of a number may differ).
 
 Everything is computed in float64 from weights and inputs that are floats, so the only rounding in a golden number is that
-to float32 when it is written; losses, norms and settings are written as float64. The files are safetensors, tensors are
+to float32 when it is written; losses, norms, settings and all of fp64 are written as float64. The files are safetensors, tensors are
 called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/train/names.hpp:
 
-    layers, attention, losses
+    layers, attention, losses, fp64
         input, input.NAME, label    a mini-batch, of real numbers or of ids
         weight/...                  the model's parameters
         output, loss, gradient/...  the model's output before the loss, the loss, its gradients by every trained parameter
@@ -195,10 +195,13 @@ def WeightedClasses(smoothing=0.0, reduction="mean"):
     return make
 
 
-def PositiveBCE(draw, output):
-    label = draw.shares(*output.shape)
-    return label, lambda y: functional.binary_cross_entropy_with_logits(y, label, pos_weight=torch.tensor(3.5),
-                                                                        reduction="sum")
+def PositiveBCE(weight, reduction="sum"):
+    def make(draw, output):
+        label = draw.shares(*output.shape)
+        return label, lambda y: functional.binary_cross_entropy_with_logits(y, label, pos_weight=torch.tensor(weight),
+                                                                            reduction=reduction)
+
+    return make
 
 
 def Clipped(draw, output):
@@ -383,7 +386,7 @@ def loss_cases():
         "class_weights.sum": WeightedClasses(smoothing=0.25, reduction="sum"),
         "weights": Weighted(weighted_cross_entropy),
         "weights.mse": Weighted(weighted_mse),
-        "positive_weight": PositiveBCE,
+        "positive_weight": PositiveBCE(3.5),
         "clipped": Clipped,
     }
     for name, loss in losses.items():
@@ -395,6 +398,39 @@ def loss_cases():
     yield "several", Input(3, 5), Model(
         Linear(5, 8), nn.Tanh(), Stash("early"), Linear(8, 11), Stash("late"), ("kind", kind), ("size", size)), Losses(
             CrossEntropy(ignored=True), ("kind", 0.5, kind, CrossEntropy(smoothing=0.1, ignored=True)), ("size", 2.0, size, MSE))
+
+
+def fp64_cases():
+    """Each layer and loss with constants that are no floats."""
+    def between(*modules):
+        return Model(Linear(5, 9), *(item for module in modules for item in (module, Linear(9, 9))), Linear(9, 2))
+
+    yield "norms", Input(3, 5), between(LayerNorm(9), LayerNorm(9, eps=0.1), nn.RMSNorm(9, eps=0.1), nn.RMSNorm(9, eps=1 / 3)), MSE
+    yield "group_norms", Input(3, 5), Model(
+        Linear(5, 6), GroupNorm(2, 6), nn.Tanh(), Linear(6, 6), GroupNorm(3, 6, eps=0.1), nn.Tanh(), Linear(6, 6, bias=False),
+        InstanceNorm(6), Linear(6, 2)), MSE
+    yield "batch_norm", Input(3, 5), Model(
+        Linear(5, 9, bias=False), BatchNorm(9), nn.Tanh(), Linear(9, 9, bias=False), BatchNorm(9, eps=0.1, momentum=1 / 3),
+        Linear(9, 2)), MSE
+    yield "response_norm", Input(3, 5), between(LocalResponseNorm(3), LocalResponseNorm(3, alpha=1 / 3, beta=2 / 3, k=1.1)), MSE
+    yield "functions", Input(5), between(nn.LeakyReLU(), nn.LeakyReLU(0.2), nn.ELU(1 / 3), SoftCap(1 / 3),
+                                         nn.Hardtanh(-1 / 3, 1 / 3)), MSE
+    yield "lora", Input(3, 5), Model(LoRA(Linear(5, 9), 3, alpha=1), nn.Tanh(), LoRA(Linear(9, 2), 3, alpha=2)), MSE
+    scored = ScoredAttention(12, 4, kv_heads=2, size=4, base=10000.0, cap=1 / 3, normed=True)
+    yield "attention", Tokens(13, 7), Model(Embedding(13, 12), Linear(12, 12), scored, Linear(12, 5)), MSE
+    losses = {
+        "smoothing": CrossEntropy(smoothing=1 / 3),
+        "z_loss": CrossEntropy(z=0.1),
+        "all_terms": CrossEntropy(smoothing=0.1, z=1 / 3, ignored=True),
+        "class_weights": WeightedClasses(smoothing=0.1),
+        "huber": Huber(1 / 3),
+        "positive_weight": PositiveBCE(1 / 3, "mean"),
+    }
+    for name, loss in losses.items():
+        yield name, Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Linear(8, 11)), loss
+    kind = Beside("early", Linear(8, 4))
+    yield "loss_weight", Input(3, 5), Model(Linear(5, 8), nn.Tanh(), Stash("early"), Linear(8, 11), ("kind", kind)), Losses(
+        CrossEntropy(), ("kind", 0.1, kind, CrossEntropy()))
 
 
 def run_case(name, first, model, make_loss, further=None):
@@ -663,6 +699,8 @@ def main():
     for file, cases in files.items():
         tensors = {f"{case[0]}/{what}": stored(what, t) for case in cases() for what, t in run_case(*case)}
         write_safetensors(HERE / f"{file}.safetensors", tensors)
+    tensors = {f"{case[0]}/{what}": t.detach() for case in fp64_cases() for what, t in run_case(*case)}
+    write_safetensors(HERE / "fp64.safetensors", tensors)
     tensors = {name: stored(name.split("/")[-1], t) for name, t in optimizer_cases()}
     write_safetensors(HERE / "optimizers.safetensors", tensors)
     tensors = {f"{case[0]}/{what}": stored(what, t) for case in adapted_cases() for what, t in run_adapted(*case)}

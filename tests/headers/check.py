@@ -3,7 +3,8 @@
 """Checks of headers by one compiler.
 
 alone     every header compiles by itself, included twice, warnings as errors
-together  all headers compile in one file, and that file links with a copy of itself: nothing lacks `inline`
+together  all headers compile in one file, and that file links with a copy of itself: nothing lacks `inline`; none calls std::to_string for a real
+          number, which depends on the program's locale
 sources   every test and example compiles without a warning (syntax only), after the headers, which are parsed once; what fails after them is judged
           without
 """
@@ -20,6 +21,17 @@ from pathlib import Path
 OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana.hpp", "boost/hana/unpack.hpp", "cuda_runtime_api.h",
           "cublasLt.h", "cudnn_graph.h", "png.h", "turbojpeg.h", "ft2build.h")
 
+
+REALS = """#include <string>
+#ifdef _GLIBCXX_BEGIN_NAMESPACE_CXX11
+namespace std {
+_GLIBCXX_BEGIN_NAMESPACE_CXX11
+[[deprecated("depends on the locale")]] string to_string(float);
+[[deprecated("depends on the locale")]] string to_string(double);
+_GLIBCXX_END_NAMESPACE_CXX11
+}
+#endif
+"""
 
 SHOWN = 12  # lines of a compiler's output worth reading
 
@@ -119,7 +131,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "all.cu" if compiler.is_nvcc else "all.cpp")
-        source.write_text("".join(f"#include <{h}>\n" for h in headers))
+        source.write_text(("" if compiler.is_nvcc else REALS) + "".join(f"#include <{h}>\n" for h in headers))
         one, two, both = (str(Path(folder, name)) for name in ("one.o", "two.o", "both.o"))
         code, output = run([compiler.path, *compiler.flags, "-c", str(source), "-o", one])
         if code == 0:

@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 
+#include <pipe/base/real_text.hpp>
 #include <pipe/report/svg.hpp>
 #include "report/tables.hpp"
 
@@ -15,7 +16,11 @@ namespace {
 struct element {
   std::string name;
   std::map<std::string, std::string> attributes;
-  double operator[](char const* attribute) const { return std::stod(attributes.at(attribute)); }
+  double operator[](char const* attribute) const {
+    double x = 0;
+    REQUIRE(pp::detail::read_real(attributes.at(attribute), x));
+    return x;
+  }
 };
 
 /// The elements of an XML text in order, each begun at its place; fails where the text is not

@@ -15,6 +15,7 @@
 * No static constant is made of a concept of std: g++ 14 leaves constants that are computed from it without a value, and says nothing, if a
   template of a program is the first to name them. A type trait has the same value.
 * No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
+* No header but base/real_text.hpp writes or reads a real number by what depends on the locale (LOCALE): printf's %g, strtod, streams, <cctype>.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * Lines of include/ have at most WIDTH columns.
 * A header's first comment opens with what the header is: no question word, no verb (OPENINGS), and no comment opens with "What is".
@@ -53,6 +54,10 @@ WORDS = {  # not -> but
     r"row_order": "radix_sort_rows",
     r"cuda_race": "autotune",
 }
+LOCALE = re.compile(r'"[^"\n]*%[-+ #0-9.*]*[aefgAEFG][^"\n]*"|\b(?:(?:str|wcs)to(?:d|f|ld)|atof|sto(?:d|f|ld)|v?s?scanf|[io]?stringstream|setprecision|'
+                    r"is(?:alpha|alnum|digit|space|upper|lower|punct|print|xdigit|graph|cntrl)|to(?:lower|upper)|setlocale|strcoll|strftime|put_time)\b(?=\()"
+                    r"|\b[io]?stringstream\b|\b[io]?fstream\b(?!>)")
+CLASSIC = ".imbue(std::locale::classic())"
 OPENINGS = re.compile(r"(what|how|where|which|who|whose|whether|when|why|from|to|if|as|it|there|everything|nothing|"
                       r"runs|draws|puts|lays|makes|gives|refuses|finds|keeps|holds|says|tells|reads|writes|computes)\b", re.IGNORECASE)
 LICENCE = "SPDX-License-Identifier: BSL-1.0"
@@ -250,6 +255,16 @@ def check_macros(root):
                 yield f"{where}: {match[1]} is macro number {len(macros)}; there are at most {MOST_MACROS}"
 
 
+def check_locale(root):
+    for path in sorted(p for p in (root / "include").rglob("*") if p.suffix in CODE):
+        text = path.read_text()
+        if path.name == "real_text.hpp" or CLASSIC in text:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if match := LOCALE.search(re.sub(r"(?<!:)//.*", "", line)):
+                yield f"{path.relative_to(root)}:{number}: depends on the program's locale, base/real_text.hpp does not: {match[0]}"
+
+
 def prose_of(path, lines):
     """(number, text) of what is written for people: comments of code, a page but for its programs."""
     is_program = False
@@ -317,7 +332,7 @@ def check_kernels(root):
 
 
 def check(root):
-    return [*check_headers(root), *check_macros(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
+    return [*check_headers(root), *check_macros(root), *check_locale(root), *check_prose(root), *check_share(root), *check_kernels(root), *check_declarations(root), *check_texts(root)]
 
 
 if __name__ == "__main__":

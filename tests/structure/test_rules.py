@@ -32,6 +32,17 @@ class Rules(unittest.TestCase):
             "pipe.hpp": "#include <pipe/report/c.hpp>\n",
         }))
 
+    def test_numbers_do_not_depend_on_the_locale(self):
+        for text in ['std::snprintf(text, sizeof text, "%.9g", x);', 'std::printf("rate %5.2f", x);', "x = std::strtod(text, &end);", "x = std::stod(text);",
+                     "std::ostringstream text;", "std::ifstream file(path);", "if (std::isspace(c))"]:
+            with self.subTest(text=text):
+                self.assertEqual(1, len(self.headers({"base/a.hpp": text + "\n"})))
+                self.assertEqual([], self.headers({"base/real_text.hpp": text + "\n"}))
+        for text in ['std::snprintf(text, sizeof text, "%ld, %016llx: 50 %%", n);', "// by strtod(text)", "#include <fstream>", "bool isdigits = true;",
+                     "std::ifstream file(path);  file.imbue(std::locale::classic());"]:
+            with self.subTest(text=text):
+                self.assertEqual([], self.headers({"base/a.hpp": text + "\n"}))
+
     def test_folders_include_downwards_only(self):
         for user, used in [("base", "graph"), ("graph", "schedule"), ("schedule", "graph"), ("optim", "backend"),
                            ("optim", "transport"), ("backend/host", "backend/cuda"), ("backend/cuda", "backend/host"),

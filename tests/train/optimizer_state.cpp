@@ -229,7 +229,7 @@ TEST_CASE("optimizer state that does not fit says why", "[train]") {
     for (float const n : {2.5f, -1.0f, 1e30f, std::numeric_limits<float>::quiet_NaN()}) {
       s.set("state.a.bias.step", stored_type::f32, std::vector{n});
       CHECK(s.said() == s.refused("tensor 'state.a.bias.step': expected a number of steps, found " +
-                                  std::to_string(n)));
+                                  std::string(pp::detail::real_text(n, 9))));
     }
     s.set("state.a.bias.step", stored_type::i64, std::vector{2L});
     CHECK(s.said() == s.refused("tensor 'state.a.bias.step': expected one F64, F32, F16 or BF16, "

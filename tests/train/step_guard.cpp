@@ -53,7 +53,7 @@ TEST_CASE("a spike is far above the recent values, and changes nothing about the
   spike_detector falling(8, 20);  // as a loss does
   for (int i = 0; i < 1000; ++i) CHECK_FALSE(falling.add(std::exp(-i / 200.0)));
   CHECK(sentence<data_error>([] { spike_detector(8, 1); }) ==
-        "spike_detector: expected a window of at least 2 and times above 0, got 1 and 8.000000");
+        "spike_detector: expected a window of at least 2 and times above 0, got 1 and 8");
 }
 
 TEST_CASE("a run leaves out what harms it, and ends where a run without it does") {

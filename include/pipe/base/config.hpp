@@ -27,6 +27,14 @@
 #error "pipe needs CUDA 12.4 or newer"
 #endif
 
+// Words of this library that are macros after <term.h> of ncurses, a header of netfilter, Xlibint.h
+// or windows.h: they end here, as min and max do in libstdc++.
+#undef bytes
+#undef columns
+#undef lines
+#undef max
+#undef min
+
 /// Marks a function that is callable from host and CUDA device code.
 #ifdef __CUDACC__
 #define PIPE_HD __host__ __device__

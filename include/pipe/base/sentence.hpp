@@ -5,14 +5,15 @@
 // a small program would be a good part of its compile time.
 #pragma once
 
+#include <charconv>
 #include <concepts>
-#include <cstdio>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/base/real_text.hpp>
 
 namespace pp::detail {
 
@@ -26,19 +27,26 @@ class piece {
   piece(Number n) : number_(static_cast<long long>(n)) {}
   piece(double x) : real_(x), is_real_(true) {}
 
-  /// The number of characters. write() also needs room for a terminating zero.
-  long size() const { return text_ != nullptr ? long(number_) : print(nullptr, 0); }
-  void write(char* to) const {
-    if (text_ != nullptr)
-      std::memcpy(to, text_, std::size_t(number_));
-    else
-      print(to, std::size_t(size()) + 1);
+  /// The number of characters.
+  long size() const {
+    char digits[most_digits];
+    return text_ != nullptr ? long(number_) : print(digits);
+  }
+  /// Returns the number of characters written.
+  long write(char* to) const {
+    if (text_ == nullptr) return print(to);
+    std::memcpy(to, text_, std::size_t(number_));
+    return long(number_);
   }
 
  private:
-  int print(char* to, std::size_t room) const {
-    return is_real_ ? std::snprintf(to, room, "%.9g", real_)
-                    : std::snprintf(to, room, "%lld", number_);
+  static constexpr int most_digits = 32;  // of a number
+
+  long print(char* to) const {
+    if (!is_real_) return std::to_chars(to, to + most_digits, number_).ptr - to;
+    std::string_view const digits = real_text(real_, 9);
+    std::memcpy(to, digits.data(), digits.size());
+    return long(digits.size());
   }
 
   char const* text_ = nullptr;  // null for a number
@@ -55,8 +63,7 @@ class piece {
   heap_array<char> all(size + 1);
   char* end = all.begin();
   for (piece const& p : pieces) {
-    p.write(end);
-    end += p.size();
+    end += p.write(end);
   }
   return all;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The attributes of ops: the properties of an op beside its operands and the size of its result.
-// Ops and kernel groups hold them as one value.
+// Ops and kernel groups hold them as one value. Real numbers are doubles, which a kernel rounds
+// once to the type that it computes in: in FP64 they are what a program has written.
 #pragma once
 
 #include <cstdlib>
@@ -43,14 +44,14 @@ struct slice_attributes {
 /// Of a norm and its input gradient.
 struct norm_attributes {
   bool has_mean = false;  // LayerNorm; without: RMSNorm
-  float epsilon = 0;      // added to the variance, or to the mean of squares
+  double epsilon = 0;     // added to the variance, or to the mean of squares
   friend constexpr bool operator==(norm_attributes const&, norm_attributes const&) = default;
 };
 
 /// Of the ops of a batch norm.
 struct batch_attributes {
   int rows = 0;              // of x, per sample
-  float epsilon = 0;         // added to the variance
+  double epsilon = 0;        // added to the variance
   bool is_constant = false;  // normalises by the running statistics in training, too
   int samples = 0;           // of a group, whose statistics are one; 0: those of a micro-batch
   friend constexpr bool operator==(batch_attributes const&, batch_attributes const&) = default;
@@ -61,15 +62,15 @@ struct batch_attributes {
 
 /// Of the ops of a group norm.
 struct group_attributes {
-  int groups = 1;     // of columns
-  float epsilon = 0;  // added to the variance
+  int groups = 1;      // of columns
+  double epsilon = 0;  // added to the variance
   friend constexpr bool operator==(group_attributes const&, group_attributes const&) = default;
 };
 /// Of a local response norm and its gradient: y = x (offset + scale * the mean of squares)^-power,
 /// over a window of `size` columns.
 struct response_attributes {
   int size = 1;
-  float scale = 0, power = 0, offset = 0;
+  double scale = 0, power = 0, offset = 0;
   friend constexpr bool operator==(response_attributes const&,
                                    response_attributes const&) = default;
 };
@@ -116,7 +117,7 @@ struct resample_attributes {
 struct score_attributes {
   int window = 0;          // keys that a query sees, itself included; 0: no limit
   int prefix = 0;          // positions from the first on that all see each other
-  float cap = 0;           // c of c tanh(score / c); 0: none
+  double cap = 0;          // c of c tanh(score / c); 0: none
   bool has_alibi = false;  // scores fall with the distance
   bool is_masked = false;  // by a function of the layer type
   /// Whether scores need no more than a scale and an end.
@@ -141,8 +142,8 @@ struct attention_attributes {
 enum class row_term : unsigned char { log_probability, weighted_by_class, formula };
 /// Of a cross entropy.
 struct cross_entropy_attributes {
-  float smoothing = 0;  // of labels: see LabelSmoothing
-  float z_loss = 0;     // factor of the squared log of the softmax denominator: see ZLoss
+  double smoothing = 0;  // of labels: see LabelSmoothing
+  double z_loss = 0;     // factor of the squared log of the softmax denominator: see ZLoss
   row_term term = row_term::log_probability;
   friend constexpr bool operator==(cross_entropy_attributes const&,
                                    cross_entropy_attributes const&) = default;

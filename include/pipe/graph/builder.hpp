@@ -41,21 +41,6 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr Observer const& observer() const { return observer_; }
   constexpr parameter_scope& scope() { return scope_; }
 
-  /// Describes layer L here. At top level a layer that is not opened begins a new unit, and the
-  /// model may be cut before it. An opened layer may have static functions `enter(builder&)` and
-  /// `leave(builder&)`, called around each repetition of its parts; their changes to scope() hold
-  /// for these parts only.
-  template <class L>
-  constexpr void layer() {
-    if (!ok()) return;
-    int const outer = leaf_;
-    leaf_ = this->template index_of<L>();
-    if constexpr (opened<L>)
-      layers_in<L>();
-    else
-      closed_layer<L>();
-    leaf_ = outer;
-  }
   /// Describes the parts of a layer. `alone_is_whole`: a single part is the whole layer, and has no
   /// number in names.
   template <class... L>
@@ -66,10 +51,25 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     (part<L>(i++, numbered), ...);
     siblings_.leave(outer);
   }
+  /// Describes layer L here, as number i of the layer around it. At top level a layer that is not
+  /// opened begins a new unit, and the model may be cut before it. An opened layer may have static
+  /// functions `enter(builder&)` and `leave(builder&)`, called around each repetition of its parts;
+  /// their changes to scope() hold for these parts only.
   template <class L>
   constexpr void part(int i, bool numbered = true) {
     if (numbered) observer_.part(i);
-    layer<L>();
+    if (nested_ > most_nested) report(fault_kind::nested_too_deep, shape(most_nested), shape{});
+    if (ok()) {
+      int const outer = leaf_;
+      leaf_ = this->template index_of<L>();
+      ++nested_;
+      if constexpr (opened<L>)
+        layers_in<L>();
+      else
+        closed_layer<L>();
+      --nested_;
+      leaf_ = outer;
+    }
     if (numbered) observer_.end_part();
   }
 
@@ -437,7 +437,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   graph_size sizes_{};
   parameter_scope scope_{};
   short unit_ = -1;
-  int depth_ = 0, first_op_ = 0, tying_ = -1;
+  int nested_ = 0, depth_ = 0, first_op_ = 0, tying_ = -1;
   int streams_ = 0;
   static_vector<named_value, std::size_t(leaf_count(Leaves{}))> named_;  // one per layer type
   sibling_names<std::size_t(leaf_count(Leaves{}))> siblings_;

@@ -27,8 +27,8 @@ namespace pp::detail {
 struct commit_rule {
   /// The last two follow the buffer of their mean in the model.
   enum class statistic : unsigned char { mean, mean_of_differences, variance, biased_variance };
-  float momentum = 0;  ///< 0: never written
-  long terms = 1;      ///< terms that each sample adds to an element of the sum
+  double momentum = 0;  ///< 0: never written
+  long terms = 1;       ///< terms that each sample adds to an element of the sum
   statistic of = statistic::mean;
   /// Whether the sum of the mean is read, too.
   PIPE_HD constexpr bool is_variance() const { return of >= statistic::variance; }

@@ -169,6 +169,8 @@ struct parameters_have_the_same_name_in_files;
 template <class... What>
 struct model_has_too_many_layers;
 template <class... What>
+struct layers_are_nested_too_deep;
+template <class... What>
 struct function_must_be_constexpr;
 template <class... What>
 struct value_must_be_constexpr;
@@ -402,6 +404,8 @@ constexpr auto diagnose() {
       return say<wrong::parameters_have_the_same_name_in_files>(at, type, word<Name>{});
     else if constexpr (F.what == too_many_layers)
       return say<wrong::model_has_too_many_layers>(at, type, expected);
+    else if constexpr (F.what == nested_too_deep)
+      return say<wrong::layers_are_nested_too_deep>(at, type, expected);
     else if constexpr (F.what == function_not_constexpr && F.option >= 0)
       return say<wrong::function_must_be_constexpr>(option, word<wrong::Function<F.missing>>{});
     else if constexpr (F.what == value_not_constexpr)

@@ -96,6 +96,8 @@ enum class fault_kind : unsigned char {
   parameters_of_one_name,
   // expected: most_ops
   too_many_layers,
+  // expected: most_nested
+  nested_too_deep,
   function_not_constexpr,
   value_not_constexpr,
   no_such_layer,

@@ -32,6 +32,8 @@ inline constexpr long most_numbers = (1L << 31) - 1, most_parameters = 1L << 36;
 /// The maximum number of ops of a model, so that indices of units fit a short. Compilers reach
 /// their limits earlier.
 inline constexpr int most_ops = 32767;
+/// Layers around a layer: compilers nest 512 calls, of which each takes up to five.
+inline constexpr int most_nested = 96;
 
 /// One unit, a top-level layer: the beginning of its ops, values and parameters, and its result.
 struct unit_record {

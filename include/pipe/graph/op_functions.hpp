@@ -135,7 +135,7 @@ class op_functions {
   }
   /// Normalises each row; beta may be absent. `has_mean`: LayerNorm, else RMSNorm.
   /// The op has a second result, statistics[R, 2].
-  constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, float epsilon) {
+  constexpr handle norm(handle x, operand gamma, operand beta, bool has_mean, double epsilon) {
     handle const y =
         self().push(op_kind::norm, x, x.form, {gamma, beta}, norm_attributes{has_mean, epsilon});
     self().second_output(2L * x.form.rows());

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
 

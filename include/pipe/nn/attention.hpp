@@ -75,7 +75,7 @@ struct attention_settings {
   int heads = 0, kv_heads = 0, rotary_base = 0;
   int given_head_size = 0;
   int given_positions = 1;  // of a Window or a Prefix
-  float epsilon = 0;        // of QKNorm; 0: none
+  double epsilon = 0;       // of QKNorm; 0: none
   bool says_head_size = false, says_rotary = false, causal = true, has_bias = true;
   score_attributes scores{};
   /// The elements of a head in a value of `width` columns.
@@ -120,7 +120,7 @@ constexpr void join(attention_settings& s, ALiBi) { s.scores.has_alibi = true; }
 template <auto Numerator, int Denominator>
 constexpr void join(attention_settings& s, SoftCap<Numerator, Denominator>) {
   using cap = SoftCap<Numerator, Denominator>;
-  if constexpr (cap::number.in_range) s.scores.cap = cap::quotient::template value<float>();
+  if constexpr (cap::number.in_range) s.scores.cap = cap::quotient::template value<double>();
 }
 template <long long Numerator, long long Denominator>
 constexpr void join(attention_settings& s, QKNorm<Numerator, Denominator>) {
@@ -165,7 +165,7 @@ struct mask_among<O, Options...> : mask_among<Options...> {};
 ///
 /// shape: x (T, heads * d), scale[d] -> (T, heads * d)
 template <class Builder>
-constexpr handle norm_of_heads(Builder& b, handle const& x, int head_size, float epsilon,
+constexpr handle norm_of_heads(Builder& b, handle const& x, int head_size, double epsilon,
                                char const* scale) {
   handle heads = x;
   heads.form = shape(x.form.rows() * (x.form.columns() / head_size), head_size);

@@ -19,7 +19,7 @@ struct Momentum {
   static constexpr detail::option_number number{Numerator > 0 && Numerator <= Denominator,
                                                 int(Numerator), int(Denominator)};
   static constexpr void join(detail::batch_norm_settings& s) {
-    s.momentum = float(double(Numerator) / double(Denominator));
+    s.momentum = double(Numerator) / double(Denominator);
   }
 };
 

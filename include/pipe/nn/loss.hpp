@@ -32,7 +32,7 @@ struct LabelSmoothing : detail::ratio<Numerator, Denominator> {
   static constexpr auto option = detail::option_kind::smoothing;
   static constexpr detail::option_number number = quotient::in(quotient::at_most_one());
   static constexpr void join(detail::loss_operands& in) {
-    in.cross_entropy.smoothing = quotient::template value<float>();
+    in.cross_entropy.smoothing = quotient::template value<double>();
   }
 };
 
@@ -44,7 +44,7 @@ struct ZLoss : detail::ratio<Numerator, Denominator> {
   static constexpr auto option = detail::option_kind::z;
   static constexpr detail::option_number number = quotient::in(quotient::at_least_zero());
   static constexpr void join(detail::loss_operands& in) {
-    in.cross_entropy.z_loss = quotient::template value<float>();
+    in.cross_entropy.z_loss = quotient::template value<double>();
   }
 };
 

@@ -12,23 +12,21 @@ namespace detail {
 
 /// The settings of norms that have more than an epsilon.
 struct batch_norm_settings {
-  float epsilon = 1e-5f, momentum = 0.1f;
+  double epsilon = 1e-5, momentum = 0.1;
   bool is_biased = false, is_affine = true;
   int samples = 0;
 };
 
 }  // namespace detail
 
-/// The number that a norm adds to the variance: Numerator / Denominator > 0, rounded to float.
-/// `Epsilon<1, 1'000'000'000'000>` is BERT's.
+/// The number that a norm adds to the variance: Numerator / Denominator > 0, in fp64
+/// for double parameters and else in fp32. `Epsilon<1, 1'000'000'000'000>` is BERT's.
 template <long long Numerator, long long Denominator = 1>
 struct Epsilon {
   static constexpr auto option = detail::option_kind::epsilon;
   static constexpr detail::option_number number{Numerator > 0 && Denominator > 0, int(Numerator),
                                                 int(Denominator)};
-  static constexpr void join(float& epsilon) {
-    epsilon = float(double(Numerator) / double(Denominator));
-  }
+  static constexpr void join(double& epsilon) { epsilon = double(Numerator) / double(Denominator); }
   static constexpr void join(detail::batch_norm_settings& s) { join(s.epsilon); }
 };
 
@@ -57,7 +55,7 @@ struct LayerNormWith {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
-    float epsilon = 1e-5f;
+    double epsilon = 1e-5;
     (Options::join(epsilon), ...);
     int const width = b.current().form.columns();
     detail::operand const gamma =
@@ -82,7 +80,7 @@ struct RMSNormWith {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_two_channels(b.current())) return;
-    float epsilon = 1.1920929e-7f;
+    double epsilon = 0x1p-23;
     (Options::join(epsilon), ...);
     detail::operand const gamma =
         b.parameter(1, b.current().form.columns(), {distribution::constant, 1}, false, {"weight"});

@@ -11,14 +11,14 @@ namespace pp {
 namespace detail {
 
 /// An option of LocalResponseNorm that sets one of its numbers to Numerator / Denominator > 0.
-template <option_kind Kind, float response_attributes::* Number, long long Numerator,
+template <option_kind Kind, double response_attributes::* Number, long long Numerator,
           long long Denominator>
 struct response_option {
   static constexpr auto option = Kind;
   static constexpr option_number number{Numerator > 0 && Denominator > 0, int(Numerator),
                                         int(Denominator)};
   static constexpr void join(response_attributes& a) {
-    a.*Number = float(double(Numerator) / double(Denominator));
+    a.*Number = double(Numerator) / double(Denominator);
   }
 };
 
@@ -56,7 +56,7 @@ struct LocalResponseNorm {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers() || !b.needs_positive(Size)) return;
-    detail::response_attributes of{Size, 1e-4f, 0.75f, 1};
+    detail::response_attributes of{Size, 1e-4, 0.75, 1};
     (Options::join(of), ...);
     b.set(b.response_norm(b.current(), of));
   }

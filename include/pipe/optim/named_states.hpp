@@ -17,6 +17,8 @@
 
 #include <initializer_list>
 
+#include <pipe/base/config.hpp>
+
 namespace pp {
 
 /// The numbers of an array of optimizer state: one for each element of the parameter, in the order

@@ -3,9 +3,9 @@
 // Numbers and amounts as readable text.
 #pragma once
 
-#include <cstdio>
 #include <string>
 
+#include <pipe/base/real_text.hpp>
 #include <pipe/base/shape.hpp>
 
 namespace pp {
@@ -21,11 +21,8 @@ inline std::string readable_count(long n) {
 namespace detail {
 
 /// 0.1234 with 2 digits -> "0.12"
-/// needs: at most 63 characters; a longer text is cut
 inline std::string readable_real(double x, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, x);
-  return text;
+  return std::string(real_text(x, digits, std::chars_format::fixed));
 }
 
 }  // namespace detail

@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include <pipe/base/real_text.hpp>
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
@@ -51,9 +51,7 @@ inline std::string page_rank(drawn_rank const& r) {
 
 /// Data of a drawing. `scale`: factor from its times to the page's common axis.
 inline std::string page_drawing(drawing const& d, double scale) {
-  char exact[32];
-  // 17 digits give the same double when they are read.
-  std::snprintf(exact, sizeof exact, "%.17g", scale);
+  std::string const exact(real_text(scale, 17));  // read as the same double
   auto const one_transfer = [&](std::size_t i) {
     drawn_transfer const& t = d.transfers[i];
     return json_numbers({t.from_rank, t.from, t.to_rank, t.to});

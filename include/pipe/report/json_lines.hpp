@@ -8,11 +8,11 @@
 #endif
 
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/train/metrics.hpp>
@@ -48,9 +48,11 @@ class json_lines_file {
   void write(step_metrics const& m) {
     std::string line = std::string(begin) + std::to_string(m.step);
     auto const add = [&](std::string_view name, double x, int digits) {
-      char text[40] = "null";
-      if (std::isfinite(x)) std::snprintf(text, sizeof text, "%.*g", digits, x);
-      line.append(",").append(name).append(":").append(text);
+      line.append(",").append(name).append(":");
+      if (std::isfinite(x))
+        line += detail::real_text(x, digits);
+      else
+        line += "null";
     };
     // Names of the library are plain words.
     detail::for_all_numbers(m, [&](char const* name, double x, int digits) {

@@ -19,6 +19,7 @@
 #include <exception>
 #include <fstream>
 #include <limits>
+#include <locale>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -60,7 +61,9 @@ namespace detail {
 /// Bytes of this process in memory; 0 if the system does not say.
 inline long resident_bytes() {
   long all = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> all >> resident;
+  std::ifstream numbers("/proc/self/statm");
+  numbers.imbue(std::locale::classic());  // a locale may take the space as part of a number
+  numbers >> all >> resident;
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 

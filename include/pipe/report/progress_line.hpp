@@ -26,6 +26,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <pipe/base/config.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/pace.hpp>
@@ -36,18 +38,24 @@ namespace pp {
 /// Loss, learning rate, norm, throughput and bubble of a step in words. Metrics "loss/NAME", which
 /// are each of several losses, follow the loss: `loss 0.9000 (labels 0.6000, follows 0.6000)`.
 inline std::string words_of_step(step_metrics const& m) {
-  char words[160];
-  std::snprintf(words, sizeof words, "loss %.4f", m.loss);
-  std::string all = words, each;
+  auto const fixed = [](double x, int digits) {
+    return std::string(detail::real_text(x, digits, std::chars_format::fixed));
+  };
+  auto const right = [&](double x, int digits, std::size_t width) {
+    std::string const text = fixed(x, digits);
+    return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
+  };
+  std::string all = "loss " + fixed(m.loss, 4), each;
   for (detail::named_scalar const& s : m.scalars) {
     if (!s.name.starts_with(detail::loss_prefix)) continue;
-    std::snprintf(words, sizeof words, " %.4f", s.value);
-    each += (each.empty() ? "" : ", ") + s.name.substr(detail::loss_prefix.size()) + words;
+    each += (each.empty() ? "" : ", ") + s.name.substr(detail::loss_prefix.size()) + " " +
+            fixed(s.value, 4);
   }
   if (!each.empty()) all += " (" + each + ")";
-  std::snprintf(words, sizeof words, "  rate %.1e  norm %5.2f  %6.0f samples/s  bubble %2.0f %%",
-                m.learning_rate, m.gradient_norm, m.samples_per_second, 100 * m.bubble);
-  return all + words;
+  all += "  rate ";
+  all += detail::real_text(m.learning_rate, 1, std::chars_format::scientific);
+  return all + "  norm " + right(m.gradient_norm, 2, 5) + "  " + right(m.samples_per_second, 0, 6) +
+         " samples/s  bubble " + right(100 * m.bubble, 0, 2) + " %";
 }
 
 namespace detail {

@@ -9,7 +9,6 @@
 #endif
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -17,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
 #include <pipe/train/metrics.hpp>
@@ -25,9 +26,7 @@ namespace pp::detail {
 
 /// A number in JSON, with six digits; null if it is not finite.
 inline std::string json_real(double x) {
-  if (!std::isfinite(x)) return "null";
-  char text[32];
-  return {text, std::to_chars(text, text + sizeof text, x, std::chars_format::general, 6).ptr};
+  return std::isfinite(x) ? std::string(real_text(x, 6)) : "null";
 }
 
 /// A point of a curve, without a value (count 0) or with some: the finite values of one metric in

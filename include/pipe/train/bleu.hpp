@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/config.hpp>
+
 namespace pp {
 
 /// BLEU of a corpus, sentence by sentence, with one reference each.

@@ -15,7 +15,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -27,6 +26,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_bytes.hpp>
@@ -129,9 +129,8 @@ class checkpoint_folder {
       std::string const line = text.substr(at, end_of_line - at);
       std::size_t const space = line.find(' ');
       listed_checkpoint found{step_of(line.substr(0, space))};
-      char* end = nullptr;
-      if (space != line.npos) found.loss = std::strtod(line.c_str() + space, &end);
-      if (found.step < 0 || end == nullptr || *end != 0)
+      if (found.step < 0 || space == line.npos ||
+          !read_real(std::string_view(line).substr(space + 1), found.loss))
         throw data_error("'" + this->file("latest") + "' does not list checkpoints in line " +
                          std::to_string(all.size() + 1) + ": the losses of earlier ones are lost");
       all.push_back(found);
@@ -144,9 +143,8 @@ class checkpoint_folder {
   void list(std::vector<listed_checkpoint> const& all) const {
     std::string text;
     for (listed_checkpoint const& c : all) {
-      char loss[32];
-      std::snprintf(loss, sizeof loss, " %.9g\n", c.loss);
-      (text += name_of(c.step)) += loss;
+      (text += name_of(c.step)) += ' ';
+      (text += real_text(c.loss, 9)) += '\n';
     }
     atomic_file latest(file("latest"));
     latest.write(text);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdio>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/base/utf8.hpp>
 #include <pipe/train/parts/text_function.hpp>
@@ -201,9 +201,7 @@ class metrics_file {
 
   /// A number as a cell, with as many significant digits as the column has.
   static void append(std::string& row, double value, int digits) {
-    char text[40];
-    std::snprintf(text, sizeof text, ",%.*g", digits, value);
-    row += text;
+    (row += ',') += detail::real_text(value, digits);
   }
   /// A name as a cell, quoted as in RFC 4180.
   static std::string cell(std::string_view name) {

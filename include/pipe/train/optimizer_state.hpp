@@ -31,6 +31,7 @@
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/graph/diagnostics.hpp>
 #include <pipe/train/checkpoint.hpp>
 #include <pipe/train/name_map.hpp>
@@ -240,7 +241,8 @@ class optimizer_states {
       std::string const tensor = "tensor " + in_quotes(t.name);
       double const number = number_in(file, t);
       if (!(number >= 0 && number < 9e15 && double(long(number)) == number))
-        refuse(file, tensor + ": expected a number of steps, found " + std::to_string(number));
+        refuse(file,
+               tensor + ": expected a number of steps, found " + std::string(real_text(number, 9)));
       long const found = long(number);
       if (steps && *steps != found)
         refuse(file, tensor + ": " + std::to_string(found) + " steps, but " +
@@ -270,9 +272,10 @@ class optimizer_states {
       if (of == numbers_.end() || of->second == step_name) continue;
       double const ours = number_at(steps, of->second), theirs = number_in(file, t);
       if (!(libm::fabs(ours - theirs) <= 1e-4))
-        refuse(file, "tensor " + in_quotes(t.name) + ": " + std::to_string(theirs) + " after " +
-                         std::to_string(steps) + " steps, which other settings have made: by " +
-                         "this trainer's it is " + std::to_string(ours));
+        refuse(file, "tensor " + in_quotes(t.name) + ": " + std::string(real_text(theirs, 9)) +
+                         " after " + std::to_string(steps) +
+                         " steps, which other settings have made: by " + "this trainer's it is " +
+                         std::string(real_text(ours, 9)));
     }
   }
 

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/config.hpp>
+
 namespace pp {
 
 /// Statistics of a parameter in one step.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <pipe/base/config.hpp>
+
 namespace pp {
 
 /// A view of a parameter and its gradient in the trainer's memory, row-major; a Linear's weight is

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/train/step_log.hpp>
 
@@ -42,12 +43,16 @@ namespace detail {
 /// lacks is not compared.
 inline std::string difference_of(step_record const& made, step_record const& recorded) {
   auto const words = [&](char const* what, std::uint64_t now, std::uint64_t then) {
-    char text[240];
-    std::snprintf(text, sizeof text,
-                  "step %ld: the %s is %.17g (bits %016llx), recorded was %.17g (%016llx)",
-                  made.step, what, std::bit_cast<double>(now), static_cast<unsigned long long>(now),
-                  std::bit_cast<double>(then), static_cast<unsigned long long>(then));
-    return std::string(text);
+    auto const number = [](std::uint64_t of) {
+      return std::string(real_text(std::bit_cast<double>(of), 17));
+    };
+    auto const digits = [](std::uint64_t of) {
+      char text[17];
+      std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(of));
+      return std::string(text);
+    };
+    return "step " + std::to_string(made.step) + ": the " + what + " is " + number(now) +
+           " (bits " + digits(now) + "), recorded was " + number(then) + " (" + digits(then) + ")";
   };
   if (made.loss != recorded.loss) return words("loss", made.loss, recorded.loss);
   if (made.gradient_norm != recorded.gradient_norm)

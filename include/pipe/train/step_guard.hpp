@@ -16,6 +16,8 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
+#include <pipe/base/sentence.hpp>
 #include <pipe/runtime/job.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -31,8 +33,9 @@ class spike_detector {
   /// throws: data_error for a window below 2 or `times` not above 0
   explicit spike_detector(double times = 8, long window = 50) : times_(times), window_(window) {
     if (window < 2 || !(times > 0))
-      throw data_error("spike_detector: expected a window of at least 2 and times above 0, got " +
-                       std::to_string(window) + " and " + std::to_string(times));
+      detail::throw_error<data_error>(
+          {"spike_detector: expected a window of at least 2 and times above 0, got ", window,
+           " and ", times});
   }
 
   /// Whether a value is a spike. Infinity and not-a-number are; they are spikes from the first on.
@@ -107,8 +110,9 @@ class step_guard {
     bool const by_norm = !last_.skipped && settings_.gradient_norm.add(last_.gradient_norm);
     if (!by_loss && !by_norm) return advice::keep;
     return remember(position, advice::rewind,
-                    (by_loss ? "a loss of " + std::to_string(last_.loss)
-                             : "a gradient norm of " + std::to_string(last_.gradient_norm)) +
+                    (by_loss ? "a loss of " : "a gradient norm of ") +
+                        std::string(detail::real_text(by_loss ? last_.loss : last_.gradient_norm, 6,
+                                                      std::chars_format::fixed)) +
                         " is a spike");
   }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 
+#include <pipe/base/config.hpp>
 #include <pipe/backend/host/isa.hpp>
 
 namespace pp::host {

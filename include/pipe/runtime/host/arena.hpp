@@ -17,6 +17,7 @@
 #endif
 
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
 
 namespace pp::detail {
 

@@ -4,13 +4,13 @@
 // progress, and reports one that takes much longer than those before it.
 #pragma once
 
-#include <cstdio>
 #include <exception>
 #include <mutex>  // has the durations of <chrono> without its calendar
 #include <string>
 #include <string_view>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/activity.hpp>
 #include <pipe/runtime/job.hpp>
@@ -148,12 +148,11 @@ class run_watch {
                                                long at) {
     static constexpr char const* what[] = {"the run of step ", "an evaluation before step ",
                                            "an inference before step "};
-    char usual[32];
-    std::snprintf(usual, sizeof(usual), "%.3g s", median);
-    std::string text = sentence({what[int(j.what)], j.step, " has not ended after ",
-                                 std::string_view(time_in_words(running)),
-                                 ": the median of those before is ", usual})
-                           .begin();
+    std::string text =
+        sentence({what[int(j.what)], j.step, " has not ended after ",
+                  std::string_view(time_in_words(running)), ": the median of those before is ",
+                  real_text(median, 3).view(), " s"})
+            .begin();
     return text += table_of_ranks(ranks, first, count, at);
   }
 

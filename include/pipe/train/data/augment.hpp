@@ -20,6 +20,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/philox.hpp>
+#include <pipe/base/sentence.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
@@ -168,7 +169,7 @@ struct mixed_number_at {
 inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t seed, long place,
                                                double alpha) {
   if (!(alpha > 0 && alpha <= 1))
-    throw data_error("mix_up: alpha: expected a number in (0, 1], got " + std::to_string(alpha));
+    detail::throw_error<data_error>({"mix_up: alpha: expected a number in (0, 1], got ", alpha});
   if (place < 0)
     throw data_error("mix_up: place: expected 0 or more, got " + std::to_string(place));
   std::vector<mixed_sample> samples(count);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/real_text.hpp>
 #include <pipe/train/stored_type.hpp>
 
 namespace pp {
@@ -82,7 +83,7 @@ struct number_array {
       decode(type, bytes.data(), std::span(reals));
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (!(std::abs(reals[i]) < 2147483648.0) || std::trunc(reals[i]) != reals[i])
-          refuse(i, std::to_string(reals[i]));
+          refuse(i, std::string(detail::real_text(reals[i], 9)));
         all[i] = int(reals[i]);
       }
     } else {

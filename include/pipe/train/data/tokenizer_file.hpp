@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
 #include <pipe/io/atomic_file.hpp>

@@ -86,8 +86,9 @@ struct score_rule {
                                                 [[maybe_unused]] int key) {
     float z = product * scale, slope = 1;
     if constexpr (scores.cap > 0) {
-      float const t = math::tanh(z / scores.cap);
-      z = scores.cap * t;
+      constexpr float cap = float(scores.cap);
+      float const t = math::tanh(z / cap);
+      z = cap * t;
       slope = 1 - t * t;
     }
     if constexpr (scores.has_alibi) {

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <pipe/base/config.hpp>
+
 struct CUstream_st;  // a cudaStream_t leads to it
 
 namespace pp::cuda::lt {

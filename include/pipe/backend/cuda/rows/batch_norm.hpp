@@ -112,7 +112,7 @@ struct batch_statistics_source {
     PIPE_UNROLL
     for (int i = 0; i < Count; ++i)
       if (is_running(a) || real > 0)
-        rstd[i] = 1.0f / libm::sqrt(variance[i] + base::attributes.epsilon);
+        rstd[i] = 1.0f / libm::sqrt(variance[i] + float(base::attributes.epsilon));
     float* const to = a.at<float>(base::template out<0>) + group * 3 * columns + column;
     save<Count>(to, mean);
     save<Count>(to + columns, rstd);

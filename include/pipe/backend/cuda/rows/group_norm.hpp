@@ -21,7 +21,7 @@ struct grouped_columns {
   static constexpr int columns = group_of<P, G>::value.columns,
                        groups = group_of<P, G>::value.attributes.group().groups,
                        width = columns / groups, rows = group_of<P, G>::value.rows;
-  static constexpr float epsilon = group_of<P, G>::value.attributes.group().epsilon;
+  static constexpr float epsilon = float(group_of<P, G>::value.attributes.group().epsilon);
   static constexpr extent sample_columns = extent(columns) * P::samples,
                           sample_groups = extent(groups) * P::samples;
   template <int Index>

@@ -187,8 +187,9 @@ struct cross_entropy_kernel : loss_rows<P, G, int(sizeof(typename P::element))> 
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
   using piece = fetched<T, each>;
-  static constexpr float smoothing = group_of<P, G>::value.attributes.cross_entropy().smoothing,
-                         z = group_of<P, G>::value.attributes.cross_entropy().z_loss;
+  static constexpr float smoothing =
+                             float(group_of<P, G>::value.attributes.cross_entropy().smoothing),
+                         z = float(group_of<P, G>::value.attributes.cross_entropy().z_loss);
   using terms = cross_entropy_terms<P, G>;
   static constexpr int kept_sums = smoothing != 0 || terms::is_formula ? 2 : 1;
 

@@ -17,9 +17,10 @@ struct response_rows : row_accesses<P, G, group_of<P, G>::value.columns> {
   using T = typename P::element;
   static constexpr int columns = group_of<P, G>::value.columns,
                        size = group_of<P, G>::value.attributes.response().size;
-  static constexpr float scale = group_of<P, G>::value.attributes.response().scale / float(size),
-                         power = group_of<P, G>::value.attributes.response().power,
-                         offset = group_of<P, G>::value.attributes.response().offset;
+  static constexpr float scale =
+                             float(group_of<P, G>::value.attributes.response().scale) / float(size),
+                         power = float(group_of<P, G>::value.attributes.response().power),
+                         offset = float(group_of<P, G>::value.attributes.response().offset);
   /// Columns of a window before and after its own.
   static constexpr int before = size / 2, after = (size - 1) / 2;
 

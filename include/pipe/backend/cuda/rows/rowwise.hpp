@@ -78,7 +78,7 @@ struct norm_kernel : row_kernel<P, G, 1> {
   using base::columns, base::each, base::rows;
   using typename base::T, typename base::team;
   static constexpr bool has_mean = group_of<P, G>::value.attributes.norm().has_mean;
-  static constexpr float epsilon = group_of<P, G>::value.attributes.norm().epsilon;
+  static constexpr float epsilon = float(group_of<P, G>::value.attributes.norm().epsilon);
 
   struct state {
     typename base::pieces x;
