@@ -16,10 +16,10 @@ struct Mixed
     : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
             Residual<LayerNorm, Attention<2>>, Linear<260>, BatchNorm, GELU, Frozen<Linear<260>>,
             GELU, Linear<260>, Tanh, Linear<128>, LayerNorm, Tied<"table">, CrossEntropy> {};
-/// Leaves of four micro-batches, four of which are a mini-batch of 32 samples.
+/// Leaves of four micro-batches, four of which are a mini-batch of 16 samples.
 template <class... More>
 using Of =
-    Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, SumIn<4>, More...>;
+    Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>, SumIn<4>, More...>;
 template <class... More>
 void is_alike() {
   processes::trains_alike<Of<>, Of<Between, More...>>();
@@ -38,6 +38,20 @@ TEST_CASE("replicas that divide parameters read them for several micro-batches")
   is_alike<ZeRO<3>, Stages<4>, Interleaved<2>>();
   is_alike<ZeRO<3>, Stages<2>, ZeroBubbleH1, RecomputeAll>();
   is_alike<ZeRO<3>, Stages<4>, ZeroBubbleV>();
+}
+TEST_CASE("a program may see one parameter at a time") {
+  Of<Between, ZeRO<3>> trainer({.seed = 3});
+  Of<> one({.seed = 3});
+  // [each]
+  double sum = 0;
+  for_each_parameter(trainer, [&](auto const& p) {  // in all processes
+    for (float const value : p.values) sum += value;
+  });
+  // [/each]
+  double all = 0;
+  for (auto const& p : one.parameters())
+    for (float const value : p.values) all += value;
+  CHECK(laws::same_bits(sum, all));
 }
 TEST_CASE("gradients of several micro-batches are whole, and may be accumulated") {
   if (Between::processes() > 1) return;  // each of which is a leaf

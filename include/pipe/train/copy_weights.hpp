@@ -103,10 +103,9 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
     std::size_t const t = pair.parameter, s = pair.tensors[0];
     source[s].values = detail::values_in_all(from, values[s], room);
     if (!target[t].elsewhere)
-      detail::set_values(to, views[t], [&](auto const& room_of_it) {
-        target_parameter here = target[t];
-        here.values = room_of_it;
-        detail::copy_parameter(source[s], here);
+      detail::set_values(to, views[t], [&](auto const& values_there) {
+        target[t].values = values_there;
+        detail::copy_parameter(source[s], target[t]);
       });
     if (copies_averages) source[s].values = detail::values_in_all(from, averages[s], room);
     // Of a parameter that is not trained, or elsewhere, there is no average here.

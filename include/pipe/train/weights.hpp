@@ -139,7 +139,7 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   }
   require_fit(from, problems);
   agree();
-  // Nothing but reading can fail from here on.
+  // Nothing but reading can fail from here on, and nothing is allocated.
   for (std::size_t i = 0; i < found.pairs.size(); ++i)
     write(found.pairs[i].parameter, tensors[found.pairs[i].tensors[0]].type, to[i],
           [&](auto const& use) { blocks(i, use); });
@@ -182,18 +182,16 @@ load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
                                                                                auto const& use) {
           std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
           std::size_t filled = 0;
-          for (std::size_t const t : pairs[i].tensors) {
-            auto part = tensors[t];
-            for (std::uint64_t const end = part.end; part.begin < end; part.begin = part.end) {
-              part.end = std::min(end, part.begin + (room.size() - filled));
-              std::size_t const bytes = std::size_t(part.end - part.begin);
-              file.read(part, room.subspan(filled, bytes));
-              filled += bytes;
+          for (std::size_t const t : pairs[i].tensors)
+            for (std::uint64_t at = tensors[t].begin, left; (left = tensors[t].end - at) > 0;) {
+              std::size_t const bytes =
+                  std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
+              file.read(tensors[t], room.subspan(filled, bytes), at - tensors[t].begin);
+              filled += bytes, at += bytes;
               if (filled < room.size()) continue;
               use(std::span<std::byte const>(room));
               filled = 0;
             }
-          }
           if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
         };
         if (when == reading::before)
@@ -375,7 +373,7 @@ load_report load_trainer(Trainer& trainer, std::string const& path, load_policy 
         weight_files const& files = open();
         return load_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
                             names, agree, when,
-                            [&](std::size_t i, stored_type type, auto to, auto const& blocks) {
+                            [&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
                               set_values(trainer, views[i], [&](auto const& values) {
                                 to.values = values;
                                 copied_in()(i, type, to, blocks);

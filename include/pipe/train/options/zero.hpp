@@ -29,8 +29,8 @@ struct zero;
 /// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
 ///    replica keeps its part of the sum. The same is sent.
 /// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
-///    in forward and again in backward of each micro-batch. Each time half of what the gradients
-///    take is sent.
+///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
+///    parameters, in place of twice.
 ///
 /// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
 /// are whole, and gives the others their parts after the last backward of each stage: they cannot
