@@ -153,7 +153,7 @@ struct matrices {
     rank.fixed_bytes = rank.received_leaves + rank.received_leaf_bytes, rank.level_bytes = bytes;
     rank.training = training, rank.training_count = 2;
     for (parameter_place const& p : places) rank.block_count += blocks_of(p);
-    d.zero = zero, d.leaves = leaves;
+    d.zero = zero, d.leaves = leaves, d.divides_gradients = zero > 1;
     d.chunk = &chunk, d.rank = &rank, d.holder = &holder;
   }
   matrices(matrices const&) = delete;

@@ -273,19 +273,20 @@ struct rank_steps {
 /// is cheap.
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
-  device_blocks devices{};       ///< where the ranks of a backend with its own memory are
-  int leaves = 1;                ///< of a mini-batch: see SumIn
-  int leaf_room = 1;             ///< even shares that a replica has room for: see SumBySpeed
-  int zero = 0;                  ///< what replicas divide: see ZeRO
-  int threads = 1;               ///< per rank
-  int turns = 1;                 ///< most pairs of holders at a boundary: see turns_of
-  int copied_holders = 0;        ///< most holders of a chunk with copies of its weights
-  int report_slots = 0;          ///< reports in progress, if steps overlap and are copied
-  int element_bytes = 4;         ///< of parameters and gradients
-  short const* parts = nullptr;  ///< by kernel group: number of parts of a launch
-  long workspace_bytes = 0;      ///< per thread
-  int losses = 1;                ///< of the model
-  int loss_rows = 0;             ///< terms of all losses in a micro-batch
+  device_blocks devices{};         ///< where the ranks of a backend with its own memory are
+  int leaves = 1;                  ///< of a mini-batch: see SumIn
+  int leaf_room = 1;               ///< even shares that a replica has room for: see SumBySpeed
+  int zero = 0;                    ///< what replicas divide: see ZeRO
+  bool divides_gradients = false;  ///< also while a run adds to them: leaves of one micro-batch
+  int threads = 1;                 ///< per rank
+  int turns = 1;                   ///< most pairs of holders at a boundary: see turns_of
+  int copied_holders = 0;          ///< most holders of a chunk with copies of its weights
+  int report_slots = 0;            ///< reports in progress, if steps overlap and are copied
+  int element_bytes = 4;           ///< of parameters and gradients
+  short const* parts = nullptr;    ///< by kernel group: number of parts of a launch
+  long workspace_bytes = 0;        ///< per thread
+  int losses = 1;                  ///< of the model
+  int loss_rows = 0;               ///< terms of all losses in a micro-batch
   chunk_description const* chunk = nullptr;
   chunk_holder const* holder = nullptr;  ///< of all chunks, those of a chunk one after the other
   rank_description const* rank = nullptr;

@@ -208,8 +208,8 @@ constexpr long for_each_owned(shard_cuts const& cuts, int replica, long state, U
 
 /// The end of a rank's arena, whose size depends on the number of replicas: partial sums over the
 /// leaves; with ZeRO the state of what this replica updates, and its parts of divided gradients and
-/// values; then rings, in which those that a layer needs are whole, and room for what other
-/// replicas send, in two halves.
+/// values; then rings for each of the two, in which those that a layer needs are whole, and room
+/// for what other replicas send, in two halves.
 ///
 /// units: bytes, offsets from the start of the arena
 struct arena_end {
@@ -222,9 +222,10 @@ struct arena_end {
 struct arena_facts {
   chunk_description const* chunk = nullptr;
   int chunks = 1;
-  int leaves = 1, zero = 0;  ///< see SumIn and ZeRO
-  long width = 4;            ///< bytes of an element
-  int leaf_room = 1;         ///< see pipeline_description
+  int leaves = 1, zero = 0;        ///< see SumIn and ZeRO
+  long width = 4;                  ///< bytes of an element
+  int leaf_room = 1;               ///< see pipeline_description
+  bool divides_gradients = false;  ///< see pipeline_description
 
   /// Calls use(cuts) for each chunk of a rank.
   template <class Use>
@@ -270,9 +271,9 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
     });
   e.state_bytes = align_up(state * of.width);
   e.state = take(rank.host_bytes > 0 ? 0 : e.state_bytes);
-  e.gradients = take(divided);
+  e.gradients = take(of.divides_gradients ? divided : 0);
   e.values = take(of.zero > 2 ? divided : 0);
-  e.gradient_ring_bytes = of.ring_bytes(number, false);
+  e.gradient_ring_bytes = of.divides_gradients ? of.ring_bytes(number, false) : 0;
   e.gradient_ring = take(e.gradient_ring_bytes);
   e.value_ring_bytes = of.zero > 2 ? of.ring_bytes(number, true) : 0;
   e.value_ring = take(e.value_ring_bytes);
@@ -288,8 +289,9 @@ constexpr arena_end end_of_arena(arena_facts const& of, rank_description const& 
 }
 constexpr arena_end end_of_arena(pipeline_description const& d, long width, int rank, int replicas,
                                  int replica) {
-  return end_of_arena({d.chunk, d.chunks, d.leaves, d.zero, width, d.leaf_room}, d.rank[rank], rank,
-                      replicas, replica);
+  return end_of_arena(
+      {d.chunk, d.chunks, d.leaves, d.zero, width, d.leaf_room, d.divides_gradients}, d.rank[rank],
+      rank, replicas, replica);
 }
 
 }  // namespace pp::detail

@@ -36,6 +36,7 @@
 #include <pipe/train/parts/checkpoints.hpp>
 #include <pipe/train/parts/run_numbers.hpp>
 #include <pipe/train/parts/run_states.hpp>
+#include <pipe/train/parts/state_blocks.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/resumed_run.hpp>
 #include <pipe/train/safetensors_header.hpp>
@@ -60,9 +61,9 @@ struct checkpoint_of {
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
-      collect(e, all, in_quotes(path), [&](auto const& gather_next) {
+      collect(e, all, named(all), in_quotes(path), [&](auto const& write) {
         tensor_file<T> file(to, head_of(trainer, position), named(all));
-        write(all, gather_next, file);
+        write(file);
       });
     });
   }
@@ -77,13 +78,13 @@ struct checkpoint_of {
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       std::string const name = "a copy in memory";
       if (part.count == 1)
-        return collect(e, all, name, [&](auto const& gather_next) {
-          write(all, gather_next, to.begin(head_of(trainer, position), named(all)));
+        return collect(e, all, in_memory(all), name, [&](auto const& write) {
+          write(to.begin(head_of(trainer, position), named(all)));
         });
       in_all(e, name, [&] {
         saving = {{}, part, head_of(trainer, position)};
         states const own = own_states(e, all);
-        write(own, next_of(own), to.begin(head_of_part(part), named(own)));
+        write_own(own, to.begin(head_of_part(part), named(own)));
       });
     });
     return saving;
@@ -95,7 +96,7 @@ struct checkpoint_of {
       if (part.count == 1)
         for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
       for (run_state<T> const& s : part.count == 1 ? all : own_states(e, all))
-        sum += sizeof(T) * size_of(s);
+        sum += sizeof(T) * std::size_t(size_of(s.of));
     });
     return sum;
   }
@@ -113,18 +114,20 @@ struct checkpoint_of {
     engine& e = *trainer.engine_.operator->();
     states all;
     loaded_run read;
-    std::exception_ptr failure;
-    try {
+    auto const require = [&](outcome const& o) {
+      if (o.failure) std::rethrow_exception(o.failure);
+      if (!o.is_done) throw data_error("another process could not load " + in_quotes(path));
+    };
+    require(try_in_all(e, [&] {
       all = states_of(trainer);
       read = read_run(trainer, path, all, step);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    bool const is_read = least(e, failure ? 0 : 1) == 1;
-    if (failure) std::rethrow_exception(failure);
-    if (!is_read) throw data_error("another process could not load " + in_quotes(path));
-    // Nothing from here on can fail, but a device.
-    for (loaded_state& state : read.states) scatter(state, all[state.row].pieces, read.room);
+    }));
+    // From here on only reading again what was read, or a device, can fail.
+    outcome const taken = try_in_all(e, [&] {
+      for (loaded_state& state : read.states) take(state, all[state.row].pieces, read);
+    });
+    if (!taken.is_done) e.spoil(trainer.steps_);
+    require(taken);
     set_numbers(trainer, read.numbers);
     e.states_changed();
     if constexpr (compiled::work::is_free)
@@ -140,16 +143,18 @@ struct checkpoint_of {
     auto const access = trainer.engine_.enter();
     compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
   }
-  /// A file that was read, but has not been taken over.
+  /// A state that was read once, and is read again when it is taken over: no process has room for
+  /// all of them.
   struct loaded_state {
-    std::size_t row = 0;  // of the table
-    named_parameter<T> to;
-    std::unique_ptr<std::byte[]> bytes;
+    std::size_t row = 0, tensor = 0;  // of the table, of the file
+    named_parameter<T> of;
   };
   struct loaded_run {
     std::vector<run_numbers> numbers;
+    std::unique_ptr<open_checkpoint> file;
     std::vector<loaded_state> states;
-    std::vector<T> room;  // for the largest state that is not consecutive in memory
+    std::vector<std::byte> bytes;  // for the largest block
+    std::vector<T> block;
     data_position position;
     std::string other_bits;     // see resumed_run
     bool has_versions = false;  // older ones of the weights: see PipeDream
@@ -164,40 +169,69 @@ struct checkpoint_of {
     states const all = saved_states_of(trainer);
     use(e, all, files == checkpoint_files::one ? part_number() : part_of(e, all));
   }
-  /// Calls save(gather_next) in the process that writes files; gather_next() returns the values of
-  /// the next state of the table, which all processes collect.
+  /// Calls save(write) in the process that writes files; write(to) writes the states to a file or a
+  /// copy, block by block in the order that `layouts` have, which all processes collect.
   ///
   /// throws: in that process what `save` has thrown, in the others file_error with the name
   template <class Save>
-  static void collect(engine& e, states const& all, std::string const& name, Save const& save) {
-    std::vector<T> room;
+  static void collect(engine& e, states const& all, std::vector<named_parameter<T>> const& layouts,
+                      std::string const& name, Save const& save) {
+    constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
+    state_collector<T, engine> collector(e);
+    in_all(e, name, [&] {
+      for (named_parameter<T> const& of : layouts) collector.reserve(of);
+    });
     std::size_t next = 0;
-    auto const gather_next = [&]() -> T const* { return gather(e, all[next++], room); };
+    auto const read_next = [&](auto const& append) {
+      collector.begin(layouts[next], all[next].pieces);
+      ++next;
+      collector.blocks(append);
+    };
     in_all(e, name, [&] {
       std::exception_ptr failure;
       if (engine::writes_files()) try {
-          save(gather_next);
+          save([&](auto& to) {
+            for (run_state<T> const& s : all)
+              if (!has_others && s.pieces.size() == 1)
+                to.write(s.of, s.pieces[0].here), ++next;
+              else
+                to.write(s.of, read_next);
+            to.commit();
+          });
         } catch (...) {
           failure = std::current_exception();
         }
-      while (next < all.size()) gather_next();
+      auto const nothing = [](std::span<T>) {};
+      collector.blocks(nothing);  // of a state whose blocks could not be written
+      while (has_others && next < all.size()) read_next(nothing);
       if (failure) std::rethrow_exception(failure);
     });
+  }
+  /// What has become of something that all processes do: the failure of this one, and whether all
+  /// have done it.
+  struct outcome {
+    std::exception_ptr failure;
+    bool is_done = false;
+  };
+  template <class Work>
+  static outcome try_in_all(engine& e, Work const& work) {
+    outcome o;
+    try {
+      work();
+    } catch (...) {
+      o.failure = std::current_exception();
+    }
+    o.is_done = least(e, o.failure ? 0 : 1) == 1;
+    return o;
   }
   /// Does something in all processes.
   ///
   /// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
   template <class Work>
   static void in_all(engine& e, std::string const& name, Work const& work) {
-    std::exception_ptr failure;
-    try {
-      work();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    bool const is_done = least(e, failure ? 0 : 1) == 1;
-    if (failure) std::rethrow_exception(failure);
-    if (!is_done) throw failed_elsewhere("another process could not save " + name);
+    outcome const o = try_in_all(e, work);
+    if (o.failure) std::rethrow_exception(o.failure);
+    if (!o.is_done) throw failed_elsewhere("another process could not save " + name);
   }
   /// The states that a file has: accumulated gradients only if there are any.
   static states saved_states_of(Trainer const& trainer) {
@@ -215,9 +249,6 @@ struct checkpoint_of {
   }
   static safetensors_place place_of(run_state<T> const& s) {
     return {s.of.name, stored_type_of<T>(), s.of.shape};
-  }
-  static std::size_t size_of(run_state<T> const& s) {
-    return std::size_t(s.of.rows) * std::size_t(s.of.columns);
   }
 
   // ---- the numbers of a run ----
@@ -271,10 +302,16 @@ struct checkpoint_of {
     for (run_state<T> const& s : of) all.push_back(s.of);
     return all;
   }
-  /// Writes states to a file or a copy. next(): the values of the next one
-  template <class Next, class To>
-  static void write(states const& all, Next&& next, To& to) {
-    for (run_state<T> const& s : all) to.write(s.of, next());
+  /// The same in the order of memory.
+  static std::vector<named_parameter<T>> in_memory(states const& of) {
+    std::vector<named_parameter<T>> all = named(of);
+    for (named_parameter<T>& s : all) s.transposed = false;
+    return all;
+  }
+  /// Writes states of one piece, which is here, to a file or a copy.
+  template <class To>
+  static void write_own(states const& own, To& to) {
+    for (run_state<T> const& s : own) to.write(s.of, s.pieces[0].here);
     to.commit();
   }
 
@@ -316,11 +353,6 @@ struct checkpoint_of {
                      {{begin, count, p.process, p.here + at}}});
     }
   }
-  /// A function that returns where the next of this process's states is.
-  static auto next_of(states const& own) {
-    return
-        [&own, next = std::size_t(0)]() mutable -> T const* { return own[next++].pieces[0].here; };
-  }
   /// Saves a checkpoint in parts. All processes call it.
   static void save_parts(engine& e, part_saving saving, states const& all) {
     saving.number =
@@ -331,7 +363,7 @@ struct checkpoint_of {
         if (saving.part.number == 0) return;
         states const own = own_states(e, all);
         tensor_file<T> file(saving.target(), head_of_part(saving.part), named(own));
-        write(own, next_of(own), file);
+        write_own(own, file);
       });
       in_all(e, name, [&] {
         if (engine::writes_files()) saving.complete();
@@ -343,30 +375,15 @@ struct checkpoint_of {
       throw;
     }
   }
-  /// A state in the order of memory: where it is, or collected from all processes, which call this
-  /// for the same states.
-  static T* gather(engine& e, run_state<T> const& s, std::vector<T>& room) {
-    constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
-    if (!has_others && s.pieces.size() == 1) return s.pieces[0].here;
-    room.resize(size_of(s));
-    for (state_piece<T> const& p : s.pieces) {
-      T* const to = room.data() + p.begin;
-      if (p.here != nullptr) std::memcpy(to, p.here, sizeof(T) * std::size_t(p.count));
-      if constexpr (has_others)
-        e.broadcast(p.process, reinterpret_cast<char*>(to), p.count * long(sizeof(T)));
-    }
-    return room.data();
-  }
-
   // ---- loading ----
-
   /// Reads everything that this process needs, and compares it with the trainer.
   ///
   /// throws: see load
   static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all,
                              long step) {
-    open_checkpoint const file(path);
     loaded_run run;
+    run.file = std::make_unique<open_checkpoint>(path);
+    open_checkpoint const& file = *run.file;
     if (std::string const* const text = file.metadata("position")) run.position.text = *text;
     std::string const here = arithmetic_of(*trainer.engine_.operator->());
     if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
@@ -392,15 +409,18 @@ struct checkpoint_of {
                             ? -1
                             : match.find(place_of(s)));
     match.require_all();
-    std::size_t room = 0;
+    std::size_t most = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (tensors[i] < 0 || !is_here(all[i])) continue;
       auto const tensor = std::size_t(tensors[i]);
-      run.states.push_back({i, all[i].of, file.bytes_of(tensor)});
-      if (file.is_divided(tensor)) run.states.back().to.transposed = false;
-      if (all[i].pieces.size() > 1) room = std::max(room, size_of(all[i]));
+      run.states.push_back({i, tensor, all[i].of});
+      if (file.is_divided(tensor)) run.states.back().of.transposed = false;
+      most = std::max(most, most_of_block(run.states.back().of));
     }
-    run.room.resize(room);
+    run.block.resize(most);
+    run.bytes.resize(most * sizeof(T));
+    for (loaded_state const& state : run.states)
+      file.read(state.tensor, run.bytes, [](std::span<std::byte const>) {});
     return run;
   }
   /// Whether mini-batches were accumulated.
@@ -418,7 +438,7 @@ struct checkpoint_of {
     for (std::size_t i = 5; i < sum.bits.size(); i += 3)
       if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
         file.refuse("its numbers of the terms of further losses are those of no run");
-    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::zero::level > 1))
+    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::work::divides_gradients))
       file.refuse(
           "it has accumulated gradients, to which a mini-batch of several leaves, or with "
           "divided gradients, adds none");
@@ -429,16 +449,18 @@ struct checkpoint_of {
     return std::any_of(s.pieces.begin(), s.pieces.end(),
                        [](state_piece<T> const& p) { return p.here != nullptr; });
   }
-  /// Copies a state from a file's bytes to the memory of this process.
-  static void scatter(loaded_state& from, std::vector<state_piece<T>> const& pieces,
-                      std::vector<T>& room) noexcept {
-    bool const is_one = pieces.size() == 1;
-    from.to.values =
-        is_one ? std::span(pieces[0].here, std::size_t(pieces[0].count)) : std::span(room);
-    copy_in(stored_type_of<T>(), from.bytes.get(), from.to);
-    for (state_piece<T> const& p : pieces)
-      if (!is_one && p.here != nullptr)
-        std::memcpy(p.here, room.data() + p.begin, sizeof(T) * std::size_t(p.count));
+  /// Copies a state from the file to the memory of this process.
+  static void take(loaded_state const& state, std::vector<state_piece<T>> const& pieces,
+                   loaded_run& from) {
+    long at = 0;
+    std::size_t const most = most_of_block(state.of) * sizeof(T);
+    from.file->read(state.tensor, std::span(from.bytes).first(most),
+                    [&](std::span<std::byte const> bytes) {
+                      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
+                      decode(stored_type_of<T>(), bytes.data(), numbers);
+                      put_block<T>(state.of, pieces, at, numbers);
+                      at += long(numbers.size());
+                    });
   }
 };
 

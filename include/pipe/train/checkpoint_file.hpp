@@ -8,6 +8,7 @@
 //                                                  data, then of each tensor, in their order
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -120,9 +121,24 @@ class checkpoint_reader {
   /// throws: data_error if its bytes are not those that were written
   void read(std::size_t i, std::span<std::byte> to) const {
     file_.read((*this)[i].begin, to);
-    if (crc32c(to) != checksum(i + 1))
-      refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
-             " are not those that were written");
+    require_sum(i, crc32c(to));
+  }
+  /// The same block by block: use(bytes) for as many as `room` has, or what is left.
+  ///
+  /// throws: when all bytes were used, if they are not those that were written
+  template <class Use>
+  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+    safetensors_place const& place = (*this)[i];
+    std::uint32_t sum = 0;
+    for (std::uint64_t at = place.begin, left; (left = place.end - at) > 0;) {
+      std::span<std::byte> const block =
+          room.first(std::size_t(std::min<std::uint64_t>(left, room.size())));
+      file_.read(at, block);
+      sum = crc32c(block, sum);
+      at += block.size();
+      use(block);
+    }
+    require_sum(i, sum);
   }
   std::string const& name() const { return file_.name(); }
   /// Size of the file, and a checksum of all of it: that of its checksums.
@@ -134,6 +150,11 @@ class checkpoint_reader {
   }
 
  private:
+  void require_sum(std::size_t i, std::uint32_t found) const {
+    if (found != checksum(i + 1))
+      refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
+             " are not those that were written");
+  }
   /// The checksum that was written: of the header for 0, then of tensor i - 1.
   std::uint32_t checksum(std::size_t i) const {
     return little_endian<std::uint32_t>(sums_.data() + 4 * i);

@@ -31,15 +31,6 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
   });
 }
 
-/// The values of a viewed parameter, in every process that calls it: those of another process are
-/// received into `room`.
-template <class Trainer, class View, class T>
-auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
-  if constexpr (has_processes<Trainer>)
-    return trainer.processes().values_of(view, room);
-  else
-    return view.values;
-}
 /// Whether something is so in all processes of a trainer.
 template <class Trainer>
 bool is_in_all(Trainer& trainer, bool here) {
@@ -83,15 +74,16 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
                                     : pair.transposed ? "only tensors of a file are transposed"
                                                       : detail::misfit_of_shape(t.shape, s.shape);
                            });
-  auto const values = from.parameters();
+  auto const values = detail::list_of(from);
+  auto const views = detail::list_of(to);
   auto averages = values;
   constexpr bool copies_averages = detail::keeps_averages<From> && detail::keeps_averages<To>;
   if constexpr (copies_averages) averages = from.averaged();
 
   // All numbers are checked, each in the process that has it, before the first is written.
   std::vector<std::string> problems;
+  using number = typename decltype(target_parameter::values)::value_type;
   auto const check = [&](std::string const& name, auto const& numbers) {
-    using number = typename decltype(target_parameter::values)::value_type;
     for (std::size_t i = 0; i < numbers.size(); ++i)
       if (libm::isfinite(numbers[i]) && !libm::isfinite(number(numbers[i])))
         return problems.push_back("parameter " + detail::in_quotes(name) + ": number " +
@@ -99,7 +91,7 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   };
   for (detail::weight_sources const& pair : found.pairs) {
     std::size_t const s = pair.tensors[0];
-    check(source[s].name, values[s].values);
+    detail::for_each_part(from, values[s], [&](auto const& part) { check(source[s].name, part); });
     if (copies_averages) check(source[s].name, averages[s].values);
   }
   bool const fits = detail::is_in_all(to, detail::is_in_all(from, problems.empty()));
@@ -110,7 +102,11 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   for (detail::weight_sources const& pair : found.pairs) {  // no number can be wrong from here on
     std::size_t const t = pair.parameter, s = pair.tensors[0];
     source[s].values = detail::values_in_all(from, values[s], room);
-    if (!target[t].elsewhere) detail::copy_parameter(source[s], target[t]);
+    if (!target[t].elsewhere)
+      detail::set_values(to, views[t], [&](auto const& values_there) {
+        target[t].values = values_there;
+        detail::copy_parameter(source[s], target[t]);
+      });
     if (copies_averages) source[s].values = detail::values_in_all(from, averages[s], room);
     // Of a parameter that is not trained, or elsewhere, there is no average here.
     if (target_averages.empty() || target_averages[t].data() == target[t].values.data()) continue;

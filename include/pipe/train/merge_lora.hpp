@@ -79,7 +79,7 @@ std::vector<double> factors_of(layers<L...>) {
 template <detail::has_named_parameters Trainer>
 name_map names_without_lora(Trainer& trainer) {
   name_map names;
-  for (auto const& p : trainer.parameters())
+  for (auto const& p : detail::list_of(trainer))
     if (std::string plain = detail::plain_name(p.name); !detail::is_lora(p.name) && plain != p.name)
       names.push_back({p.name, plain});
   return names;
@@ -95,7 +95,7 @@ void save_lora(Trainer& trainer, std::string const& path,
                std::string const& prefix = "base_model.model.") {
   using element = typename Trainer::element;
   auto const all = detail::named_parameters(trainer);
-  auto const views = trainer.parameters();
+  auto const views = detail::list_of(trainer);
   std::vector<std::size_t> at;
   auto chosen = all;
   chosen.clear();
@@ -108,10 +108,10 @@ void save_lora(Trainer& trainer, std::string const& path,
   auto const processes = trainer.processes();
   std::vector<element> room;
   detail::save_together(processes, chosen, path, detail::stored_type_of<element>(),
-                        {{"format", "pt"}}, [&](std::size_t i) {
+                        {{"format", "pt"}}, [&](std::size_t i, auto const& use) {
                           auto p = chosen[i];
                           p.values = processes.values_of(views[at[i]], room);
-                          return p;
+                          use(p);
                         });
 }
 
@@ -129,12 +129,12 @@ template <detail::has_named_parameters From, detail::has_named_parameters To>
 void merge_lora(From& from, To& to) {
   name_map names;  // of `to` in `from`
   std::vector<std::string> problems, plain;
-  for (auto const& p : from.parameters())
+  for (auto const& p : detail::list_of(from))
     if (!detail::is_lora(p.name)) {
       plain.push_back(detail::plain_name(p.name));
       if (plain.back() != p.name) names.push_back({plain.back(), p.name});
     }
-  auto const targets = to.parameters();
+  auto const targets = detail::list_of(to);
   auto const lists = [](auto const& all, std::string const& name) {
     for (auto const& one : all)
       if (detail::name_in(one) == name) return true;
@@ -151,26 +151,36 @@ void merge_lora(From& from, To& to) {
 
   constexpr auto const& tables = detail::model_tables<typename From::model>::parameters;
   auto const factors = detail::factors_of(typename From::model::leaves{});
-  std::vector<typename decltype(from.parameters().front().values)::value_type> room[3];
-  auto const add = [&](auto const& sources, auto const& merged) {
+  std::vector<typename From::element> room, first, second;
+  auto const add = [&](auto const& sources, auto const& merged, auto const& set) {
+    // Values are there until those of the next parameter are.
+    auto const copy_of = [&](std::size_t i, auto& to_room) {
+      auto const values = detail::values_in_all(from, sources[i], room);
+      to_room.assign(values.begin(), values.end());
+    };
     for (std::size_t i = 1; i + 1 < sources.size(); ++i) {
       if (!detail::is_lora_a(sources[i].name)) continue;
       auto const& base = sources[i - (sources[i - 1].name.ends_with("bias") ? 2 : 1)];
-      auto const w = detail::values_in_all(from, base, room[0]),
-                 a = detail::values_in_all(from, sources[i], room[1]),
-                 b = detail::values_in_all(from, sources[i + 1], room[2]);
+      copy_of(i, first), copy_of(i + 1, second);
+      auto const w = detail::values_in_all(from, base, room);
       double const factor = factors[std::size_t(tables[sources[i].index].leaf)];
       for (auto const& target : merged)
         if (target.name == detail::plain_name(base.name))
-          detail::add_product(w, a, b, factor, sources[i].columns, target.values);
+          set(target, [&](auto const& values) {
+            detail::add_product(w, std::span(first), std::span(second), factor, sources[i].columns,
+                                values);
+          });
     }
   };
-  add(from.parameters(), targets);
+  add(detail::list_of(from), targets, [&](auto const& target, auto const& fill) {
+    if (detail::is_here(to, target)) detail::set_values(to, target, fill);
+  });
+  auto const in_place = [](auto const& target, auto const& fill) { fill(target.values); };
   if constexpr (detail::keeps_averages<To>) {
     if constexpr (detail::keeps_averages<From>)
-      add(from.averaged(), to.averaged());
+      add(from.averaged(), to.averaged(), in_place);
     else
-      add(from.parameters(), to.averaged());
+      add(detail::list_of(from), to.averaged(), in_place);
   }
   to.parameters_changed();
 }

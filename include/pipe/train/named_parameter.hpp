@@ -29,6 +29,7 @@ struct named_parameter {
   int rows = 0, columns = 0;
   std::span<T> values;
   bool elsewhere = false;  ///< in another process: there are no values here
+  bool in_parts = false;   ///< replicas divide it: see list_of
 
   /// The positions of a transposed tensor's window: 1 for a matrix.
   std::size_t window() const {
@@ -63,16 +64,63 @@ concept has_named_parameters = requires(Trainer& trainer) {
 template <class Trainer>
 concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().agree(true)); };
 
-/// Views of a trainer's parameters in the order of parameters(), with their names and shapes in
-/// files.
+/// A trainer that brings parameters together one by one, where replicas divide them (ZeRO<3>).
+template <class Trainer>
+concept lists_parameters = requires(Trainer& trainer) { trainer.processes().list(); };
+
+/// Views of a trainer's parameters in the order of parameters(). Of those that replicas divide the
+/// spans are empty: values_in_all() has their values, set_values() sets them.
+template <class Trainer>
+auto list_of(Trainer& trainer) {
+  if constexpr (lists_parameters<Trainer>)
+    return trainer.processes().list();
+  else
+    return trainer.parameters();
+}
+/// Whether this process has a listed parameter, or its replica's parts of it.
+template <class Trainer, class View>
+bool is_here(Trainer& trainer, View const& view) {
+  if constexpr (lists_parameters<Trainer>) return trainer.processes().has(view.index);
+  return !view.values.empty();
+}
+/// The same, with their names and shapes in files.
 template <has_named_parameters Trainer>
 auto named_parameters(Trainer& trainer) {
-  using element = typename decltype(trainer.parameters().front().values)::element_type;
+  auto const views = list_of(trainer);
+  using element = typename decltype(views.front().values)::element_type;
   std::vector<named_parameter<element>> all;
-  for (auto const& p : trainer.parameters())
+  for (auto const& p : views) {
+    bool const is_empty = has_processes<Trainer> && p.values.empty();
+    bool const in_parts = is_empty && is_here(trainer, p);
     all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
-                   p.rows, p.columns, p.values, has_processes<Trainer> && p.values.empty()});
+                   p.rows, p.columns, p.values, is_empty && !in_parts, in_parts});
+  }
   return all;
+}
+/// The values of a listed parameter, in every process that calls it: until the next call, if
+/// replicas divide them; those of another process are received into `room`.
+template <class Trainer, class View, class T>
+auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
+  if constexpr (has_processes<Trainer>)
+    return trainer.processes().values_of(view, room);
+  else
+    return view.values;
+}
+/// Sets the values of a listed parameter that this process has: fill(span) writes all of them.
+template <class Trainer, class View, class Fill>
+void set_values(Trainer& trainer, [[maybe_unused]] View const& view, Fill const& fill) {
+  if constexpr (lists_parameters<Trainer>)
+    trainer.processes().set(view.index, fill);
+  else
+    fill(view.values);
+}
+/// use(span) for the parts of a listed parameter that this process has.
+template <class Trainer, class View, class Use>
+void for_each_part(Trainer& trainer, View const& view, Use const& use) {
+  if constexpr (lists_parameters<Trainer>)
+    trainer.processes().for_each_part(view.index, use);
+  else
+    use(view.values);
 }
 
 /// Throws error for a parameter that violates the law of named_parameter and could not be copied
@@ -83,7 +131,8 @@ void require_law(named_parameter<T> const& p) {
   std::size_t const numbers = std::size_t(p.rows) * std::size_t(p.columns);
   bool const counted =
       count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == numbers * sizeof(T);
-  if (!counted || p.rows < 0 || p.columns < 0 || (!p.elsewhere && numbers != p.values.size()))
+  bool const has_values = numbers == p.values.size() || p.elsewhere || p.in_parts;
+  if (!counted || p.rows < 0 || p.columns < 0 || !has_values)
     throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
                 std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
                 " must both be its " + std::to_string(p.values.size()) + " numbers");
@@ -134,27 +183,36 @@ void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& 
   });
 }
 
-/// Converts a parameter to its bytes in a file. Throws data_error for a number that the type cannot
-/// represent.
-template <class T>
-void copy_out(named_parameter<T> const& from, stored_type type, std::vector<std::byte>& bytes) {
+/// Converts a parameter to its bytes in a file, in blocks: append(bytes). Throws data_error for a
+/// number that the type cannot represent.
+template <class T, class Append>
+void copy_out(named_parameter<T> const& from, stored_type type, Append const& append) {
+  constexpr std::size_t most = 64 << 10;  // numbers of a block
   std::size_t const size = std::size_t(size_of(type));
-  bytes.resize(from.values.size() * size);
   std::vector<T> run, stored;
-  for_each_run(from,
-               [&](std::size_t at, std::size_t first, std::size_t stride, std::size_t length) {
-                 run.resize(length), stored.resize(length);
-                 for (std::size_t i = 0; i < length; ++i) run[i] = from.values[first + i * stride];
-                 encode(type, std::span<T const>(run), bytes.data() + at * size);
-                 // Read back, because a number that is too large becomes infinite only by rounding
-                 // to the type.
-                 decode(type, bytes.data() + at * size, std::span<T>(stored));
-                 for (std::size_t i = 0; i < length; ++i)
-                   if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
-                     throw data_error("parameter " + in_quotes(from.name) + ": number " +
-                                      std::to_string(at + i) + ", " + std::to_string(run[i]) +
-                                      ", is too large for " + name_of(type));
-               });
+  std::vector<std::byte> bytes;
+  std::size_t begin = 0;
+  auto const end_block = [&] {
+    bytes.resize(run.size() * size), stored.resize(run.size());
+    encode(type, std::span<T const>(run), bytes.data());
+    // Read back, because a number that is too large becomes infinite only by rounding to the type.
+    decode(type, bytes.data(), std::span<T>(stored));
+    for (std::size_t i = 0; i < run.size(); ++i)
+      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
+        throw data_error("parameter " + in_quotes(from.name) + ": number " +
+                         std::to_string(begin + i) + ", " + std::to_string(run[i]) +
+                         ", is too large for " + name_of(type));
+    append(std::span<std::byte const>(bytes));
+    begin += run.size();
+    run.clear();
+  };
+  for_each_run(from, [&](std::size_t, std::size_t first, std::size_t stride, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) {
+      run.push_back(from.values[first + i * stride]);
+      if (run.size() == most) end_block();
+    }
+  });
+  if (!run.empty()) end_block();
 }
 
 }  // namespace pp::detail

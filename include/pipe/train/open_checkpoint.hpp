@@ -82,6 +82,12 @@ class open_checkpoint {
     return bytes;
   }
 
+  /// The same block by block: see checkpoint_reader::read.
+  template <class Use>
+  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+    for (piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
+  }
+
  private:
   /// A tensor of a file: the numbers of a state from `begin` on.
   struct piece {

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <map>
 #include <optional>
 #include <span>
@@ -37,6 +38,7 @@
 #include <pipe/train/name_map.hpp>
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/parts/run_states.hpp>
+#include <pipe/train/parts/state_blocks.hpp>
 #include <pipe/train/safetensors_reader.hpp>
 #include <pipe/train/weights.hpp>
 
@@ -92,40 +94,70 @@ class optimizer_states {
       tensors.push_back({name, {}, false, 1, 1, {}, true});
       numbers.push_back(T(number_at(trainer_.steps_, which)));
     }
-    std::vector<T> room;
+    using checkpoint = checkpoint_of<Trainer>;
+    auto& engine = *processes_.parameters.engine;
+    state_collector<T, typename Trainer::engine> collector(engine);
+    checkpoint::in_all(engine, in_quotes(path), [&] {
+      for (state const& s : states_) collector.reserve(s.in_file);
+    });
     save_together(
         processes_, tensors, path, stored_type_of<T>(),
         {{"format", "pt"}, {optimizer_key, text_of_optimizer(trainer_.settings_.optimizer)}},
-        [&](std::size_t i) {
-          named_parameter<T> tensor = tensors[i];
-          tensor.values = i < states_.size() ? values_of(states_[i].row, room)
-                                             : std::span(&numbers[i - states_.size()], 1);
-          return tensor;
+        [&](std::size_t i, auto const& use) {
+          named_parameter<T> part{tensors[i].name, {}, false, 1, 1, {}};
+          if (i >= states_.size()) {
+            part.values = std::span(&numbers[i - states_.size()], 1);
+            return use(part);
+          }
+          std::exception_ptr failure;
+          collector.begin(states_[i].in_file, states_[i].row.pieces);
+          collector.blocks([&](std::span<T> block) {
+            part.columns = int(block.size());
+            part.values = block;
+            if (!failure) try {
+                use(part);
+              } catch (...) {
+                failure = std::current_exception();
+              }
+          });
+          if (failure) std::rethrow_exception(failure);
         });
   }
   /// given: the number of steps, if the file does not say it.
   void load(std::string const& path, std::optional<long> given) {
-    std::vector<std::vector<T>> rooms;  // of states that have several pieces
     long const steps = load_together(
         path, [&](bool here) { return processes_.agree(here); },
+        [&] { processes_.parameters.engine->spoil(trainer_.steps_); },
         [&](auto const& agree) {
           safetensors_reader const file(path);
           require_optimizer(file);
           long const of_file = steps_in(file, given);
           require_numbers(file, of_file);
           parameter_list to;
+          std::size_t most = 0;
           for (state const& s : states_) {
             to.push_back(s.in_file);
-            to.back().values = memory_of(s.row, rooms.emplace_back());
-            to.back().elsewhere = to.back().values.empty();
+            to.back().elsewhere = std::none_of(s.row.pieces.begin(), s.row.pieces.end(),
+                                               [](auto const& p) { return p.here != nullptr; });
+            to.back().in_parts = !to.back().elsewhere;
+            most = std::max(most, most_of_block(s.in_file));
           }
-          load_tensors(to, arrays_in(file), file, source(file), load_policy::strict, {}, agree);
+          std::vector<T> block(most);
+          load_tensors(to, arrays_in(file), file, source(file), load_policy::strict, {}, agree,
+                       reading::twice,
+                       [&](std::size_t i, stored_type type, named_parameter<T> const& of,
+                           auto const& blocks) {
+                         long at = 0;
+                         blocks([&](std::span<std::byte const> bytes) {
+                           std::span<T> const part(block.data(),
+                                                   bytes.size() / std::size_t(size_of(type)));
+                           decode(type, bytes.data(), part);
+                           put_block<T>(of, states_[i].row.pieces, at, part);
+                           at += long(part.size());
+                         });
+                       });
           return of_file;
         });
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      if (!rooms[i].empty())
-        for (state_piece<T> const& p : states_[i].row.pieces)
-          if (p.here != nullptr) std::copy_n(rooms[i].begin() + p.begin, p.count, p.here);
     trainer_.steps_ = steps;
     processes_.parameters.engine->states_changed();
   }
@@ -175,21 +207,6 @@ class optimizer_states {
       of.shape.insert(is_of_rows == transposed ? of.shape.begin() : of.shape.end(), 1);
     }
     return of;
-  }
-
-  /// The values of a state, collected from all processes.
-  std::span<T> values_of(run_state<T> const& row, std::vector<T>& room) const {
-    return {checkpoint_of<Trainer>::gather(*processes_.parameters.engine, row, room),
-            std::size_t(row.of.rows) * std::size_t(row.of.columns)};
-  }
-  /// Memory to load a state to: its own, or `room` if it has several pieces, of which some are
-  /// here; nothing if none is.
-  static std::span<T> memory_of(run_state<T> const& row, std::vector<T>& room) {
-    auto const is_here = [](state_piece<T> const& p) { return p.here != nullptr; };
-    if (std::none_of(row.pieces.begin(), row.pieces.end(), is_here)) return {};
-    if (row.pieces.size() == 1) return {row.pieces[0].here, std::size_t(row.pieces[0].count)};
-    room.resize(std::size_t(row.of.rows) * std::size_t(row.of.columns));
-    return room;
   }
 
   static weights_source source(safetensors_reader const& file) {

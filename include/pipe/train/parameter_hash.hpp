@@ -25,7 +25,7 @@ template <class Trainer>
 std::uint64_t parameter_hash(Trainer& trainer) {
   std::uint64_t sum = 0;  // in any order of parameters
   std::vector<typename Trainer::element> room;
-  for (auto const& p : trainer.parameters()) {
+  for (auto const& p : detail::list_of(trainer)) {
     auto const values = detail::values_in_all(trainer, p, room);
     std::uint64_t const name = detail::hash_of_bytes(p.name.data(), p.name.size(), 0);
     sum += detail::hash_of_bytes(values.data(), values.size() * sizeof(values[0]), name);

@@ -27,4 +27,19 @@ struct parameter_view {
   std::span<T const> gradients;  ///< empty for a parameter that is not trained
 };
 
+/// Calls use(view) for each parameter of a trainer, in the order of parameters(). Values may be
+/// read and written during the call; after writing to them call parameters_changed(). All processes
+/// of the trainer call it.
+///
+///     for_each_parameter(trainer, [](auto const& p) { print(p.name, norm_of(p.values)); });
+///
+/// memory: none. Where replicas divide parameters (ZeRO<3>), one at a time comes to where steps
+///         bring it, whereas parameters() is a copy of all of them in every process
+/// throws: what `use` throws; the other processes then wait, up to their deadline
+template <class Trainer, class Use>
+void for_each_parameter(Trainer& trainer, Use use) {
+  auto const all = trainer.processes();
+  for (auto& view : all.list()) all.visit(view, use);
+}
+
 }  // namespace pp

@@ -238,16 +238,16 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   void forward(batch const& b, device_output_values outputs) { infer(b, outputs); }
 
   /// Views of all parameters in model order: shared ones once, constant tables not at all, empty
-  /// ones of another process's ranks. After writing to them call parameters_changed().
+  /// ones of another process's ranks, copies of those that replicas divide (see
+  /// for_each_parameter). After writing to them call parameters_changed().
   std::vector<parameter_view<element>> parameters() {
     auto const access = engine_.enter();
-    return detail::view_parameters<M, element>(parameter_places(),
-                                               &detail::chunk_description::values);
+    return detail::view_parameters<M, element>(parameter_places());
   }
   /// What all processes have, while the object lives: for weights, decoders, reports.
   auto processes() const {
-    using access = typename detail::exclusive<engine>::access;
-    return detail::trainer_processes<access, engine>{engine_.enter(), parameter_places()};
+    using parameters = detail::parameter_memory<engine>;
+    return detail::trainer_processes<M, element, parameters>{engine_.enter(), parameter_places()};
   }
   /// Must be called after writing through a view; load_weights and copy_weights do. Discards
   /// accumulated gradients, which belong to the previous parameters.

@@ -177,7 +177,8 @@ struct plan_of {
   /// What rank `rank` of all replicas together sends to the other replicas in a step, if they share
   /// the leaves evenly: each about 2 (n - 1) / n times summed_bytes, as in a ring, if n divides the
   /// leaves; else it sends a part for each branch that it runs. With ZeRO a part of that is
-  /// parameters, and level 3, and level 1 between GPUs, sends half as much again.
+  /// parameters, and level 1 between GPUs sends half as much again; level 3 sends them for each
+  /// micro-batch: see ZeRO.
   ///
   /// throws: data_error for a rank out of range
   constexpr long exchange_bytes_of(int rank, int replicas) const {

@@ -76,6 +76,7 @@ struct planned_pipeline {
                        samples = option<option_family::micro_batch_size>::value,
                        threads = option<option_family::threads>::host_threads,
                        report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
+  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
   static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
   static constexpr int holder_count = holders(where, stages);
   using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
@@ -291,6 +292,7 @@ struct planned_pipeline {
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
       f.zero = zero::level;
+      f.divides_gradients = divides_gradients;
       f.offloads_state = offload::is_on;
       f.averages = averaging::averages;
       lay_out_chunk(f, c);

@@ -85,9 +85,10 @@ class safetensors_reader {
   void read(std::uint64_t begin, std::span<std::byte> to) const {
     read_at(data_begin_ + begin, to);
   }
-  /// Fills `to` with a tensor. needs: it has the tensor's size
-  void read(detail::safetensors_place const& tensor, std::span<std::byte> to) const {
-    read(tensor.begin, to);
+  /// Fills `to` with bytes of a tensor, from number `from` on. needs: it has as many
+  void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
+            std::uint64_t from = 0) const {
+    read(tensor.begin + from, to);
   }
 
  private:

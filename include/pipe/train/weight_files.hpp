@@ -60,11 +60,12 @@ class weight_files {
   std::vector<detail::placed_tensor> const& tensors() const { return tensors_; }
   /// Whether there is a tensor of a name.
   bool has(std::string_view tensor) const { return file_of_.contains(tensor); }
-  /// Fills `to` with one of the tensors. needs: it has the tensor's size
+  /// Fills `to` with bytes of one of the tensors, from number `from` on. needs: it has as many
   ///
   /// throws: file_error if reading fails, data_error if the file was shortened
-  void read(detail::placed_tensor const& tensor, std::span<std::byte> to) const {
-    files_[tensor.file].read(tensor.begin, to);
+  void read(detail::placed_tensor const& tensor, std::span<std::byte> to,
+            std::uint64_t from = 0) const {
+    files_[tensor.file].read(tensor.begin + from, to);
   }
 
  private:

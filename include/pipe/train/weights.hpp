@@ -22,6 +22,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/io/atomic_file.hpp>
+#include <pipe/train/file_blocks.hpp>
 #include <pipe/train/name_map.hpp>
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/safetensors.hpp>
@@ -30,12 +31,11 @@
 
 namespace pp::detail {
 
-/// Saves parameters whose values are there when they are written: values_of(index) is called for
-/// each in turn.
-template <class T, class ValuesOf>
+/// Saves parameters whose values are there when they are written: read(index, use) calls use(part)
+/// for each in turn, once or for parts that follow each other in the file.
+template <class T, class Read>
 void write_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
-                   stored_type type, safetensors_metadata const& metadata,
-                   ValuesOf const& values_of) {
+                   stored_type type, safetensors_metadata const& metadata, Read const& read) {
   if (!is_real(type))
     throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
                      name_of(type));
@@ -47,12 +47,11 @@ void write_weights(std::vector<named_parameter<T>> const& parameters, std::strin
   place_tensors(places);
   atomic_file file(path);
   file.write(safetensors_preamble(places, metadata));
-  std::vector<std::byte> bytes;
   // Of one type, so in the order of their places.
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    copy_out(values_of(i), type, bytes);
-    file.write(bytes);
-  }
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    read(i, [&](named_parameter<T> const& part) {
+      copy_out(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
+    });
   file.commit();
 }
 
@@ -70,7 +69,7 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
                   std::string const& path, stored_type type = detail::stored_type_of<T>(),
                   detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
   detail::write_weights(parameters, path, type, metadata,
-                        [&](std::size_t i) -> auto const& { return parameters[i]; });
+                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
 }
 
 namespace detail {
@@ -80,13 +79,29 @@ struct agreed {
   void operator()() const {}
 };
 
-/// Loads matched parameters. `fetch`: given the pairs, returns bytes_of(pair) -> span, with bytes
-/// that were read then or are read by this call. agree(): called before the first parameter is
-/// written; it may throw.
-template <class T, class Tensor, class Fetch, class Agree>
+/// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
+struct copied_in {
+  template <class T, class Blocks>
+  void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
+                  Blocks const& blocks) const {
+    long at = 0;
+    blocks([&](std::span<std::byte const> bytes) {
+      copy_block_in(type, bytes, at, to);
+      at += long(bytes.size()) / size_of(type);
+    });
+  }
+};
+
+/// Loads matched parameters. `fetch`: given the pairs, and the parameters as they are in the file,
+/// returns blocks(number, use), which calls use(bytes) for blocks that follow each other, of whole
+/// lines (see block_of): all of them before and again after agree(), which is called before the
+/// first parameter is written and may throw. write(number, type, parameter, blocks(use)): writes a
+/// parameter.
+template <class T, class Tensor, class Fetch, class Agree, class Write = copied_in>
 load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                        std::vector<Tensor> const& tensors, weights_source const& from,
-                       load_policy policy, name_map const& map, Fetch fetch, Agree const& agree) {
+                       load_policy policy, name_map const& map, Fetch fetch, Agree const& agree,
+                       Write const& write = {}, bool reads_first = false) {
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from,
       [&](weight_sources const& pair, named_parameter<T> const& p) {
@@ -106,68 +121,87 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   std::vector<named_parameter<T>> to;
   for (weight_sources const& pair : found.pairs)
     to.push_back(as_there(parameters[pair.parameter], pair.transposed));
-  auto const bytes_of = fetch(found.pairs);
+  auto const blocks = fetch(found.pairs, to);
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
     Tensor const& t = tensors[found.pairs[i].tensors[0]];
-    if (t.type != stored_type::f64) continue;  // which is the only type with larger numbers
-    if (long const at = first_too_large<T>(t.type, bytes_of(i)); at >= 0)
-      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(at) +
+    bool const may_be_too_large = t.type == stored_type::f64;  // the only type with larger numbers
+    if (!may_be_too_large && !reads_first) continue;
+    long before = 0, first = -1;
+    blocks(i, [&](std::span<std::byte const> bytes) {
+      long const at = may_be_too_large && first < 0 ? first_too_large<T>(t.type, bytes) : -1;
+      if (at >= 0) first = before + at;
+      before += long(bytes.size()) / size_of(t.type);
+    });
+    if (first >= 0)
+      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(first) +
                          " is too large for " + name_of(stored_type_of<T>()));
   }
   require_fit(from, problems);
   agree();
-  // Nothing but reading can fail from here on.
+  // Nothing but reading can fail from here on, and nothing is allocated.
   for (std::size_t i = 0; i < found.pairs.size(); ++i)
-    copy_in(tensors[found.pairs[i].tensors[0]].type, bytes_of(i).data(), to[i]);
+    write(found.pairs[i].parameter, tensors[found.pairs[i].tensors[0]].type, to[i],
+          [&](auto const& use) { blocks(i, use); });
   return std::move(found.report);
 }
 
 /// When the tensors of a file are read.
 enum class reading : unsigned char {
-  before,   ///< all of them before the first parameter is written
-  in_place  ///< each when its parameter is written: memory is that of the largest
+  before,    ///< all of them before the first parameter is written
+  in_place,  ///< each when its parameter is written, block by block
+  twice      ///< in place, after all could be read before the first is written
 };
 
 /// The same, from some tensors of an open file, or of several.
-template <class T, class Tensor, class File, class Agree>
+template <class T, class Tensor, class File, class Agree, class Write = copied_in>
 load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
                          std::vector<Tensor> const& tensors, File const& file,
                          weights_source const& from, load_policy policy, name_map const& map,
-                         Agree const& agree, reading when = reading::before) {
+                         Agree const& agree, reading when = reading::before,
+                         Write const& write = {}) {
   std::unique_ptr<std::byte[]> data;
   return load_pairs(
       parameters, tensors, from, policy, map,
-      [&](std::vector<weight_sources> const& pairs) {
-        std::vector<std::uint64_t> begins, sizes;
+      [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
+        std::vector<std::uint64_t> begins, blocks;
         std::uint64_t all = 0;
-        for (weight_sources const& pair : pairs) {
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
           std::uint64_t size = 0;
-          for (std::size_t const t : pair.tensors) size += tensors[t].end - tensors[t].begin;
+          for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
+          std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
           begins.push_back(when == reading::before ? all : 0);
-          sizes.push_back(size);
-          all = when == reading::before ? all + size : std::max(all, size);
+          blocks.push_back(when == reading::before
+                               ? size
+                               : std::min(size, std::uint64_t(block_of(to[i])) * number));
+          all = when == reading::before ? all + size : std::max(all, blocks.back());
         }
         data = memory_for(all, "the tensors that are loaded", file.name());
-        auto bytes_of = [begins, sizes, at = data.get()](std::size_t i) {
-          return std::span(at + begins[i], std::size_t(sizes[i]));
-        };
-        auto read = [&tensors, &file, &pairs, bytes_of](std::size_t i) {
-          std::span<std::byte> room = bytes_of(i);
-          for (std::size_t const t : pairs[i].tensors) {
-            std::size_t const bytes = std::size_t(tensors[t].end - tensors[t].begin);
-            file.read(tensors[t], room.first(bytes));
-            room = room.subspan(bytes);
-          }
+        // use(bytes) for the blocks of a pair's tensors, which follow each other.
+        auto read = [&tensors, &file, &pairs, begins, blocks, at = data.get()](std::size_t i,
+                                                                               auto const& use) {
+          std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
+          std::size_t filled = 0;
+          for (std::size_t const t : pairs[i].tensors)
+            for (std::uint64_t at = tensors[t].begin, left; (left = tensors[t].end - at) > 0;) {
+              std::size_t const bytes =
+                  std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
+              file.read(tensors[t], room.subspan(filled, bytes), at - tensors[t].begin);
+              filled += bytes, at += bytes;
+              if (filled < room.size()) continue;
+              use(std::span<std::byte const>(room));
+              filled = 0;
+            }
+          if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
         };
         if (when == reading::before)
-          for (std::size_t i = 0; i < pairs.size(); ++i) read(i);
-        return [read, bytes_of, when](std::size_t i) {
-          if (when == reading::in_place) read(i);
-          return bytes_of(i);
+          for (std::size_t i = 0; i < pairs.size(); ++i) read(i, [](std::span<std::byte const>) {});
+        return [read, begins, blocks, when, at = data.get()](std::size_t i, auto const& use) {
+          if (when != reading::before) return read(i, use);
+          use(std::span<std::byte const>(at + begins[i], std::size_t(blocks[i])));
         };
       },
-      agree);
+      agree, write, when == reading::twice);
 }
 /// A file, for messages.
 inline weights_source source_of(std::string const& file) {
@@ -199,16 +233,16 @@ load_report load_weights(std::vector<detail::named_parameter<T>> const& paramete
                          name_map const& names = {}) {
   return detail::load_pairs(
       parameters, file.tensors(), detail::source_of(file.name()), policy, names,
-      [&](auto const& pairs) {
+      [&](auto const& pairs, auto const&) {
         std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for those of one tensor
         for (std::size_t i = 0; i < pairs.size(); ++i)
           if (pairs[i].tensors.size() > 1)
             for (std::size_t const t : pairs[i].tensors)
               joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
                                file.tensors()[t].bytes.end());
-        return [&, joined = std::move(joined)](std::size_t i) {
-          return joined[i].empty() ? file.tensors()[pairs[i].tensors[0]].bytes
-                                   : std::span<std::byte const>(joined[i]);
+        return [&, joined = std::move(joined)](std::size_t i, auto const& use) {
+          use(joined[i].empty() ? file.tensors()[pairs[i].tensors[0]].bytes
+                                : std::span<std::byte const>(joined[i]));
         };
       },
       detail::agreed{});
@@ -240,25 +274,25 @@ auto averages_of(Trainer& trainer) {
 }
 
 /// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file.
-/// values_of(index): the parameter with its values, which all collect, one parameter at a time.
+/// read(index, use): as for write_weights; all processes read each parameter in turn, to its end
+/// also if `use` throws.
 ///
 /// throws: as write_weights, in that process; in the others file_error
-template <class Processes, class T, class ValuesOf>
+template <class Processes, class T, class Read>
 void save_together(Processes const& processes, std::vector<named_parameter<T>> const& parameters,
                    std::string const& path, stored_type type, safetensors_metadata const& metadata,
-                   ValuesOf const& values_of) {
+                   Read const& read) {
   std::size_t next = 0;
-  auto const collect = [&](std::size_t i) {
-    next = i + 1;
-    return values_of(i);
-  };
   std::exception_ptr failure;
   if (processes.writes_files()) try {
-      write_weights(parameters, path, type, metadata, collect);
+      write_weights(parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
+        next = i + 1;
+        read(i, use);
+      });
     } catch (...) {
       failure = std::current_exception();
     }
-  while (next < parameters.size()) collect(next);
+  while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
   bool const is_saved = processes.agree(!failure);
   if (failure) std::rethrow_exception(failure);
   if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
@@ -269,13 +303,13 @@ void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata, name_map const& names = {}) {
   auto const parameters = all_there(named_parameters(trainer), names);
   if constexpr (has_processes<Trainer>) {
-    auto const views = trainer.parameters();
+    auto const views = list_of(trainer);
     auto const processes = trainer.processes();
     std::vector<typename Trainer::element> room;
-    save_together(processes, parameters, path, type, metadata, [&](std::size_t i) {
+    save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
       auto p = parameters[i];
       p.values = processes.values_of(views[i], room);
-      return p;
+      use(p);
     });
   } else {
     save_weights(parameters, path, type, metadata);
@@ -283,22 +317,36 @@ void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
 }
 
 /// Loads in all processes of a trainer, or in none. agrees(here): whether something is so in all;
-/// load(agree): calls agree() before the first number is written.
+/// load(agree): calls agree() before the first number is written; spoil(): called in all, if one
+/// could not read again what it had read.
 ///
 /// throws: what `load` has thrown; data_error if another process could not load
-template <class Agrees, class Load>
-auto load_together(std::string const& path, Agrees const& agrees, Load const& load) {
-  bool has_agreed = false;
-  auto const agree = [&] {
-    has_agreed = true;
-    if (!agrees(true)) throw data_error("another process could not load " + in_quotes(path));
+template <class Agrees, class Spoil, class Load>
+auto load_together(std::string const& path, Agrees const& agrees, Spoil const& spoil,
+                   Load const& load) {
+  bool is_asked = false, is_writing = false;
+  auto const refuse = [&] {
+    throw data_error("another process could not load " + in_quotes(path));
   };
+  auto const agree = [&] {
+    is_asked = true;
+    if (!agrees(true)) refuse();
+    is_writing = true;
+  };
+  decltype(load(agree)) result{};
+  std::exception_ptr failure;
   try {
-    return load(agree);
+    result = load(agree);
   } catch (...) {
-    if (!has_agreed) agrees(false);
-    throw;
+    if (!is_asked) agrees(false);
+    if (!is_writing) throw;
+    failure = std::current_exception();
   }
+  if (agrees(!failure)) return result;
+  spoil();
+  if (failure) std::rethrow_exception(failure);
+  refuse();
+  return result;
 }
 
 /// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
@@ -306,18 +354,31 @@ template <has_named_parameters Trainer, class Open>
 load_report load_trainer(Trainer& trainer, std::string const& path, load_policy policy,
                          name_map const& names, Open const& open) {
   auto const parameters = named_parameters(trainer);
+  auto const views = list_of(trainer);
   auto const averages = averages_of(trainer);
+  constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
+                           : lists_parameters<Trainer> ? reading::twice
+                                                       : reading::before;
   load_report const report = load_together(
       path,
       [&](bool here) {
         if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
         return here;
       },
+      [&] {
+        if constexpr (lists_parameters<Trainer>)
+          trainer.processes().parameters.engine->spoil(trainer.steps());
+      },
       [&](auto const& agree) {
         weight_files const& files = open();
         return load_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
-                            names, agree,
-                            is_read_in_place<Trainer> ? reading::in_place : reading::before);
+                            names, agree, when,
+                            [&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
+                              set_values(trainer, views[i], [&](auto const& values) {
+                                to.values = values;
+                                copied_in()(i, type, to, blocks);
+                              });
+                            });
       });
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
     if (parameters[i].name == report.loaded[next]) {
@@ -349,8 +410,11 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
 /// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
 /// all of them call it, and each loads its own parameters.
 ///
-/// throws: in all processes, and nothing was written, if it does in one. Only model_weights, which
-///         are read tensor by tensor, may be written in part if a read fails
+/// A block at a time is in memory: all are read before the first is written, and then once more.
+///
+/// throws: in all processes, and nothing was written, if it does in one. Should a file be damaged
+///         between the two, the trainer is broken, and later calls throw pp::error; model_weights
+///         are read once, and may be written in part if that fails
 template <detail::has_named_parameters Trainer>
 load_report load_weights(Trainer& trainer, std::string const& path,
                          load_policy policy = load_policy::strict, name_map const& names = {}) {

@@ -59,6 +59,10 @@ class cuda_engine {
     if (failed_update_ != 0)
       throw_error<error>({"this trainer is broken: the update of step ", failed_update_,
                           " failed, and some parameters are updated, others are not"});
+    if (is_spoiled_)
+      throw_error<error>(
+          {"this trainer is broken: a load was cut short, and some parameters are those of a "
+           "file, others are not"});
   }
   /// False: the engine has no threads, runs are on the caller's thread.
   bool is_own_thread() const { return false; }
@@ -128,6 +132,8 @@ class cuda_engine {
   void parameters_changed() { mirror_is_newer_ = true; }
   /// The same of gradients, optimizer state and averages: the next run uploads all of memory().
   void states_changed() { mirror_is_newer_ = states_are_newer_ = true; }
+  /// From now on check() throws: some states are those of a file, others are not.
+  void spoil(long) { is_spoiled_ = true; }
   /// The factor of the loss in the next step, and the steps since it changed; zeros in a process
   /// without rank 0, or if the loss is not scaled.
   list<double, 2> loss_scaling() const {
@@ -391,6 +397,7 @@ class cuda_engine {
   bool has_next_ = false;
   float loss_scale_ = 1;    // factor of the gradients on the device
   long failed_update_ = 0;  // the step whose update failed half-way; 0: none
+  bool is_spoiled_ = false;
 };
 
 template <>

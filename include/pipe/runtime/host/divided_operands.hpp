@@ -111,7 +111,7 @@ class divided_operands {
   /// Lists an operand of a launch of chunk c if it is of a divided parameter.
   [[gnu::cold]] void add(pipeline_description const& d, int c, divided_operand o, address const& a,
                          sink<divided_operand>& to) const {
-    bool const is_gradient = a.where == region::parameter_gradients,
+    bool const is_gradient = d.divides_gradients && a.where == region::parameter_gradients,
                is_copy = d.zero > 2 && a.where == region::transposed;
     if (!is_gradient && !is_copy && !(d.zero > 2 && a.where == region::parameters)) return;
     for (int i = 0; i < int(parameters_.size()); ++i) {

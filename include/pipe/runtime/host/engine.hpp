@@ -33,9 +33,8 @@ class host_engine {
       : optimizer_(o), kernels_(kernels(settings)), executor_(description(), calls(), settings) {}
 
   step_result run(job const& j) {
-    if constexpr (is_mirrored) {
-      if (mirror_is_newer_) mirror_.write_back(executor_.description(), executor_);
-      mirror_is_newer_ = false;
+    if constexpr (divides_values) {
+      take_mirror();
       if (j.what == job::kind::train) mirror_.forget();
     }
     return executor_.run(j);
@@ -48,27 +47,73 @@ class host_engine {
   bool is_own_thread() const { return executor_.is_own_thread(); }
 
   /// Start of the arena that holds a chunk. Parameters, gradients and averages in it may be read
-  /// and written between runs. If replicas divide parameters, it is a copy, valid until the next
-  /// training run, which all of them ask for.
-  char* memory(int chunk) {
-    if constexpr (is_mirrored)
-      return mirror_.of(executor_.description(), chunk, executor_);
-    else
-      return executor_.memory(chunk);
-  }
-  /// Must be called after parameters were written through memory().
+  /// and written between runs; divided parameters are not in it.
+  char* memory(int chunk) { return executor_.memory(chunk); }
+  /// Must be called after parameters were written through memory() or mirror().
   void parameters_changed() {
     executor_.parameters_changed();
-    if constexpr (is_mirrored) mirror_is_newer_ = true;
+    if constexpr (divides_values) mirror_is_newer_ = true;
   }
+
+  /// Whether replicas divide parameters: those for which is_divided() holds. They are read and
+  /// written between runs by these functions, which all replicas call for the same parameters, but
+  /// for room_of, take_over and for_each_own, which exchange nothing.
+  static constexpr bool divides_values = P::zero::level > 2;
+  /// Whether gradients of these are divided, too, so that none is whole.
+  static constexpr bool divides_gradients = P::work::divides_gradients;
+  /// A copy of all those of a chunk at their offsets, valid until the next training run.
+  char* mirror(int chunk)
+    requires divides_values
+  {
+    return mirror_.of(executor_.description(), chunk, executor_);
+  }
+  /// The values of one, or memory for them, in the rank's ring: until the next call.
+  ///
+  /// throws: rank_error if a replica does not take part
+  char* bring(int chunk, parameter_place const& p)
+    requires divides_values
+  {
+    take_mirror();
+    char* const values = executor_.windows(chunk).bring_alone(chunk, p);
+    if (values == nullptr) value_mirror::refuse();
+    return values;
+  }
+  char* room_of(int chunk, parameter_place const& p)
+    requires divides_values
+  {
+    take_mirror();
+    return executor_.windows(chunk).room_of(chunk, p);
+  }
+  /// Takes over the values of one, of which each replica keeps its parts.
+  void take_over(int chunk, parameter_place const& p, char const* values)
+    requires divides_values
+  {
+    executor_.windows(chunk).distribute(chunk, p, values);
+    mirror_.renew(chunk, p, values, p.elements() * long(sizeof(element)));
+  }
+  /// use(address, begin, bytes) for the parts of one that this replica has.
+  template <class Use>
+  void for_each_own(int chunk, parameter_place const& p, Use const& use)
+    requires divides_values
+  {
+    take_mirror();
+    executor_.windows(chunk).for_each_own(chunk, p, use);
+  }
+
   /// The optimizer's state of a chunk, with ZeRO of what this replica updates; null if that is
   /// nothing.
   char* state(int chunk) {
     auto const own = executor_.shards(P::memory().chunks[chunk].rank).updates_of(chunk);
     return own.count == 0 ? nullptr : reinterpret_cast<char*>(own.items[0].state);
   }
-  /// Must be called after any state was written: what memory() or state() has.
-  void states_changed() { parameters_changed(); }
+  /// Must be called after any state was written: what memory(), state() or for_each_own() has.
+  /// With divided parameters all replicas call it.
+  void states_changed() {
+    executor_.parameters_changed();
+    if constexpr (divides_values) mirror_.renew(executor_);
+  }
+  /// From now on check() throws: some states are those of a file, others are not.
+  void spoil(long step) { executor_.spoil(step); }
   /// Whether older versions of the weights are there to be saved, and that they were written: see
   /// chunk_description::version_slots.
   bool has_versions() const { return executor_.has_versions(); }
@@ -178,8 +223,13 @@ class host_engine {
         range.whole, r.own);
   }
 
-  static constexpr bool is_mirrored = P::zero::level > 2;
-  [[no_unique_address]] std::conditional_t<is_mirrored, value_mirror, nothing_mirrored> mirror_;
+  /// Takes over what a program has written to the mirror.
+  void take_mirror() {
+    if (mirror_is_newer_) mirror_.write_back(executor_);
+    mirror_is_newer_ = false;
+  }
+
+  [[no_unique_address]] std::conditional_t<divides_values, value_mirror, nothing_mirrored> mirror_;
   bool mirror_is_newer_ = false;
   /// Declared before executor_, which is destroyed first: its threads use both.
   optimizer const optimizer_;

@@ -70,6 +70,8 @@ class executor {
                           ", and some parameters are updated, others are not: load a checkpoint in "
                           "another trainer"});
   }
+  /// A load of states was cut short after a step: check() throws from now on.
+  [[gnu::cold]] void spoil(long step) { mark_broken("a load was cut short after", step); }
   /// Whether the calling thread belongs to a rank or its team.
   [[gnu::cold]] bool is_own_thread() const {
     for (worker const& r : ranks_)

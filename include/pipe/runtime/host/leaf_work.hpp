@@ -49,7 +49,7 @@ class leaf_work {
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
   void begin(job const& j) {
     job_ = &j;
-    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->zero > 1);
+    is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->divides_gradients);
     if (exchanges()) replicas_.begin({j.shares, j.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
@@ -221,7 +221,7 @@ class leaf_work {
     last_piece_ = heap_array<long>(parameters);
     for (long i = 0; i < pieces_.size(); ++i) {
       leaf_piece& p = pieces_[i];
-      p.parameter = divided_.parameter_of(p.chunk, p.bucket);
+      if (d.divides_gradients) p.parameter = divided_.parameter_of(p.chunk, p.bucket);
       if (p.parameter < 0) continue;
       last_piece_[p.parameter] = i;
       shard_cuts const cuts{d.chunk[p.chunk], sizeof(T), place.replicas};

@@ -132,7 +132,8 @@ class rank_shards : public rank_updates<T> {
           bool const divided = is_divided(c, begin);
           to.push_back({u,
                         divided && d_->zero > 2 ? own_values(c, begin) : at(chunk.values + begin),
-                        divided ? own_gradients(c, begin) : at(chunk.gradients + begin),
+                        divided && d_->divides_gradients ? own_gradients(c, begin)
+                                                         : at(chunk.gradients + begin),
                         at(end_.state) + u.state});
         };
         if (chunk.rank == rank_) state = for_each_owned(cuts_of(c), me_, state, add);
@@ -147,8 +148,9 @@ class rank_shards : public rank_updates<T> {
       gradient_block const& b = blocks[i];
       long const begin = cuts_of(int(b.chunk - d_->chunk)).place_of(*b.of) + b.begin * width;
       int const c = int(b.chunk - d_->chunk);
-      gradients_[i] =
-          is_divided(c, begin) ? own_gradients(c, begin) : at(b.chunk->gradients + begin);
+      gradients_[i] = d_->divides_gradients && is_divided(c, begin)
+                          ? own_gradients(c, begin)
+                          : at(b.chunk->gradients + begin);
     }
   }
   /// The updated parameters of each replica, in runs of at most most_leaf_bucket bytes. Divided

@@ -13,51 +13,62 @@
 
 namespace pp::detail {
 
-/// Copies of the chunks' parameters, buffers and gradients at their offsets, made when they are
-/// asked for. Executor: memory(chunk), windows(chunk). A copy is as large as the chunk's parameters
-/// are together, and is not planned: it is there while a program starts, saves or loads.
+/// Copies of the chunks' divided parameters at their offsets, made when a program asks for views of
+/// all parameters at once: see Pipeline::parameters(). They are not planned. Everything else works
+/// with one parameter at a time, which is in a rank's ring. Executor: windows(chunk).
 ///
 /// law: write_back() of what of() has made changes nothing
 class value_mirror {
  public:
-  /// Memory in which a chunk's parameters are whole. All replicas call it.
+  /// Memory from which the offsets of a chunk's divided parameters count. All replicas call it.
   ///
   /// throws: rank_error if a replica does not
   template <class Executor>
   [[gnu::cold]] char* of(pipeline_description const& d, int chunk, Executor& executor) {
     if (copies_.size() == 0) copies_ = heap_array<heap_array<char>>(d.chunks);
-    chunk_description const& c = d.chunk[chunk];
     heap_array<char>& copy = copies_[chunk];
-    if (copy.size() == 0) {
-      copy = heap_array<char>(c.state - c.values);
-      long const first = first_whole(c);
-      std::memcpy(copy.begin() + first - c.values, executor.memory(chunk) + first,
-                  std::size_t(c.state - first));
-      if (executor.windows(chunk).collect(chunk, copy.begin()) != waited::done)
-        throw rank_error(
-            "parameters are read that replicas divide (ZeRO<3>): one of them is lost, "
-            "or does not take part");
+    if (copy.size() == 0 && d.chunk[chunk].divided_bytes > 0) {
+      heap_array<char> made(d.chunk[chunk].divided_bytes);
+      collect(executor, chunk, made.begin());
+      copy = static_cast<heap_array<char>&&>(made);
     }
-    return copy.begin() - c.values;
+    return copy.begin();
   }
   /// Takes over what the program has written. Copies are kept.
   template <class Executor>
-  [[gnu::cold]] void write_back(pipeline_description const& d, Executor& executor) {
-    for (int i = 0; i < int(copies_.size()); ++i) {
-      if (copies_[i].size() == 0) continue;
-      chunk_description const& c = d.chunk[i];
-      long const first = first_whole(c);
-      std::memcpy(executor.memory(i) + first, copies_[i].begin() + first - c.values,
-                  std::size_t(c.state - first));
-      executor.windows(i).distribute(i, copies_[i].begin());
-    }
+  [[gnu::cold]] void write_back(Executor& executor) {
+    for (int i = 0; i < int(copies_.size()); ++i)
+      if (copies_[i].size() > 0) executor.windows(i).distribute(i, copies_[i].begin());
+  }
+  /// Renews the copies: parameters have changed elsewhere. All replicas call it.
+  ///
+  /// throws: as of()
+  template <class Executor>
+  [[gnu::cold]] void renew(Executor& executor) {
+    for (int i = 0; i < int(copies_.size()); ++i)
+      if (copies_[i].size() > 0) collect(executor, i, copies_[i].begin());
+  }
+  /// The same of one parameter, whose values are given.
+  void renew(int chunk, parameter_place const& p, char const* values, long bytes) {
+    if (copies_.size() > 0 && copies_[chunk].size() > 0)
+      std::memcpy(copies_[chunk].begin() + p.offset, values, std::size_t(bytes));
   }
   /// Frees the copies: parameters are about to change.
   void forget() { copies_ = {}; }
 
+  [[noreturn, gnu::cold]] static void refuse() {
+    throw rank_error(
+        "parameters are read that replicas divide (ZeRO<3>): one of them is lost, "
+        "or does not take part");
+  }
+
  private:
-  /// Where the part of a chunk begins that is whole in its rank's arena.
-  static long first_whole(chunk_description const& c) { return c.values + c.divided_bytes; }
+  template <class Executor>
+  static void collect(Executor& executor, int chunk, char* to) {
+    auto& windows = executor.windows(chunk);
+    windows.clear();
+    if (windows.collect(chunk, to) != waited::done) refuse();
+  }
   heap_array<heap_array<char>> copies_;  // by chunk
 };
 

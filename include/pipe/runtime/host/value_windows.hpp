@@ -78,24 +78,42 @@ class value_windows {
   }
   /// The memory of a parameter that the launch reads that was brought.
   char* find(int parameter) const { return ring_.find(parameter); }
-  /// Copies all divided parameters of a chunk, one after the other as in its region. Between runs.
+  /// Between runs: copies all divided parameters of a chunk, one after the other as in its region.
   waited collect(int chunk, char* values) {
-    clear();
     waited w = waited::done;
     auto const& all = divided_->parameters();
-    for (int i = 0; i < int(all.size()) && w == waited::done; ++i) {
-      if (all[i].chunk != chunk) continue;
-      begin(i, values + all[i].of->offset, false);
-      w = until([&] { return first_ == end_; });
-    }
+    for (int i = 0; i < int(all.size()) && w == waited::done; ++i)
+      if (all[i].chunk == chunk) w = collect_one(i, values + all[i].of->offset);
     return w;
   }
   /// The reverse: each replica takes its own parts.
   void distribute(int chunk, char const* values) const {
-    for (divided_parameter const& p : divided_->parameters())
-      for (int b = p.buckets.begin; b < p.buckets.end && p.chunk == chunk; ++b)
-        if (host::share const own = slice(b, me_); own.size() > 0)
-          std::memcpy(own_[b], values + p.of->offset + own.begin, std::size_t(own.size()));
+    auto const& all = divided_->parameters();
+    for (int i = 0; i < int(all.size()); ++i)
+      if (all[i].chunk == chunk) distribute_one(i, values + all[i].of->offset);
+  }
+  /// Between runs: memory in the ring for one parameter, until it or another one is asked for.
+  char* room_of(int chunk, parameter_place const& p) {
+    clear();
+    int const i = number_of(chunk, p);
+    return ring_.take(i, parameter(i).bytes);
+  }
+  /// The same, with the parameter's values; null if a replica does not take part.
+  char* bring_alone(int chunk, parameter_place const& p) {
+    char* const to = room_of(chunk, p);
+    return collect_one(number_of(chunk, p), to) == waited::done ? to : nullptr;
+  }
+  /// Takes the own parts of one parameter.
+  void distribute(int chunk, parameter_place const& p, char const* values) const {
+    distribute_one(number_of(chunk, p), values);
+  }
+  /// use(address, begin, bytes) for the own parts of one parameter, `begin` bytes from its start.
+  template <class Use>
+  void for_each_own(int chunk, parameter_place const& p, Use const& use) const {
+    range const buckets = parameter(number_of(chunk, p)).buckets;
+    for (int b = buckets.begin; b < buckets.end; ++b)
+      if (host::share const own = slice(b, me_); own.size() > 0)
+        use(own_[b], own.begin, own.size());
   }
 
  private:
@@ -131,6 +149,20 @@ class value_windows {
     return slices_[long(bucket) * replicas_ + replica];
   }
   divided_parameter const& parameter(int i) const { return divided_->parameters()[i]; }
+  int number_of(int chunk, parameter_place const& p) const {
+    int i = 0;
+    while (parameter(i).chunk != chunk || parameter(i).of->offset != p.offset) ++i;
+    return i;
+  }
+  waited collect_one(int i, char* to) {
+    begin(i, to, false);
+    return until([&] { return first_ == end_; });
+  }
+  void distribute_one(int i, char const* values) const {
+    for (int b = parameter(i).buckets.begin; b < parameter(i).buckets.end; ++b)
+      if (host::share const own = slice(b, me_); own.size() > 0)
+        std::memcpy(own_[b], values + own.begin, std::size_t(own.size()));
+  }
   static bool reads(view<divided_operand> launch, int parameter) {
     for (divided_operand const& o : launch)
       if (o.parameter == parameter && !o.is_gradient) return true;

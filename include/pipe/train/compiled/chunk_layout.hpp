@@ -39,12 +39,13 @@ struct chunk_facts {
   long received_bytes = 0, received_gradient_bytes = 0;
   int holders_before = 1, holders_after = 1;  ///< of the neighbouring chunks
   number_widths widths{};
-  long state_bytes = 0;         ///< optimizer state
-  int zero = 0;                 ///< what replicas divide, and is not in the chunk: see ZeRO
-  bool offloads_state = false;  ///< the state is in the host's memory: see OffloadState
-  bool averages = false;        ///< averages of trained parameters are kept
-  int version_slots = 1;        ///< versions of the weights
-  bool keeps_state = false;     ///< also the state before the newest update
+  long state_bytes = 0;            ///< optimizer state
+  int zero = 0;                    ///< what replicas divide, and is not in the chunk: see ZeRO
+  bool divides_gradients = false;  ///< see pipeline_description
+  bool offloads_state = false;     ///< the state is in the host's memory: see OffloadState
+  bool averages = false;           ///< averages of trained parameters are kept
+  int version_slots = 1;           ///< versions of the weights
+  bool keeps_state = false;        ///< also the state before the newest update
 };
 
 /// Sets a chunk's offsets, those of rings from the start of a holder's values, and its sizes.
@@ -73,7 +74,7 @@ constexpr void lay_out_chunk(chunk_facts const& f, chunk_description& c) {
   c.buffers = take(b.buffers);
   c.transposed = take_after(f.zero > 2 ? b.divided_transposed : 0, b.transposed);
   c.transposed_bytes = b.transposed;
-  c.gradients = take_after(f.zero > 1 ? b.divided : 0, b.trained);
+  c.gradients = take_after(f.divides_gradients ? b.divided : 0, b.trained);
   c.sums = take(b.sums);
   c.copy_size = f.copies_weights ? *end : 0;
   c.state_bytes = align_up(f.state_bytes);

@@ -199,6 +199,7 @@ struct compiled_pipeline {
     d.leaves = sum::leaves;
     d.leaf_room = sum::room;
     d.zero = zero::level;
+    d.divides_gradients = work::divides_gradients;
     d.threads = threads;
     for (int s = 0; s + 1 < stages; ++s)
       if (int const n = turns_of(replicas(work::where, s), replicas(work::where, s + 1));

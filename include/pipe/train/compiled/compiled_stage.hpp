@@ -137,6 +137,7 @@ struct compiled_stage {
     f.widths = passes::widths;
     f.state_bytes = updates.state * long(sizeof(element));
     f.zero = Work::zero::level;
+    f.divides_gradients = Work::divides_gradients;
     f.offloads_state = Work::offload::is_on;
     f.averages = Work::averaging::averages;
     f.version_slots = Work::version_slots(S);

@@ -141,8 +141,8 @@ template <class Made>
 constexpr auto diagnose_accumulation() {
   if constexpr (Made::fine)
     return diagnose_accumulation_of<
-        typename Made::compiled::sum,
-        typename Made::compiled::template option<option_family::zero>>();
+        typename Made::compiled::sum, typename Made::compiled::template option<option_family::zero>,
+        typename Made::compiled::template option<option_family::micro_batches>>();
   else
     return std::type_identity<nothing_wrong>{};
 }

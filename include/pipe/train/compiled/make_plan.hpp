@@ -47,8 +47,13 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
   plan_of<stages, ranks> p;
   p.leaves = P::sum::leaves;
   p.zero = P::zero::level;
-  p.arenas = {map.chunks.items, stages, p.leaves, p.zero, long(sizeof(typename P::element)),
-              P::sum::room};
+  p.arenas = {map.chunks.items,
+              stages,
+              p.leaves,
+              p.zero,
+              long(sizeof(typename P::element)),
+              P::sum::room,
+              P::work::divides_gradients};
   p.rank_memory = map.rank.items;
   p.micro_batches = micro_batches;
   p.micro_batch_size = samples;
@@ -112,7 +117,8 @@ constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem co
     // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
     // end.
     long const apart = (p.zero > 0 ? c.state_bytes - c.host_bytes : 0) +
-                       (p.zero > 1 ? c.divided_bytes : 0) + (p.zero > 2 ? c.divided_bytes : 0);
+                       (p.arenas.divides_gradients ? c.divided_bytes : 0) +
+                       (p.zero > 2 ? c.divided_bytes : 0);
     q.host_bytes = c.host_bytes;
     q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes - c.host_bytes : 0);
     q.transposed_bytes =

@@ -62,6 +62,9 @@ struct pipeline_schedule {
   static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
   static constexpr int ranks = ranks_of<option<option_family::stages>, schedule>();
   static constexpr int micro_batches = option<option_family::micro_batches>::value;
+  /// Whether replicas have parts of gradients only, also while a run adds to them: those of several
+  /// micro-batches are added up whole.
+  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
   /// Micro-batches of a step: those of all leaves.
   static constexpr int mini_batch = micro_batches * sum::leaves;
   /// Samples of a micro-batch.

@@ -171,7 +171,8 @@ struct step_memory {
     rank.bookkeeping_bytes = rank.bytes - from;
     rank.fixed_bytes = rank.bytes;
     rank.level_bytes = level;
-    arena_facts const facts{chunks, stages, Work::sum::leaves, zero, long(sizeof(element))};
+    arena_facts const facts{
+        chunks, stages, Work::sum::leaves, zero, long(sizeof(element)), 1, Work::divides_gradients};
     rank.bytes = end_of_arena(facts, rank, r, 1, 0).end;
   }
 };

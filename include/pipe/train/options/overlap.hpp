@@ -9,6 +9,7 @@
 #include <pipe/train/options/schedule.hpp>
 #include <pipe/train/options/stages.hpp>
 #include <pipe/train/options/transport.hpp>
+#include <pipe/train/options/zero.hpp>
 
 namespace pp {
 
@@ -30,6 +31,7 @@ constexpr auto diagnose_overlap() {
   using steps = typename Options::template get<option_family::schedule>;
   using between = typename Options::template get<option_family::transport>;
   using cut = typename Options::template get<option_family::stages>;
+  using zero = typename Options::template get<option_family::zero>;
   constexpr bool copies = between::transport::copies;
   if constexpr (overlap_of<steps>() == step_overlap::none)
     return std::type_identity<nothing_wrong>{};
@@ -37,6 +39,8 @@ constexpr auto diagnose_overlap() {
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, Backend>();
   else if constexpr (copies && !replica_transport<typename between::transport>)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, between>();
+  else if constexpr (zero_of<zero, typename between::transport>::level > 1)
+    return diagnosis_of<wrong::steps_do_not_overlap_with, steps, zero>();
   else if constexpr (copies && !std::is_void_v<replicated_by<cut, steps>>)
     return diagnosis_of<wrong::steps_do_not_overlap_with, steps, cut, between>();
   else

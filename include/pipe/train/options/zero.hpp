@@ -29,11 +29,14 @@ struct zero;
 /// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
 ///    replica keeps its part of the sum. The same is sent.
 /// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
-///    in forward and again in backward. Half as much again is sent.
+///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
+///    parameters, in place of twice.
 ///
-/// From level 2 on a leaf (see SumIn) is one micro-batch, as gradients of several are added up
-/// where they are whole, and the optimizer works by element. While a program reads or writes
-/// parameters at level 3, every process has all of those of its ranks.
+/// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
+/// are whole, and gives the others their parts after the last backward of each stage: they cannot
+/// be divided sooner, since each replica's sum is another one until the leaf ends, and the order of
+/// additions is that of ZeRO<0>. So level 2 then has the memory of level 1, and level 3 that of
+/// level 2. From level 2 on the optimizer works by element.
 ///
 /// law: loss, gradient norm and parameters have the bits of ZeRO<0>
 template <int Level>
@@ -58,8 +61,8 @@ struct zero_has_levels_0_to_3;
 /// (ZeRO<1>), and have all gradients and parameters.
 template <class... What>
 struct gradients_are_divided_on_the_host;
-/// ZeRO divides gradients, and a leaf has several micro-batches, whose gradients are added up
-/// whole.
+/// A mini-batch is accumulated, and ZeRO divides gradients while they are computed, so that there
+/// is no whole one to which those of the next mini-batch could be added.
 template <class... What>
 struct divided_gradients_are_of_one_micro_batch;
 /// ZeRO divides gradients, and several ranks hold a stage, which add to its whole gradient in turn.
@@ -84,7 +87,6 @@ struct option_family::zero : detail::any_family {
   template <class Options>
   static constexpr auto diagnose() {
     using option = typename Options::template get<zero>;
-    using count = typename Options::template get<micro_batches>;
     using optimizer = typename Options::template get<option_family::optimizer>;
     using averages = typename Options::template get<averaging>;
     using connection = typename Options::template get<option_family::transport>;
@@ -96,8 +98,6 @@ struct option_family::zero : detail::any_family {
     else if constexpr (option::level > 1 &&
                        detail::device_transport<typename connection::transport>)
       return detail::diagnosis_of<wrong::gradients_are_divided_on_the_host, option, connection>();
-    else if constexpr (option::level > 1 && count::value > 1)
-      return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, option, count>();
     else if constexpr (option::level > 1 && !std::is_void_v<by> &&
                        detail::connects_replicas<typename connection::transport>)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
@@ -116,12 +116,13 @@ struct option_family::zero : detail::any_family {
 };
 
 /// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
-template <class Sum, class Zero>
+template <class Sum, class Zero, class MicroBatches>
 constexpr auto diagnose_accumulation_of() {
   if constexpr (Sum::leaves > 1)
     return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
-  else if constexpr (Zero::level > 1)
-    return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero>();
+  else if constexpr (Zero::level > 1 && MicroBatches::value == 1)
+    return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero,
+                                MicroBatches>();
   else
     return std::type_identity<detail::nothing_wrong>{};
 }

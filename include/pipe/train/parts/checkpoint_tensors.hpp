@@ -27,6 +27,14 @@
 
 namespace pp::detail {
 
+/// Converts numbers to their bytes in a file, where they are.
+template <class T>
+std::span<std::byte const> as_stored(std::span<T> numbers) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  for (T& number : numbers)
+    put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
+  return std::as_bytes(numbers);
+}
 /// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
 /// that stay in the cache until they are written.
 ///
@@ -34,10 +42,10 @@ namespace pp::detail {
 /// cost:  a copy, bound by bytes
 template <class T, class Append>
 void store(named_parameter<T> const& of, T const* values, Append const& append) {
-  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
-  long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : columns,
-             lines = of.transposed ? columns : rows;  // in the file
+  // Lines of the file; one that is in the order of memory is cut anywhere.
+  long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : 1,
+             lines = of.transposed ? columns : rows * columns;
   long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
   std::vector<T> block(std::size_t(std::min(most, lines) * length));
   for (long first = 0; first < lines; first += most) {
@@ -51,10 +59,7 @@ void store(named_parameter<T> const& of, T const* values, Append const& append) 
       host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
     else
       std::copy_n(values + first * length, count * length, block.begin());
-    std::span<T> const stored(block.data(), std::size_t(count * length));
-    for (T& number : stored)
-      put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
-    append(std::as_bytes(stored));
+    append(as_stored(std::span<T>(block.data(), std::size_t(count * length))));
   }
 }
 
@@ -81,6 +86,15 @@ class tensor_file {
   }
   void write(named_parameter<T> const& of, T const* values) {
     to_.write([&](auto const& append) { store(of, values, append); });
+  }
+  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers), in the order
+  /// of the file.
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, T const*>)
+  void write(named_parameter<T> const&, Blocks const& blocks) {
+    to_.write([&](auto const& append) {
+      blocks([&](std::span<T> numbers) { append(as_stored(numbers)); });
+    });
   }
   /// Replaces the file of that name, and the parts that belonged to it.
   void commit() {
@@ -110,6 +124,14 @@ class tensor_copy {
   }
   void write(named_parameter<T> const& of, T const* values) {
     values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
+  }
+  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers).
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, T const*>)
+  void write(named_parameter<T> const&, Blocks const& blocks) {
+    blocks([&](std::span<T> numbers) {
+      values_.insert(values_.end(), numbers.begin(), numbers.end());
+    });
   }
   void commit() {}
   /// Writes the file.

@@ -172,19 +172,23 @@ template <class M, class T, class Engine>
 [[gnu::cold]] finding find_in_parameters(rejection const& r,
                                          parameter_memory<Engine> const& parameters) {
   finding f;
-  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    T const* const values = reinterpret_cast<T const*>(memory + chunk.values_of(p));
-    long const i = first_not_finite(values, p.elements());
-    if (i == p.elements() || f.order != LONG_MAX) return;
-    int const layer = model_tables<M>::parameters[p.index].unit;
-    f.order = &chunk - parameters.chunks;
-    f.text = sentence({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer, " (",
-                       spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
-                       double(values[i]), " at position ", i,
-                       ", written or made by an update of an earlier step: was its learning "
-                       "rate too large?"})
-                 .begin();
-  });
+  parameters.for_each_part(
+      sizeof(T), [&](char* at, parameter_place const& p, long begin, long bytes) {
+        T const* const values = reinterpret_cast<T const*>(at);
+        long const count = bytes / long(sizeof(T)), i = first_not_finite(values, count),
+                   position = begin / long(sizeof(T)) + i;
+        // Parts of a parameter may be in several processes.
+        long const order = (long(p.index) << 44) + position;
+        if (i == count || order >= f.order) return;
+        int const layer = model_tables<M>::parameters[p.index].unit;
+        f.order = order;
+        f.text = sentence({"step ", r.step, " rejected", r.with, ": a parameter of layer ", layer,
+                           " (", spelled_layer<M>(layer), "), ", p.rows, " x ", p.columns, ": ",
+                           double(values[i]), " at position ", position,
+                           ", written or made by an update of an earlier step: was its learning "
+                           "rate too large?"})
+                     .begin();
+      });
   return f;
 }
 

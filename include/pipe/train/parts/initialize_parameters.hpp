@@ -35,13 +35,17 @@ T initial_value(initializer how, std::uint64_t seed, parameter_place const& p, l
 /// parameter's value.
 template <class M, class T, bool Averages, class Engine>
 void initialize_parameters(parameter_memory<Engine> const& parameters, std::uint64_t seed) {
-  parameters.for_each([&](char* memory, chunk_description const& chunk, parameter_place const& p) {
-    T* const values = reinterpret_cast<T*>(memory + chunk.values_of(p));
+  constexpr long width = sizeof(T);
+  parameters.for_each_part(width, [&](char* at, parameter_place const& p, long begin, long bytes) {
+    T* const values = reinterpret_cast<T*>(at);
     initializer const how = model_tables<M>::parameters[p.index].initial;
-    for (long e = 0; e < p.elements(); ++e) values[e] = initial_value<T>(how, seed, p, e);
-    if (Averages && p.trained)
-      std::memcpy(memory + chunk.average + p.offset, values, sizeof(T) * std::size_t(p.elements()));
+    for (long e = 0; e < bytes / width; ++e)
+      values[e] = initial_value<T>(how, seed, p, begin / width + e);
   });
+  if constexpr (Averages)
+    parameters.for_each_chunk([](char* memory, chunk_description const& chunk) {
+      std::memcpy(memory + chunk.average, memory + chunk.values, std::size_t(chunk.trained_bytes));
+    });
 }
 
 }  // namespace pp::detail

@@ -25,6 +25,7 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/shards.hpp>
+#include <pipe/train/file_blocks.hpp>
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/names.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
@@ -32,15 +33,6 @@
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
-
-/// Consecutive numbers of a state in memory. With ZeRO a state has pieces in several processes, and
-/// maybe several in one.
-template <class T>
-struct state_piece {
-  long begin = 0, count = 0;  ///< in the state, in the order of memory
-  int process = 0;            ///< one that has it; with replicas, others may have it too
-  T* here = nullptr;          ///< null if this process does not
-};
 
 /// A row of the table. The pieces cover the state.
 template <class T>
@@ -98,11 +90,14 @@ class run_state_table {
   using M = typename P::model;
 
  public:
-  /// All states, in the order of files. With ZeRO<3> all replicas call it, as for parameters().
+  /// All states, in the order of files.
   static std::vector<run_state<T>> of(parameter_memory<Engine> const& parameters) {
     run_state_table table(parameters);
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
-      if (!p.shared && !is_table(record_of(p).initial.kind)) table.add("", c, p, c.of.values_of(p));
+      if (p.shared || is_table(record_of(p).initial.kind)) return;
+      if constexpr (divides_values<Engine>)
+        if (is_divided(c.of, p)) return table.add_divided(c, p);
+      table.add("", c, p, c.of.values_of(p));
     });
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
       if (p.trained && !p.shared) table.add_optimizer(c, p);
@@ -113,7 +108,8 @@ class run_state_table {
     });
     table.for_each_place([&](chunk const& c, parameter_place const& p) {
       // Where replicas divide gradients, none are accumulated.
-      if (!p.is_committed() && (!p.trained || is_divided(c.of, p))) return;
+      bool const is_added_to = p.trained && !(P::work::divides_gradients && is_divided(c.of, p));
+      if (!p.is_committed() && !is_added_to) return;
       table.add("accumulated/", c, p, (p.is_buffer ? c.of.sums : c.of.gradients) + p.offset);
       table.rows_.back().is_accumulated = true;
     });
@@ -146,7 +142,7 @@ class run_state_table {
     std::vector<owned> updates{};
   };
 
-  explicit run_state_table(parameter_memory<Engine> const& parameters) {
+  explicit run_state_table(parameter_memory<Engine> const& parameters) : parameters_(parameters) {
     for (int c = 0; c < parameters.count; ++c) {
       chunks_.push_back({parameters.chunks[c]});
       chunk& mine = chunks_.back();
@@ -210,6 +206,28 @@ class run_state_table {
   void add(char const* kind, chunk const& c, parameter_place const& p, long offset) {
     rows_.push_back({named(kind, p), false, false, {{0, p.elements(), c.process, in(c, offset)}}});
   }
+  /// Adds a parameter that replicas divide, with the parts of all of them.
+  void add_divided(chunk const& c, parameter_place const& p) {
+    rows_.push_back({named("", p), false, false, {}});
+    std::vector<state_piece<T>>& pieces = rows_.back().pieces;
+    process_place const place = P::transport::place(P::ranks);
+    int const processes = parameters_.engine->processes() / place.replicas;
+    long const end = p.offset + p.elements() * width;
+    for (int replica = 0; replica < place.replicas; ++replica)
+      shard_cuts{c.of, width, place.replicas}.for_each_divided_slice(
+          replica, [&](int, long from, long to) {
+            if (from < p.offset || from >= end || from >= to) return;
+            to = to < end ? to : end;
+            pieces.push_back({(from - p.offset) / width, (to - from) / width,
+                              c.process + replica * processes, nullptr});
+          });
+    parameters_.for_each_part_of(int(&c - chunks_.data()), p, width,
+                                 [&](char* at, long begin, long) {
+                                   for (state_piece<T>& piece : pieces)
+                                     if (piece.begin == begin / width)
+                                       piece.here = reinterpret_cast<T*>(at);
+                                 });
+  }
   /// Adds the arrays of a parameter's optimizer state, piece by piece of what is updated at once.
   /// The arrays of a range follow each other: that of an element is as far from its next one as the
   /// range is long, wherever the parameter is in it.
@@ -239,6 +257,7 @@ class run_state_table {
     }
   }
 
+  parameter_memory<Engine> const& parameters_;
   std::vector<chunk> chunks_;
   std::vector<run_state<T>> rows_;
 };

@@ -7,10 +7,13 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <pipe/runtime/exclusive.hpp>
 #include <pipe/train/parameter_view.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
+#include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp::detail {
 
@@ -28,41 +31,91 @@ std::string arithmetic_of(Engine const& engine) {
   else
     return engine.runs_on();
 }
-/// The values of a viewed parameter, of one of another process received into `room`.
+/// Whether this process has all ranks of its replica.
+template <class Engine>
+bool has_all_ranks(parameter_memory<Engine> const& parameters) {
+  for (int c = 0; c < parameters.count; ++c)
+    if (!Engine::is_local(c)) return false;
+  return true;
+}
+/// The values of a viewed parameter in all processes, which all call this. Those that this one does
+/// not have are received: where replicas divide them, to memory that is theirs until the next call,
+/// otherwise into `room`.
 template <class T, class Engine>
 std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
-                          std::vector<T>& room) {
-  if constexpr (requires { parameters.engine->broadcast(0, nullptr, 0L); }) {
-    room.assign(view.values.begin(), view.values.end());
-    room.resize(std::size_t(view.rows) * std::size_t(view.columns));
-    for (int c = 0; c < parameters.count; ++c)
-      parameters.for_each_in(parameters.chunks[c], [&](parameter_place const& p) {
-        if (p.index == view.index)
-          parameters.engine->broadcast(parameters.engine->process_of(c),
-                                       reinterpret_cast<char*>(room.data()),
-                                       long(room.size() * sizeof(T)));
-      });
-    return room;
-  } else {
-    return view.values;
-  }
+                          [[maybe_unused]] std::vector<T>& room) {
+  std::span<T> values = view.values;
+  parameters.at(view.index, [&](int c, parameter_place const& p) {
+    std::size_t const n = std::size_t(p.elements());
+    if (parameters.has_parts(c, p) && Engine::is_local(c))
+      values = {reinterpret_cast<T*>(parameters.whole(c, p)), n};
+    if constexpr (requires { parameters.engine->broadcast(0, nullptr, 0L); }) {
+      if (has_all_ranks(parameters)) return;
+      room.assign(values.begin(), values.end());
+      room.resize(n);
+      parameters.engine->broadcast(parameters.engine->process_of(c),
+                                   reinterpret_cast<char*>(room.data()), long(n * sizeof(T)));
+      values = room;
+    }
+  });
+  return values;
 }
 
-/// A trainer as one of the processes that run it, which may be the only one. It is in a call until
-/// `access` is gone.
-template <class Access, class Engine>
+/// A trainer of model M as one of the processes that run it, which may be the only one. It is in a
+/// call until `access` is gone. Parameters: a parameter_memory.
+template <class M, class T, class Parameters>
 struct trainer_processes {
-  Access access;
-  parameter_memory<Engine> parameters;
+  using engine = typename Parameters::engine_type;
+  typename exclusive<engine>::access access;
+  Parameters parameters;
 
-  /// The values of a parameter, received into `room` unless they are here.
-  template <class T>
+  /// All parameters, but the spans of those that replicas divide are empty.
+  std::vector<parameter_view<T>> list() const {
+    return view_parameters<M, T>(parameters, &chunk_description::values, viewed::undivided);
+  }
+  /// Whether this process has a parameter, or its replica's parts of it.
+  bool has(int index) const {
+    bool is_here = false;
+    parameters.at(index, [&](int c, parameter_place const&) { is_here = engine::is_local(c); });
+    return is_here;
+  }
+  /// The values of a parameter: see fetch_values.
   std::span<T> values_of(parameter_view<T> const& view, std::vector<T>& room) const {
     return fetch_values(parameters, view, room);
   }
+  /// Sets the values of a parameter that this process has: fill(span) writes all of them.
+  template <class Fill>
+  void set(int index, Fill const& fill) const {
+    parameters.at(index, [&](int c, parameter_place const& p) {
+      parameters.set(c, p, [&](char* at) {
+        fill(std::span(reinterpret_cast<T*>(at), std::size_t(p.elements())));
+      });
+    });
+  }
+  /// use(view) with the values of a listed parameter, which it may change.
+  template <class Use>
+  void visit(parameter_view<T>& view, Use& use) const {
+    parameters.at(view.index, [&](int c, parameter_place const& p) {
+      bool const has_parts = parameters.has_parts(c, p) && engine::is_local(c);
+      char* const whole = has_parts ? parameters.whole(c, p) : nullptr;
+      if (has_parts) view.values = {reinterpret_cast<T*>(whole), std::size_t(p.elements())};
+      use(std::as_const(view));
+      if constexpr (divides_values<engine>)
+        if (has_parts) parameters.engine->take_over(c, p, whole);
+    });
+  }
+  /// use(span) for the parts of a parameter that this process has.
+  template <class Use>
+  void for_each_part(int index, Use const& use) const {
+    parameters.at(index, [&](int c, parameter_place const& p) {
+      parameters.for_each_part_of(c, p, sizeof(T), [&](char* at, long, long bytes) {
+        use(std::span<T const>(reinterpret_cast<T const*>(at), std::size_t(bytes) / sizeof(T)));
+      });
+    });
+  }
   /// Whether something is so in all processes.
   bool agree(bool here) const { return least(*parameters.engine, here ? 1 : 0) == 1; }
-  bool writes_files() const { return Engine::writes_files(); }
+  bool writes_files() const { return engine::writes_files(); }
   /// What decides the bits of the steps, beside the program: of all processes alike.
   std::string arithmetic() const { return arithmetic_of(*parameters.engine); }
 };

@@ -27,32 +27,41 @@ inline std::vector<long> file_shape(parameter const& p, bool transposed) {
   return shape;
 }
 
+/// The parameters whose values are viewed.
+enum class viewed : unsigned char {
+  all,       ///< those that replicas divide are copied: see value_mirror
+  undivided  ///< the spans of those that replicas divide are empty
+};
+
 /// Views of all parameters of model M except constant tables. `region`: the flat region to view
 /// (values or averages); a parameter that is not trained is viewed where it is, and the spans of
 /// one of another process are empty, as is that of a gradient of which replicas have parts.
 template <class M, class T, class Engine>
-std::vector<parameter_view<T>> view_parameters(parameter_memory<Engine> const& parameters,
-                                               long chunk_description::* region) {
+std::vector<parameter_view<T>> view_parameters(
+    parameter_memory<Engine> const& parameters,
+    long chunk_description::* region = &chunk_description::values,
+    [[maybe_unused]] viewed which = viewed::all) {
   std::vector<parameter_view<T>> all;
   parameters.for_each_anywhere(
       [&](char* memory, chunk_description const& chunk, parameter_place const& p) {
         parameter const& of = model_tables<M>::parameters[p.index];
         if (is_table(of.initial.kind)) return;
-        std::size_t const n = memory != nullptr ? std::size_t(p.elements()) : 0;
-        auto const at = [&](long offset) {
-          return memory != nullptr ? reinterpret_cast<T*>(memory + offset) : nullptr;
+        int const c = int(&chunk - parameters.chunks);
+        char* values = nullptr;
+        if (memory != nullptr && !parameters.has_parts(c, p))
+          values = memory + (p.trained ? chunk.*region + p.offset : chunk.values_of(p));
+        if constexpr (divides_values<Engine>)
+          if (memory != nullptr && parameters.has_parts(c, p) && which == viewed::all)
+            values = parameters.engine->mirror(c) + p.offset;
+        bool const has_gradient =
+            memory != nullptr && p.trained && !(divides_gradients<Engine> && is_divided(chunk, p));
+        auto const span_at = [&](char* at) {
+          return std::span(reinterpret_cast<T*>(at), at != nullptr ? std::size_t(p.elements()) : 0);
         };
-        bool const has_gradient = p.trained && p.offset >= chunk.divided_bytes;
         parameter_name const& file = parameter_names<M>()[std::size_t(p.index)];
-        all.push_back({p.index,
-                       of.unit,
-                       file.name,
-                       file_shape(of, file.transposed),
-                       file.transposed,
-                       p.rows,
-                       p.columns,
-                       {at(p.trained ? chunk.*region + p.offset : chunk.values_of(p)), n},
-                       {at(chunk.gradients + p.offset), has_gradient ? n : 0}});
+        all.push_back({p.index, of.unit, file.name, file_shape(of, file.transposed),
+                       file.transposed, p.rows, p.columns, span_at(values),
+                       span_at(has_gradient ? memory + chunk.gradients + p.offset : nullptr)});
       });
   return all;
 }
