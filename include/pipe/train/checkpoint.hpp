@@ -81,7 +81,7 @@ struct checkpoint_of {
         return collect(e, all, in_memory(all), name, [&](auto const& write) {
           write(to.begin(head_of(trainer, position), named(all)));
         });
-      in_all(e, name, [&] {
+      save_in_all(e, name, [&] {
         saving = {{}, part, head_of(trainer, position)};
         states const own = own_states(e, all);
         write_own(own, to.begin(head_of_part(part), named(own)));
@@ -178,7 +178,7 @@ struct checkpoint_of {
                       std::string const& name, Save const& save) {
     constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
-    in_all(e, name, [&] {
+    save_in_all(e, name, [&] {
       for (named_parameter<T> const& of : layouts) collector.reserve(of);
     });
     std::size_t next = 0;
@@ -187,7 +187,7 @@ struct checkpoint_of {
       ++next;
       collector.blocks(append);
     };
-    in_all(e, name, [&] {
+    save_in_all(e, name, [&] {
       std::exception_ptr failure;
       if (engine::writes_files()) try {
           save([&](auto& to) {
@@ -206,32 +206,6 @@ struct checkpoint_of {
       while (has_others && next < all.size()) read_next(nothing);
       if (failure) std::rethrow_exception(failure);
     });
-  }
-  /// What has become of something that all processes do: the failure of this one, and whether all
-  /// have done it.
-  struct outcome {
-    std::exception_ptr failure;
-    bool is_done = false;
-  };
-  template <class Work>
-  static outcome try_in_all(engine& e, Work const& work) {
-    outcome o;
-    try {
-      work();
-    } catch (...) {
-      o.failure = std::current_exception();
-    }
-    o.is_done = least(e, o.failure ? 0 : 1) == 1;
-    return o;
-  }
-  /// Does something in all processes.
-  ///
-  /// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
-  template <class Work>
-  static void in_all(engine& e, std::string const& name, Work const& work) {
-    outcome const o = try_in_all(e, work);
-    if (o.failure) std::rethrow_exception(o.failure);
-    if (!o.is_done) throw failed_elsewhere("another process could not save " + name);
   }
   /// The states that a file has: accumulated gradients only if there are any.
   static states saved_states_of(Trainer const& trainer) {
@@ -359,13 +333,13 @@ struct checkpoint_of {
         least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
     std::string const name = in_quotes(saving.to.path);
     try {
-      in_all(e, name, [&] {
+      save_in_all(e, name, [&] {
         if (saving.part.number == 0) return;
         states const own = own_states(e, all);
         tensor_file<T> file(saving.target(), head_of_part(saving.part), named(own));
         write_own(own, file);
       });
-      in_all(e, name, [&] {
+      save_in_all(e, name, [&] {
         if (engine::writes_files()) saving.complete();
       });
     } catch (rank_error const&) {

@@ -108,7 +108,7 @@ class checkpoints {
     in_first_process(trainer, [&] { all = kept_.candidates(); });
     resumed_checkpoint found;
     for (std::size_t next = 0;; ++next) {
-      detail::kept_checkpoint const which = found_by_first(trainer, all, next);
+      detail::kept_checkpoint const which = detail::found_by_first(trainer, all, next);
       if (which.step < 0) break;
       // Memory is taken before the trainer changes: nothing fails afterwards.
       std::string path = folders()[std::size_t(which.folder)].file_of(which.step), safe_path = path;
@@ -225,16 +225,6 @@ class checkpoints {
   std::vector<detail::checkpoint_folder> const& folders() const { return kept_.folders(); }
   static bool writes() { return Trainer::engine::writes_files(); }
 
-  /// The next checkpoint that the process that writes files has found; step -1: there is no more.
-  static detail::kept_checkpoint found_by_first(Trainer const& trainer,
-                                                std::vector<detail::kept_checkpoint> const& all,
-                                                std::size_t next) {
-    detail::kept_checkpoint which{{-1}};
-    if (next < all.size()) which = all[next];
-    which.step = detail::first_process_says(trainer, which.step);
-    which.folder = int(detail::first_process_says(trainer, which.folder));
-    return which;
-  }
   /// Does something in the process that writes files.
   ///
   /// throws: in all processes, if it has thrown

@@ -97,7 +97,7 @@ class optimizer_states {
     using checkpoint = checkpoint_of<Trainer>;
     auto& engine = *processes_.parameters.engine;
     state_collector<T, typename Trainer::engine> collector(engine);
-    checkpoint::in_all(engine, in_quotes(path), [&] {
+    save_in_all(engine, in_quotes(path), [&] {
       for (state const& s : states_) collector.reserve(s.in_file);
     });
     save_together(

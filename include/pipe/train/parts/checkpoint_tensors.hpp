@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,6 +25,7 @@
 #include <pipe/train/checkpoint_parts.hpp>
 #include <pipe/train/named_parameter.hpp>
 #include <pipe/train/parts/run_numbers.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
 
 namespace pp::detail {
 
@@ -192,5 +194,14 @@ struct part_saving {
 struct failed_elsewhere : file_error {
   using file_error::file_error;
 };
+/// Saves a part of something in all processes of an engine, which all call this.
+///
+/// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
+template <class Engine, class Work>
+void save_in_all(Engine& e, std::string const& name, Work const& work) {
+  outcome const o = try_in_all(e, work);
+  if (o.failure) std::rethrow_exception(o.failure);
+  if (!o.is_done) throw failed_elsewhere("another process could not save " + name);
+}
 
 }  // namespace pp::detail

@@ -4,6 +4,7 @@
 // skipped for an older one. Want of memory is no reason for that.
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <string>
@@ -11,10 +12,22 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/train/kept_checkpoints.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/train/resumed_run.hpp>
 
 namespace pp::detail {
 
+/// The next checkpoint that the process that writes files has found; step -1: there is no more.
+template <class Trainer>
+kept_checkpoint found_by_first(Trainer const& trainer, std::vector<kept_checkpoint> const& all,
+                               std::size_t next) {
+  kept_checkpoint which{{-1}};
+  if (next < all.size()) which = all[next];
+  which.step = first_process_says(trainer, which.step);
+  which.folder = int(first_process_says(trainer, which.folder));
+  return which;
+}
 /// Loads a checkpoint by `load`, or adds to `skipped` why it cannot be: in all processes alike,
 /// which all call this.
 ///

@@ -48,10 +48,10 @@ template <class World>
 template <class P, class Engine>
 [[gnu::cold]] std::uint64_t hash_of_own(parameter_memory<Engine> const& parameters) {
   std::uint64_t hash = 0;
-  parameters.for_each([&](char* memory, chunk_description const& c, parameter_place const& p) {
-    long const bytes = long(sizeof(typename P::element)) * p.elements();
-    hash = hash_of_bytes(memory + c.values_of(p), std::size_t(bytes), hash);
-  });
+  parameters.for_each_part(sizeof(typename P::element),
+                           [&](char* values, parameter_place const&, long, long bytes) {
+                             hash = hash_of_bytes(values, std::size_t(bytes), hash);
+                           });
   return hash;
 }
 /// Compares the parameters of compiled pipeline P's replicas after a step. All processes call it.

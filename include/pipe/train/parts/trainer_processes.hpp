@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <limits>
 #include <span>
 #include <string>
@@ -22,6 +23,24 @@ template <class Engine>
 long least(Engine& engine, long here) {
   if constexpr (requires { engine.least(here); }) return engine.least(here);
   return here;
+}
+/// What has become of something that all processes do: the failure of this one, and whether all
+/// have done it.
+struct outcome {
+  std::exception_ptr failure;  ///< null: this process has done it
+  bool is_done = false;
+};
+/// Does something in all processes of an engine, which all call this.
+template <class Engine, class Work>
+outcome try_in_all(Engine& e, Work const& work) {
+  outcome o;
+  try {
+    work();
+  } catch (...) {
+    o.failure = std::current_exception();
+  }
+  o.is_done = least(e, o.failure ? 0 : 1) == 1;
+  return o;
 }
 /// What decides the bits of an engine's kernels: their arithmetic, or the device.
 template <class Engine>
