@@ -26,7 +26,7 @@ namespace {
 struct Net : Model<Input<1024>, Repeat<3, Linear<1024>, ReLU>, Linear<3072>, ReLU, Linear<10>,
                    CrossEntropy> {};
 template <int Level, class... More>
-using Trained = Pipeline<Net, MicroBatches<1>, MicroBatchSize<2>, AdamW, ZeRO<Level>, Tcp, More...>;
+using Trained = Pipeline<Net, MicroBatchSize<2>, AdamW, ZeRO<Level>, Tcp, More...>;
 long bound = 8L << 20;
 /// Weights of ranks in other processes are received one parameter at a time.
 constexpr long largest = 1025 * 3072 * long(sizeof(float));
@@ -111,6 +111,8 @@ int main(int count, char** arguments) {
   if (level == "1") run<1>(folder);
   if (level == "2") run<2>(folder);
   if (level == "3") run<3>(folder);
+  if (level == "2.micro") run<2, MicroBatches<4>>(folder);
+  if (level == "3.micro") run<3, MicroBatches<4>>(folder);
   if (level == "stages") bound += largest, run<3, Stages<2>>(folder);
   std::printf("process %d of %d: %s\n", Tcp::process(), Tcp::processes(),
               is_good ? "good" : "not good");
