@@ -61,7 +61,7 @@ class run_history {
   /// law:  without memory nothing changes, but for curves that have no values yet
   /// cost: two searches for the name of each metric
   void add(step_metrics const& m) {
-    for_each_number(m, [&](char const* name, double, int) { begin_curve(name); });
+    for_all_numbers(m, [&](char const* name, double, int) { begin_curve(name); });
     for (named_scalar const& s : m.scalars) begin_curve(s.name);
     if (steps_.empty() || records_ == stride_) begin_point();
     // Nothing fails from here on.
