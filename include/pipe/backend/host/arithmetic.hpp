@@ -10,14 +10,13 @@
 
 namespace pp::host {
 
-/// The set of x86-64 whose bits the kernels of a set have: those that add up in as many partial
-/// sums, and round a product and its sum as often. Neither the compiler nor its options matter.
+/// The set of x86-64 whose bits the kernels of a set have: see isa_traits. Neither the compiler nor
+/// its options matter.
 constexpr isa bits_of(isa set) {
-#ifdef __aarch64__
-  return set == isa::portable ? isa::avx2 : set;
-#else
-  return set;
-#endif
+  using portable = isa_traits<isa::portable>;
+  using avx2 = isa_traits<isa::avx2>;
+  constexpr bool as_avx2 = portable::fuses == avx2::fuses && portable::sum_bytes == avx2::sum_bytes;
+  return set == isa::portable && as_avx2 ? isa::avx2 : set;
 }
 
 /// "AVX-512".

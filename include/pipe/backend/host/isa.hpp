@@ -29,15 +29,9 @@ struct isa_traits;
 template <>
 struct isa_traits<isa::portable> {
   static constexpr int vector_bytes = 16, tile_rows = 4, tile_vectors = 2;
-#ifdef __x86_64__
-  static constexpr bool fuses = false;
-  static constexpr int sum_bytes = 16;
-#elif defined(__aarch64__)  // the bits of AVX2
+#ifdef __aarch64__  // the bits of AVX2
   static constexpr bool fuses = true;
   static constexpr int sum_bytes = 32;
-#elif defined(__FP_FAST_FMAF)
-  static constexpr bool fuses = true;
-  static constexpr int sum_bytes = 16;
 #else
   static constexpr bool fuses = false;
   static constexpr int sum_bytes = 16;
