@@ -44,7 +44,8 @@ class piece {
 
   long print(char* to) const {
     if (!is_real_) return std::to_chars(to, to + most_digits, number_).ptr - to;
-    std::string_view const digits = real_text(real_, 9);
+    real_text const text(real_, 9);  // has the characters
+    std::string_view const digits = text;
     std::memcpy(to, digits.data(), digits.size());
     return long(digits.size());
   }
