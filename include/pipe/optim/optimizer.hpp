@@ -10,6 +10,7 @@
 #include <concepts>
 
 #include <pipe/base/bytes.hpp>
+#include <pipe/base/config.hpp>
 #include <pipe/base/constant.hpp>
 #include <pipe/graph/op.hpp>
 
@@ -129,6 +130,7 @@ concept factored_optimizer = two_pass_optimizer<O> && requires {
 
 }  // namespace detail
 
+PIPE_OPTIMIZED_BEGIN
 /// One step of such an optimizer on one tensor, on the host: its `update`, if a plain loop is fast
 /// enough.
 template <class O, class T>
@@ -157,6 +159,7 @@ void update_in_two_passes(O const& o, update_context const& c, tensor_update<T> 
       t.values[i] = O::move(with, factor, t.values[i], t.gradients[i], m[i], v[i]);
   }
 }
+PIPE_OPTIMIZED_END
 
 namespace detail {
 
