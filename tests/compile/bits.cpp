@@ -107,7 +107,8 @@ struct Focal : label_loss<Focal> {
   template <class T>
   PIPE_HD static PIPE_INLINE T slope(T l) {
     T const p = math::exp(l), q = T(1) - p;
-    return T(2) * q * p * l - q * q;
+    T const rise = T(2) * q * p * l, fall = q * q;  // clang++ contracts within an expression
+    return rise - fall;
   }
 };
 
