@@ -109,7 +109,8 @@ std::string explain_work() {
 
 /// FLOPs of a step, counted by the model's own operations and by the usual rule for Transformers,
 /// 6 for each parameter and position; and the share of what the ranks could compute that they fill
-/// at most: the model FLOPs utilisation of kernels at full speed.
+/// at most: the model FLOPs utilisation of kernels at full speed. A position is a row of the
+/// output, so of images the rule has one per sample, and says little.
 ///
 /// source: Kaplan et al., Scaling Laws for Neural Language Models, 2020, section 2.1 (6 N D);
 ///         Chowdhery et al., PaLM, 2022, appendix B (utilisation, without recomputation)

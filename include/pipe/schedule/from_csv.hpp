@@ -70,6 +70,8 @@ constexpr int count_lines(std::string_view text) {
   return lines;
 }
 /// Where each line begins, and where the last one ends.
+///
+/// shape: [Lines + 1], ascending; line i is text[begins[i], begins[i + 1]), its end included
 template <int Lines>
 constexpr auto lines_of(std::string_view text) {
   list<std::size_t, Lines + 1> begins;
@@ -85,6 +87,9 @@ constexpr int most_actions_of(std::string_view line) {
 }
 
 /// What a line, or all of a text, says: the sizes of its schedule, or its first fault.
+///
+/// law: facts of lines, added in their order, are those of the text
+/// law: `ranks` counts the lines up to the last with a cell that is not empty
 struct csv_facts {
   int ranks = 0, chunks = 0, micro_batches = 0;
   int longest = 0;  // actions of a rank
@@ -140,7 +145,10 @@ struct csv_line {
   list<action, Capacity> actions{};
 };
 
-/// The schedule of a text.
+/// The schedule of a text, as a schedule_policy. Its members are constants that depend on each
+/// other: the lines, then the facts of all lines, then the rows of the table, then the placement.
+///
+/// needs: the text can be read, see diagnose_csv
 template <auto const& Text>
 struct csv_schedule {
   static constexpr std::string_view text = text_of(Text);
@@ -200,7 +208,8 @@ struct csv_schedule {
   }
 };
 
-/// The diagnosis of a text: line and column of its first fault, both from 1.
+/// The diagnosis of a text: line and column of its first fault, both from 1. A stage on a wrong
+/// rank is one only when the whole text is known, as the text does not name its placement.
 template <auto const& Text>
 constexpr auto diagnose_csv() {
   constexpr csv_facts facts = csv_schedule<Text>::facts;

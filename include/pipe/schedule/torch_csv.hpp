@@ -146,7 +146,10 @@ class torch_cells {
 }  // namespace detail
 
 /// A table, or the steps of communicate(), as CSV text: a line per rank. PyTorch's `_load_csv`
-/// calls the first "compute_only" and the second "compute_comms".
+/// calls the first "compute_only" and the second "compute_comms", and accepts both: waits and
+/// reductions of gradients, which its executor needs, stand beside the transfers.
+///
+/// law: actions that PyTorch does not have, recomputation and updates, are left out
 template <class Rows>
 std::string torch_csv(Rows const& rows) {
   std::string text;

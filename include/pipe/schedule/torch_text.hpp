@@ -77,8 +77,13 @@ constexpr known_word const* find_word(std::string_view word) {
   return nullptr;
 }
 
-/// One pass over a text. NewRank: void(), for each line up to the last with a cell that is not
-/// empty. Use: void(action, place), for each action of the line.
+/// One pass over a text, without memory of its own, so that a compiler can run it. Every position
+/// is read once, but for the words of messages.
+///
+/// NewRank: void(), for each line up to the last with a cell that is not empty
+/// Use:     void(action, place), for each action of the line; of a cell with two that may be a pair
+///          the forward first, marked
+/// law:     after a fault neither is called again
 template <class NewRank, class Use>
 class scanner {
  public:

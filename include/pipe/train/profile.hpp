@@ -61,6 +61,9 @@ struct timed_launch {
 /// The times of layers: for each launch the median of its times, so that one that was interrupted
 /// spoils no sum; for each micro-batch the sum of those of a layer's launches; and of these sums
 /// the median.
+///
+/// units: nanoseconds per micro-batch
+/// law:   a launch's times above its median may be as long as they like: no layer's changes
 inline layer_times times_of(std::vector<timed_launch> const& launches, int layers,
                             int micro_batches) {
   layer_times times;

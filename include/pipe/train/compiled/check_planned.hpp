@@ -12,7 +12,8 @@
 
 namespace pp::detail {
 
-/// Checks what diagnose_pipeline does before there is a schedule, by the same functions.
+/// Checks what diagnose_pipeline does before there is a schedule, by the same functions. The
+/// schedule's own checks follow when the table is made, that of the memory limit with the plan.
 ///
 /// throws: error for the first of: no trained parameter; more stages than layers; a micro-batch
 ///         size that the model does not have; a partition that cannot cut it; parameters that

@@ -66,6 +66,8 @@ constexpr int first_over(Ranks const& ranks, long limit) {
   return -1;
 }
 
+/// The check of a plan that is no constant: of a schedule made at run time, and of Planned.
+///
 /// throws: error that names the first rank over the limit
 template <class Ranks>
 void require_memory(Ranks const& ranks, long limit) {
