@@ -33,9 +33,11 @@ template <auto const& Text>
 struct FromCSV;
 
 namespace wrong {
+/// The text of a FromCSV is no schedule in PyTorch's format: see csv_fault for the reasons.
 template <class... What>
 struct schedule_is_not_readable;
 
+/// Where a text cannot be read, both from 1.
 template <int Number>
 struct AtLine;
 template <int Number>
@@ -64,6 +66,7 @@ constexpr void for_each_line_begin(std::string_view text, Use use) {
   }
   use(text.size());
 }
+/// The number of lines, of which the last may have no end.
 constexpr int count_lines(std::string_view text) {
   int lines = 0;
   for_each_line_begin(text, [&](std::size_t) { ++lines; });
@@ -79,7 +82,8 @@ constexpr auto lines_of(std::string_view text) {
   for_each_line_begin(text, [&](std::size_t begin) { begins[++line] = begin; });
   return begins;
 }
-/// The most actions that a line can have.
+/// The most actions that a line can have: one for each cell, and for each part of a pair, whose
+/// parts are separated as cells may be.
 constexpr int most_actions_of(std::string_view line) {
   int separators = 0;
   for (char const c : line) separators += c == ',' || c == ';' || c == '\t';
@@ -92,10 +96,11 @@ constexpr int most_actions_of(std::string_view line) {
 /// law: `ranks` counts the lines up to the last with a cell that is not empty
 struct csv_facts {
   int ranks = 0, chunks = 0, micro_batches = 0;
-  int longest = 0;  // actions of a rank
+  int longest = 0;  ///< the most actions of a rank
   bool trains = false, splits_backward = false;
   torch_format::finding found{};
 
+  /// Adds an action of the one line that these are of.
   constexpr void add(action const& a) {
     ++longest;
     if (a.chunk >= chunks) chunks = a.chunk + 1;
@@ -155,6 +160,7 @@ struct csv_schedule {
   static constexpr int line_count = count_lines(text);
   static constexpr auto begins = lines_of<line_count>(text);
 
+  /// What line number Line says. Its cells are scanned once, in a constant evaluation of their own.
   template <int Line>
   static constexpr auto line = [](auto...) {
     constexpr std::string_view cells = text.substr(begins[Line], begins[Line + 1] - begins[Line]);
@@ -176,12 +182,14 @@ struct csv_schedule {
     }(std::make_integer_sequence<int, line_count>{});
   }
 
+  /// Of the whole text.
   static constexpr csv_facts facts = [](auto...) {
     csv_facts all;
     for_each_line([&](int, auto const& of) { all.add(of.facts); });
     if (all.found.ok() && all.chunks == 0) all.found.what = csv_fault::no_action;
     return all;
   }();
+  /// The actions of each rank, in the order of the text.
   static constexpr auto rows = [](auto...) {
     static_rows<action, facts.ranks, facts.longest> all;
     for_each_line([&](int rank, auto const& of) {
@@ -198,6 +206,7 @@ struct csv_schedule {
   static constexpr int chunks_per_rank = facts.chunks * replicas(where) / facts.ranks;
   static constexpr bool splits_backward = facts.splits_backward, trains = facts.trains;
 
+  /// Why a pipeline of other sizes cannot have this schedule; null: it can.
   static constexpr char const* refuses(int ranks, int micro_batches) {
     return ranks == facts.ranks && micro_batches == facts.micro_batches ? nullptr : refusal.text;
   }
@@ -245,6 +254,7 @@ struct unreadable_schedule : OneFOneB {
   }
 };
 
+/// The schedule of a text, or what stands for it after a diagnosis.
 template <auto const& Text>
 using schedule_from_csv =
     std::conditional_t<is_accepted<typename decltype(diagnose_csv<Text>())::type>,

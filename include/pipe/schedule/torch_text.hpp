@@ -87,7 +87,8 @@ constexpr known_word const* find_word(std::string_view word) {
 template <class NewRank, class Use>
 class scanner {
  public:
-  /// The text begins with line `number`.
+  /// The text begins with line `number`; what is before the first line counts as lines that
+  /// new_rank knows. A byte-order mark before line 1 is passed over.
   constexpr scanner(std::string_view text, NewRank new_rank, Use use, int number)
       : next_(text.data()), end_(text.data() + text.size()), line_(next_), new_rank_(new_rank),
         use_(use), number_(number), ranks_(number - 1) {
@@ -95,6 +96,7 @@ class scanner {
     if (number == 1 && text.substr(0, 3) == byte_order_mark) line_ = next_ += 3;
   }
 
+  /// Reads the whole text, or up to its first fault, which is returned.
   constexpr finding scan() {
     while (found_.ok() && next_ != end_) {
       char const c = *next_;
@@ -115,11 +117,13 @@ class scanner {
   // Commas separate cells; spreadsheets also write semicolons and tabs.
   static constexpr bool is_separator(char c) { return c == ',' || c == ';' || c == '\t'; }
 
+  // The end of the text is none of these, so that no caller need ask for it.
   constexpr bool is_next(char c) const { return next_ != end_ && *next_ == c; }
   constexpr bool is_line_end() const { return next_ == end_ || *next_ == '\n' || *next_ == '\r'; }
   constexpr void skip_spaces() {
     while (is_next(' ')) ++next_;
   }
+  /// The place of a character of the current line.
   constexpr place at(char const* p) const { return {number_, int(p - line_) + 1}; }
 
   /// Records a fault at `from`, with the text up to the end of its part of the cell, or of the
@@ -137,7 +141,8 @@ class scanner {
     return false;
   }
 
-  /// Reads a number in [0, most); -1 after a fault.
+  /// Reads a number in [0, most); -1 after a fault, which is about the text from `from` on. Digits
+  /// after a number that is too large already are passed over, so that none overflows.
   constexpr int read_number(int most, csv_fault missing, csv_fault too_large, char const* from) {
     char const* const first = next_;
     long value = 0;
@@ -230,6 +235,8 @@ class scanner {
     return ends_part() || refuse(csv_fault::pair_not_closed, from, true);
   }
 
+  /// Reads a cell, which may be quoted: an action, a pair or nothing. Lines since the last one with
+  /// a cell that is not empty become ranks without actions.
   constexpr void read_cell() {
     char const* const from = next_;
     is_quoted_ = is_next('"');
@@ -287,6 +294,8 @@ struct best_placement {
   char const* name = nullptr;
   long misplaced = 0;
 };
+/// rows: a table's lists of actions by rank, as of static_rows
+/// cost: a look at all actions for each placement that is tried, until one fits
 template <class Rows>
 constexpr best_placement placement_of(Rows const& rows, int chunks) {
   int const ranks = rows.ranks();
@@ -313,6 +322,8 @@ struct misplaced_action {
   int rank = -1;
   action which{};
 };
+/// It is sought in the text once more, as tables do not keep the places of their actions.
+///
 /// needs: the placement fits in part, or not at all
 constexpr misplaced_action find_misplaced(std::string_view text, int ranks, int chunks,
                                           best_placement const& best) {

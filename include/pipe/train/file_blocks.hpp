@@ -34,6 +34,7 @@ long block_of(named_parameter<T> const& of) {
   long const line = of.transposed ? std::max<long>(of.rows, 1) : 1;
   return std::max(most / line, 1L) * line;
 }
+/// All numbers of a state.
 template <class T>
 long size_of(named_parameter<T> const& of) {
   return long(of.rows) * of.columns;

@@ -22,9 +22,10 @@
 
 namespace pp::detail {
 
+/// The host of a job's start: it accepts, asks each newcomer for a proof, and counts who has come.
+///
 /// law: there are at most channels * (processes - 1) connections that belong to the job, and a
-/// fixed
-///      number of newcomers; one more takes the place of the oldest, silent ones first
+///      fixed number of newcomers; one more takes the place of the oldest, silent ones first
 /// law: a newcomer has memory for a frame and a hello, whatever it announces
 /// law: who has not proved to have the token ends nothing
 class tcp_host {

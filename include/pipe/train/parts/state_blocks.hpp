@@ -42,6 +42,10 @@ class state_collector {
   }
 
  private:
+  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece is sent by
+  /// the process that has it to all others, so that each of them has the whole block then.
+  ///
+  /// law: all processes make the same calls of the transport, whatever pieces they have
   std::span<T> collect(long begin, long count) {
     bool const is_one = pieces_->size() == 1;
     if constexpr (requires { engine_.least(0L); })

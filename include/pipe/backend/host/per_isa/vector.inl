@@ -42,7 +42,9 @@ template <class T>
 inline constexpr math::product products =
     this_isa::fuses ? math::product::exact : math::product::rounded;
 
-/// a * b + c in each lane, rounded once.
+/// a * b + c in each lane, rounded once. By builtins and not as a * b + c: g++ fuses that at some
+/// levels of optimisation and not at others, and clang++ has no such builtins, but a pragma that
+/// says so for one expression.
 ///
 /// needs: a set that has the instruction
 template <class V>
@@ -184,6 +186,7 @@ template <class T>
   return load(number) < static_cast<bits_of<T>>(count) ? x : rest;
 }
 
+/// Folds for fold_lanes: how two values become one.
 struct larger {
   template <class T>
   [[gnu::always_inline]] static T of(T a, T b) {
