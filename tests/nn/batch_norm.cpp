@@ -43,9 +43,9 @@ struct Responses
     : Model<Input<2, 2, 7>, Linear<7>,
             LocalResponseNorm<5, ResponseScale<1, 10>, ResponseOffset<2>>, Linear<2>, MSE> {};
 
-static_assert(Batch::graph.ops[2].attributes.batch().epsilon == 1e-5f);
-static_assert(Batch::graph.parameters[4].commit.momentum == 0.1f);
-static_assert(Responses::graph.ops[2].attributes.response().power == 0.75f);
+static_assert(Batch::graph.ops[2].attributes.batch().epsilon == 1e-5);
+static_assert(Batch::graph.parameters[4].commit.momentum == 0.1);
+static_assert(Responses::graph.ops[2].attributes.response().power == 0.75);
 
 }  // namespace
 

@@ -15,12 +15,12 @@ namespace {
 template <class Norm>
 struct Rows : Model<Input<4, 3>, Linear<21>, Norm, Linear<2>, MSE> {};
 template <class Norm>
-inline constexpr float epsilon_of = Rows<Norm>::graph.ops[2].attributes.norm().epsilon;
+inline constexpr double epsilon_of = Rows<Norm>::graph.ops[2].attributes.norm().epsilon;
 
-static_assert(epsilon_of<LayerNorm> == 1e-5f && epsilon_of<LayerNormWith<>> == 1e-5f);
+static_assert(epsilon_of<LayerNorm> == 1e-5 && epsilon_of<LayerNormWith<>> == 1e-5);
 static_assert(epsilon_of<RMSNorm> == std::numeric_limits<float>::epsilon());
-static_assert(epsilon_of<LayerNormWith<Epsilon<1, 1'000'000'000'000>>> == 1e-12f);
-static_assert(epsilon_of<RMSNormWith<Epsilon<1, 1'000'000>>> == 1e-6f);
+static_assert(epsilon_of<LayerNormWith<Epsilon<1, 1'000'000'000'000>>> == 1e-12);
+static_assert(epsilon_of<RMSNormWith<Epsilon<1, 1'000'000>>> == 1e-6);
 static_assert(epsilon_of<RMSNormWith<Epsilon<3>>> == 3);
 
 /// Rows whose variance is near epsilon: there it matters.

@@ -94,7 +94,6 @@ class optimizer_states {
       tensors.push_back({name, {}, false, 1, 1, {}, true});
       numbers.push_back(T(number_at(trainer_.steps_, which)));
     }
-    using checkpoint = checkpoint_of<Trainer>;
     auto& engine = *processes_.parameters.engine;
     state_collector<T, typename Trainer::engine> collector(engine);
     save_in_all(engine, in_quotes(path), [&] {

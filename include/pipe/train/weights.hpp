@@ -183,11 +183,11 @@ load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
           std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
           std::size_t filled = 0;
           for (std::size_t const t : pairs[i].tensors)
-            for (std::uint64_t at = tensors[t].begin, left; (left = tensors[t].end - at) > 0;) {
+            for (std::uint64_t next = tensors[t].begin, left; (left = tensors[t].end - next) > 0;) {
               std::size_t const bytes =
                   std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
-              file.read(tensors[t], room.subspan(filled, bytes), at - tensors[t].begin);
-              filled += bytes, at += bytes;
+              file.read(tensors[t], room.subspan(filled, bytes), next - tensors[t].begin);
+              filled += bytes, next += bytes;
               if (filled < room.size()) continue;
               use(std::span<std::byte const>(room));
               filled = 0;

@@ -58,9 +58,9 @@ template <class V>
   constexpr bool is_float = sizeof(element) == sizeof(float);
 #if defined(__x86_64__)
   if constexpr (bytes == 64 && is_float)
-    return __builtin_ia32_vfmaddps512_mask(a, b, c, 0xffff, 4);  // 4: the current rounding mode
+    return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // all lanes; the current rounding mode
   else if constexpr (bytes == 64)
-    return __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4);
+    return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
   else if constexpr (is_float)
     return __builtin_ia32_vfmaddps256(a, b, c);
   else
