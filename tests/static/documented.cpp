@@ -68,16 +68,8 @@ using Trainer = Pipeline<Model<Input<2>, Linear<1>, Measured>>;
 
 namespace settings {
 struct Net : Model<Input<8>, Linear<2>, CrossEntropy> {};
-using Trainer = Pipeline<Net, AdamW>;
 
-[[maybe_unused]] void construct() {
-  // [settings]
-  Trainer trainer(
-      {.seed = 1, .optimizer = {.learning_rate = 3e-4, .weight_decay = 0.1}, .clip_norm = 1});
-  // [/settings]
-}
-
-[[maybe_unused]] void optimize(Trainer::batch const& batch) {
+[[maybe_unused]] void optimize(Pipeline<Net, AdamW>::batch const& batch) {
   // [optimizer]
   using Trainer = Pipeline<Net, AdamW>;
   Trainer trainer({.optimizer = {.learning_rate = 3e-4, .weight_decay = 0.1}, .clip_norm = 1});
@@ -90,6 +82,15 @@ using Trainer = Pipeline<Net, AdamW>;
   // [error_feedback]
   Trainer trainer({.optimizer = {{.learning_rate = 0.02, .momentum = 0.95}, 1}});
   // [/error_feedback]
+}
+
+using Trainer = Pipeline<Net, AdamW>;
+
+[[maybe_unused]] void construct() {
+  // [settings]
+  Trainer trainer(
+      {.seed = 1, .optimizer = {.learning_rate = 3e-4, .weight_decay = 0.1}, .clip_norm = 1});
+  // [/settings]
 }
 
 [[maybe_unused]] void schedules() {

@@ -92,6 +92,11 @@
 #define PIPE_OPTIMIZED_BEGIN \
   _Pragma("GCC push_options") _Pragma("GCC optimize(\"O2\", \"fp-contract=off\")")
 #define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
+#elif defined(__CUDACC__) && !defined(__CUDA_ARCH__)  // nvcc hands them on, and warns of one
+#define PIPE_OPTIMIZED_BEGIN                                                                 \
+  _Pragma("GCC push_options") _Pragma("nv_diagnostic push") _Pragma("nv_diag_suppress 1675") \
+      _Pragma("GCC optimize(\"fp-contract=off\")") _Pragma("nv_diagnostic pop")
+#define PIPE_OPTIMIZED_END _Pragma("GCC pop_options")
 #elif defined(__GNUC__) && !defined(__CUDA_ARCH__)
 #define PIPE_OPTIMIZED_BEGIN \
   _Pragma("GCC push_options") _Pragma("GCC optimize(\"fp-contract=off\")")
