@@ -86,7 +86,7 @@ class accumulation {
   };
 
   auto terms() const {
-    return [this](int i) { return of_[i].counted; };
+    return [this](int i) { return of_[Losses > 1 ? i : 0].counted; };
   }
   /// Loss i of a job, not the first.
   static further_loss const& further(job const& j, int i) { return j.further.items[i - 1]; }
