@@ -138,7 +138,7 @@ TEST_CASE("what was measured is said", "[train]") {
   layer_times const times = measure_layers(trainer, data.view(), 1, any_spread);
   CHECK(times.what == "Net: launches' medians of 1 training step (their middle half spans " +
                           std::to_string(long(100 * times.spread + 0.5)) +
-                          " %), micro-batches of 2 samples, fp32, 2 stages, portable kernels");
+                          " %), micro-batches of 2 samples, fp32, 2 stages, kernels: portable");
   CHECK(sentence<error>([&] { measure_layers(trainer, data.view(), 0); }) ==
         "measure_layers: expected at least 1 repeat, got 0");
 }

@@ -120,7 +120,7 @@ TEST_CASE("mixtures have the shares that they say, from near 0 to near 1") {
   CHECK(sum / 4000 == Approx(0.5).margin(0.03));
   CHECK(squares / 4000 - 0.25 == Approx(0.125).margin(0.015));  // Beta(1/2, 1/2)
   CHECK(message_of([&] { mix_up(std::span(all), a, 0, 1.5); }) ==
-        "mix_up: alpha: expected a number in (0, 1], got 1.500000");
+        "mix_up: alpha: expected a number in (0, 1], got 1.5");
   std::vector<float> half(3);
   CHECK(message_of([&] {
           augment(std::span(half), {.height = 2, .width = 1, .channels = 1}, 0);

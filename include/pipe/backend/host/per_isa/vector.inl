@@ -60,7 +60,7 @@ template <class V>
   if constexpr (bytes == 64 && is_float)
     return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // all lanes; the current rounding mode
   else if constexpr (bytes == 64)
-    return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
+    return __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4);
   else if constexpr (is_float)
     return __builtin_ia32_vfmaddps256(a, b, c);
   else
