@@ -113,9 +113,10 @@ void steps_are_the_formula(Optimizer const& o) {
       for (cuda::flat_range const& p : list)
         for (std::size_t i = std::size_t(p.begin); i < std::size_t(p.begin + p.count); ++i) {
           update_context c = contexts[p.group];
+          // The kernel reads the factor on the device, and rounds the gradient that it scales.
+          expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i],
+                                          g[i] * judged->factor, expected_m[i], expected_v[i]);
           c.gradient_scale = double(judged->factor);
-          expected_step<Optimizer, float>(o.template prepare<float>(c), expected_w[i], g[i],
-                                          expected_m[i], expected_v[i]);
           expected_step<Optimizer, double>(o.template prepare<double>(c), exact_w[i], double(g[i]),
                                            exact_m[i], exact_v[i]);
         }

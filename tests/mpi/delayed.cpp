@@ -111,8 +111,11 @@ class loop {
     o.results.emplace_back(result_);
     is_under_way_ = false;
   }
-  /// One update, by the optimizer's own formula.
+  /// One update, by the optimizer's own formula, with products as portable kernels round them.
   void update() {
+    constexpr math::product rounds = host::isa_traits<host::isa::portable>::fuses
+                                         ? math::product::exact
+                                         : math::product::rounded;
     long const step = long(versions_.size());
     numbers next = versions_.back();
     double const factor = detail::clip_factor(result_.gradient_norm, settings_.clip_norm),
@@ -123,9 +126,10 @@ class loop {
           settings_.optimizer.template prepare<float>({step, rate, factor, p.rows > 1 ? 1. : 0.});
       for (std::size_t i = 0; i < p.values.size(); ++i, ++at)
         if constexpr (Optimizer::states == 1)
-          next[at] = Optimizer::apply(k, next[at], waiting_[at], moments_[0][at]);
+          next[at] = Optimizer::template apply<rounds>(k, next[at], waiting_[at], moments_[0][at]);
         else
-          next[at] = Optimizer::apply(k, next[at], waiting_[at], moments_[0][at], moments_[1][at]);
+          next[at] = Optimizer::template apply<rounds>(k, next[at], waiting_[at], moments_[0][at],
+                                                       moments_[1][at]);
     }
     versions_.push_back(next);
   }

@@ -186,6 +186,8 @@ class cuda_engine {
   /// When that run began here: see run_times.
   std::chrono::steady_clock::time_point began() const { return executor_.times().began(); }
 
+  /// What decides the bits of steps: the device, by its name; neither how many nor graphs do.
+  [[gnu::cold]] std::string arithmetic() const { return devices_.properties.name; }
   /// The devices' name, the number of products that use cuBLASLt, and whether steps are graphs.
   [[gnu::cold]] std::string runs_on() const {
     std::string text = devices_.properties.name + launches_[0]->text();
