@@ -111,7 +111,7 @@ constexpr auto read_by<PACI<0, true>> =
 
 /// Running statistics behind the moving layer, by mini-batches of its results.
 struct running {
-  static constexpr double momentum = 0.1f;
+  static constexpr double momentum = 0.1;
   double mean[width]{}, variance[width]{1, 1, 1};
   void follow(std::vector<double> const& y) {
     long const n = long(y.size()) / width;
