@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""One set of bits for a set of kernels, whoever compiles them, with whatever options.
+"""One set of bits for a set of kernels, by every compiler, with all options.
 
     bits.py SOURCE --include FOLDER... --gxx PROGRAM [--clang PROGRAM...] [--all] [--part N...] [--example FILE]
 

@@ -90,7 +90,7 @@ constexpr int most_actions_of(std::string_view line) {
   return separators + 1;
 }
 
-/// What a line, or all of a text, says: the sizes of its schedule, or its first fault.
+/// Facts of a line, or of all of a text: the sizes of its schedule, or its first fault.
 ///
 /// law: facts of lines, added in their order, are those of the text
 /// law: `ranks` counts the lines up to the last with a cell that is not empty

@@ -47,7 +47,7 @@ struct finding {
 /// Limits on the numbers of a text, so that a short hostile one cannot ask for much memory.
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
-/// What a word stands for. is_compute: an action of a table; others follow from those (transfers
+/// The meaning of a word. is_compute: an action of a table; others follow from those (transfers
 /// and waits for them) or are of sharded parameters
 struct known_word {
   std::string_view word;
@@ -69,7 +69,7 @@ inline constexpr known_word known_words[] = {{"F", action_kind::forward, true},
                                              {"REDUCE_GRAD", {}, false, false},
                                              {"WAIT_REDUCE_GRAD", {}, false, false}};
 
-/// What a word stands for; null for an unknown one. Compilers count each step here.
+/// The meaning of a word; null for an unknown one. Compilers count each step here.
 constexpr known_word const* find_word(std::string_view word) {
   for (known_word const& known : known_words)
     if (known.word.size() == word.size() && known.word[0] == word[0] && known.word == word)

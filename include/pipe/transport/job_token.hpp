@@ -92,7 +92,7 @@ struct nonce {
   }
 };
 
-/// What a side shows to have the token: a keyed hash of its role, of what the guest has said, its
+/// The proof that a side has the token: a keyed hash of its role, of what the guest has said, its
 /// nonce included, and of the host's nonce.
 ///
 /// law: of one connection, it is no proof of the other side, nor of any other connection

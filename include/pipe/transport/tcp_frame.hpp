@@ -143,7 +143,7 @@ struct tcp_challenge {
 };
 static_assert(sizeof(tcp_challenge) == 48);
 
-/// What a guest says that its host and itself prove to have read: a whole frame and its hello.
+/// The proof over the words of a guest, by its host or itself: a whole frame and its hello.
 [[gnu::cold]] inline job_proof proof_of(job_token const& token, job_proof::roles role,
                                         tcp_frame const& f, tcp_hello const& h,
                                         nonce const& of_host) {
