@@ -66,11 +66,12 @@ PIPE_ONE_COPY void norm_gradient_row(int n, bool has_mean, T const* dy, T const*
                  xhat = (load(x + i) - mean) * rstd;
     save(dx + i, multiply_add(-xhat, all_lanes(mean_gx), g) * rstd);
   }
-  if constexpr (!Whole)
+  if constexpr (!Whole) {
     for (; i < n; ++i) {
       T const g = multiply_add(dy[i], gamma[i], -mean_g), xhat = (x[i] - mean) * rstd;
       dx[i] = multiply_add(-xhat, mean_gx, g) * rstd;
     }
+  }
 }
 
 /// LayerNorm or RMSNorm of every row.
