@@ -69,7 +69,7 @@ FAMILIES = ["GPipe", "OneFOneB", "EagerOneFOneB", "Interleaved<2>", "GroupedInte
 # The largest Transformer of GPipe's table 1, planned by the program: it is compiled, linked and run.
 PLAN = """#include <cstdio>
 #include <pipe/pipe.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 using namespace pp;
 using Layer = Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELU, Linear<2048>>>;
 struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>, LayerNorm, Linear<32000>,

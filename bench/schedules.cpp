@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/validate.hpp>
 

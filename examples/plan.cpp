@@ -17,7 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 namespace {
 

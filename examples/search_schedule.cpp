@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/search.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 int main() {
   std::puts("memory  bubble of the span  span, us  no order is below  to gain at most");

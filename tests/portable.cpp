@@ -49,12 +49,12 @@
 #include <pipe/report/page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/trace.hpp>
-#include <pipe/train/checkpoint_parts.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/step_log.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/checkpoint/step_log.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/train/tensorboard.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/metrics/tensorboard.hpp>
+#include <pipe/weights/weights.hpp>
 
 #if defined(_SYS_EPOLL_H) || defined(_SYS_EVENTFD_H) || defined(_LINUX_FUTEX_H)
 #error "a header of Linux is included"

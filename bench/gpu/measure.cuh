@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/half.hpp>
 #include <pipe/base/philox.hpp>
 #include <pipe/runtime/cuda/device.cuh>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 
 #include "../peer/turns.hpp"
 

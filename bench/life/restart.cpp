@@ -13,7 +13,7 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 
 using namespace pp;
 

@@ -18,7 +18,7 @@
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
-#include <pipe/train/tensorboard.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 
 #include "../peer/turns.hpp"
 

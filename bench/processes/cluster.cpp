@@ -31,9 +31,9 @@
 #include <pipe/pipe.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/text_table.hpp>
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/validate.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 using namespace pp;
 

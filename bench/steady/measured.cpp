@@ -19,8 +19,8 @@
 
 #include <pipe/pipe.hpp>
 
-#include <pipe/schedule/catalog.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/train/executed_run.hpp>
 
 #include "../peer/turns.hpp"

@@ -13,9 +13,9 @@
 #include <chrono>
 #include <cstdio>
 
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/period.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/validate.hpp>
 
 using namespace pp;

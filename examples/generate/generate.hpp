@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/weight_files.hpp>
+#include <pipe/weights/weight_files.hpp>
 
 struct options {
   std::string model;      ///< empty: the one that the weights fit

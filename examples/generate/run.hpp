@@ -12,7 +12,7 @@
 
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "../gpt/printer.hpp"
 #include "../models/hub/compare.hpp"

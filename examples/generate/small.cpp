@@ -10,7 +10,7 @@
 #include <pipe/data.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/train/text.hpp>
+#include <pipe/data/text.hpp>
 
 #include "../models/hub/gpt2.hpp"
 #include "../models/transformers.hpp"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/data/byte_pairs.hpp>
-#include <pipe/train/data/tokenizer_file.hpp>
+#include <pipe/data/byte_pairs.hpp>
+#include <pipe/data/tokenizer_file.hpp>
 
 /// The tokenizer of a folder, of a file in it, or of a tokenizer.json.
 ///

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include <pipe/base/device_span.hpp>
-#include <pipe/train/text.hpp>
+#include <pipe/data/text.hpp>
 
 class device_text {
  public:

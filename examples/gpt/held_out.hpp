@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <pipe/train/text.hpp>
+#include <pipe/data/text.hpp>
 
 /// Mean loss of a byte in nats, over at most `most` mini-batches of held-out text, evenly spread.
 template <class Trainer>

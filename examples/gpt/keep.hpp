@@ -16,9 +16,9 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/io/save_somewhere.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/step_log.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/checkpoint/step_log.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "gpt.hpp"
 

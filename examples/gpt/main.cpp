@@ -31,7 +31,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <pipe/train/distinct_files.hpp>
+#include <pipe/weights/distinct_files.hpp>
 
 #include "../options.hpp"
 #include "gpt.hpp"

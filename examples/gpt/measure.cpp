@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <vector>
 
-#include <pipe/train/profile.hpp>
+#include <pipe/plan/profile.hpp>
 
 #include "../outputs.hpp"
 #include "gpt.hpp"

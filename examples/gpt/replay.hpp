@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/replay.hpp>
-#include <pipe/train/step_log.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/checkpoint/replay.hpp>
+#include <pipe/checkpoint/step_log.hpp>
 
 #include "gpt.hpp"
 #include "keep.hpp"

@@ -22,8 +22,8 @@
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/train/text.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/data/text.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "../outputs.hpp"
 #include "device_text.hpp"

@@ -14,8 +14,8 @@
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/rank_load.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/tensorboard.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 
 #include "gpt.hpp"
 #include "recent_mean.hpp"

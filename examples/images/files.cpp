@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <pipe/base/error.hpp>
-#include <pipe/train/data/cifar.hpp>
-#include <pipe/train/data/idx.hpp>
+#include <pipe/data/cifar.hpp>
+#include <pipe/data/idx.hpp>
 
 #include "task.hpp"
 

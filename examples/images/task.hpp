@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/data/image_set.hpp>
+#include <pipe/data/image_set.hpp>
 
 inline constexpr int side = 32;
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/metrics.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 #include "task.hpp"
 

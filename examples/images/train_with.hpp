@@ -11,8 +11,8 @@
 
 #include <pipe/report/amounts.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/train/data/augment.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/data/augment.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "net.hpp"
 #include "train.hpp"

@@ -20,8 +20,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <pipe/train/optimizer_state.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "../options.hpp"
 #include "../outputs.hpp"

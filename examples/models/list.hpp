@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <pipe/report/text_table.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 /// A model as a program sees it.
 struct model {

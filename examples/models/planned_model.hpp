@@ -9,7 +9,7 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/report/amounts.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 #include "hub/compare.hpp"
 #include "list.hpp"

@@ -19,7 +19,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/write_file.hpp>
-#include <pipe/train/distinct_files.hpp>
+#include <pipe/weights/distinct_files.hpp>
 
 #include "compare.hpp"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/text.hpp>
+#include <pipe/data/text.hpp>
 
 // [model]
 using SmallBlock = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<4>>,

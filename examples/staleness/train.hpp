@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 #include "../gpt/held_out.hpp"
 #include "staleness.hpp"

@@ -20,8 +20,8 @@
 #include <pipe/data.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/progress_line.hpp>
-#include <pipe/train/bleu.hpp>
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/metrics/bleu.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
 #include "../outputs.hpp"

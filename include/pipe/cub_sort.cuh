@@ -13,7 +13,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/backend/cuda/rows/sort_lowering.hpp>
 
 namespace pp {

@@ -9,13 +9,13 @@
 #endif
 
 #include <pipe/io/files_like.hpp>
-#include <pipe/train/data/augment.hpp>
-#include <pipe/train/data/byte_pairs.hpp>
-#include <pipe/train/data/cifar.hpp>
-#include <pipe/train/data/idx.hpp>
-#include <pipe/train/data/learn_byte_pairs.hpp>
-#include <pipe/train/data/message_catalogue.hpp>
-#include <pipe/train/data/npy.hpp>
-#include <pipe/train/data/tokenizer_file.hpp>
-#include <pipe/train/text.hpp>
-#include <pipe/train/token_shards.hpp>
+#include <pipe/data/augment.hpp>
+#include <pipe/data/byte_pairs.hpp>
+#include <pipe/data/cifar.hpp>
+#include <pipe/data/idx.hpp>
+#include <pipe/data/learn_byte_pairs.hpp>
+#include <pipe/data/message_catalogue.hpp>
+#include <pipe/data/npy.hpp>
+#include <pipe/data/tokenizer_file.hpp>
+#include <pipe/data/text.hpp>
+#include <pipe/data/token_shards.hpp>

@@ -28,7 +28,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/folder_reader.hpp>
-#include <pipe/train/data/image_set.hpp>
+#include <pipe/data/image_set.hpp>
 
 namespace pp {
 

@@ -15,7 +15,7 @@
 #include <mpi.h>
 
 #include <pipe/runtime/host/replicas.hpp>
-#include <pipe/transport/mpi.hpp>
+#include <pipe/transport/mpi/mpi.hpp>
 
 namespace pp {
 

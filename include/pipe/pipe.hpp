@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The whole library but for files: models, options, optimizers, schedules and reports. Needs only
-// the standard library. Included separately: readers and writers of files (train/text.hpp,
-// train/metrics.hpp), because <filesystem> and <fstream> cost a third of a second to compile;
+// the standard library. Included separately: readers and writers of files (data/text.hpp,
+// metrics/metrics.hpp), because <filesystem> and <fstream> cost a third of a second to compile;
 // schedules without a model, <pipe/schedule.hpp>; models from Boost.Hana lists, <pipe/hana.hpp>.
 // For the same reason the headers below do not include <cmath>, <algorithm>, <memory>, <functional>
 // or <chrono>.
@@ -60,9 +60,9 @@
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/timeline.hpp>
-#include <pipe/schedule/families.hpp>
-#include <pipe/train/accuracy.hpp>
-#include <pipe/train/balanced_replicas.hpp>
+#include <pipe/schedule/catalog/families.hpp>
+#include <pipe/metrics/accuracy.hpp>
+#include <pipe/loose/balanced_replicas.hpp>
 #include <pipe/train/evaluate_all.hpp>
 #include <pipe/train/pipeline.hpp>
 #include <pipe/train/predict.hpp>

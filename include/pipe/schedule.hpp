@@ -11,18 +11,18 @@
 #include <pipe/base/diagnosis.hpp>
 
 #include <pipe/schedule/boundary_slots.hpp>
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/list_schedule.hpp>
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/torch_csv.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>
-#include <pipe/schedule/weave.hpp>
+#include <pipe/schedule/families/weave.hpp>

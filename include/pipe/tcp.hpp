@@ -10,7 +10,7 @@
 #include <chrono>
 
 #include <pipe/runtime/host/replicas.hpp>
-#include <pipe/transport/tcp.hpp>
+#include <pipe/transport/tcp/tcp.hpp>
 
 namespace pp {
 

@@ -21,8 +21,8 @@ REFUSAL = "pipe needs IEEE arithmetic"
 ASSOCIATIVE = "-fassociative-math -fno-signed-zeros -fno-trapping-math"  # either compiler ignores the first without the others
 
 HEADER = "#include <pipe/base/ieee_arithmetic.hpp>\nint main() { pp::detail::require_ieee_arithmetic(); }\n"
-DEVICE = """#include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/block/launch.cuh>
+DEVICE = """#include <pipe/backend/cuda/core/arguments.hpp>
+#include <pipe/backend/cuda/core/launch.cuh>
 struct body {
   static constexpr int threads = 32;
   static constexpr long blocks = 1;

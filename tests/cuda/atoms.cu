@@ -15,16 +15,16 @@
 #include <vector>
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
-#include <pipe/backend/cuda/block/cp_async.hpp>
+#include <pipe/backend/cuda/core/cp_async.hpp>
 #include "cuda/host_block.hpp"
-#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/core/launch.cuh>
 #include <pipe/backend/cuda/matmul/load_matrix.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
 #include <pipe/backend/cuda/matmul/matrix.hpp>
 #include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
 #include <pipe/backend/cuda/matmul/tile_products.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/nn/activation.hpp>
 
 #include "cuda/tensor_core.hpp"

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 
 #include "cuda/run_bodies.hpp"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include <pipe/train/data/augment_on_device.cuh>
+#include <pipe/data/augment_on_device.cuh>
 
 #include "cuda/device_laws.hpp"
 #include "message_of.hpp"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include <pipe/backend/cuda/data/check_values.hpp>
-#include <pipe/backend/cuda/data/convert_values.hpp>
+#include <pipe/backend/cuda/update/check_values.hpp>
+#include <pipe/backend/cuda/update/convert_values.hpp>
 #include <pipe/base/half.hpp>
 #include <pipe/nn/loss_option.hpp>
 

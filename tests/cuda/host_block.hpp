@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 

@@ -14,7 +14,7 @@
 
 #include "cuda/one_group.hpp"
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/passes/stage_programs.hpp>
 
 namespace narrow {

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/pipe.hpp>
 
 #include "cuda/run_bodies.hpp"

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 
 #include "cuda/run_bodies.hpp"
 #include "laws/data.hpp"

@@ -4,7 +4,7 @@
 // formats.
 #include "catch.hpp"
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/pipe.hpp>
 
 using namespace pp;

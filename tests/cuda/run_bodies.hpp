@@ -5,15 +5,15 @@
 // program takes from memory that both can reach: bench/gpu/managed_memory.cpp.
 #pragma once
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <stdexcept>
 #include <vector>
 
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 
 #include "cuda/host_block.hpp"
 #ifdef __CUDACC__
-#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/core/launch.cuh>
 #endif
 
 namespace on_host {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/nn/activation.hpp>
 
 namespace wgmma_agreement {

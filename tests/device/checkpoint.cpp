@@ -2,7 +2,7 @@
 //
 // Checkpoints over the engine for a GPU: its runs are resumed there bit for bit, and those of the
 // host are, with every state, what they were.
-#include <pipe/train/optimizer_state.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 
 #include "device/device.hpp"
 #include "laws/centered.hpp"

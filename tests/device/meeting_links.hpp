@@ -13,7 +13,7 @@
 
 #include <cuda_runtime.h>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/runtime/cuda/process_link.cuh>
 
 namespace on_host {

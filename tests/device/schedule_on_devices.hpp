@@ -17,12 +17,12 @@
 #include <pipe/runtime/cuda/engine.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/replica_sums.cuh>
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/train/compiled/chunk_layout.hpp>
-#include <pipe/train/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/chunk_layout.hpp>
+#include <pipe/plan/compiled/memory_map.hpp>
 
 namespace on_host {
 

@@ -5,7 +5,7 @@
 #include <pipe/pipe.hpp>
 
 #ifdef PIPE_EXPECT_OK
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 #endif
 
 using namespace pp;

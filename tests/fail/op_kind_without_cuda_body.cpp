@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A kind without kernels for a GPU.
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/graph/layers.hpp>
 
 #include "new_op_kind.hpp"  // PIPE_EXPECT_OK: softmax

@@ -3,7 +3,7 @@
 //
 // Optimizer state goes to PyTorch under the names of its arrays, which this optimizer does not say.
 #include <pipe/pipe.hpp>
-#include <pipe/train/optimizer_state.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 
 using namespace pp;
 

@@ -3,7 +3,7 @@
 //
 // A schedule's text with an action that PyTorch does not have.
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/from_csv.hpp>
+#include <pipe/schedule/families/from_csv.hpp>
 
 #ifdef PIPE_EXPECT_OK
 constexpr char order[] = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n";

@@ -3,7 +3,7 @@
 //
 // A stage that no placement has on the rank of its line.
 #include <pipe/schedule.hpp>
-#include <pipe/schedule/from_csv.hpp>
+#include <pipe/schedule/families/from_csv.hpp>
 
 #ifdef PIPE_EXPECT_OK
 constexpr char order[] = "0F0,0B0\n1F0,1B0\n";

@@ -3,7 +3,7 @@
 //
 // A parameter of two stages, which update at different times.
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

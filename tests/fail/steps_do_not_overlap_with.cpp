@@ -4,7 +4,7 @@
 //
 // Versions of the weights are in the memory of a host.
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

@@ -17,9 +17,9 @@
 
 #include <pipe/io/crc32c.hpp>
 #include <pipe/pipe.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/checkpoint_file.hpp>
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint_file.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 
 #include "fuzz.hpp"
 

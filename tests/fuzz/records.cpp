@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <pipe/report/json_lines.hpp>
-#include <pipe/train/checkpoint_folder.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/step_log.hpp>
+#include <pipe/checkpoint/checkpoint_folder.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/checkpoint/step_log.hpp>
 
 #include "fuzz.hpp"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/train/safetensors.hpp>
-#include <pipe/train/stored_type.hpp>
+#include <pipe/weights/safetensors.hpp>
+#include <pipe/weights/stored_type.hpp>
 
 #include "fuzz.hpp"
 

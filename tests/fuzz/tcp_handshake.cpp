@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/transport/tcp_host.hpp>
+#include <pipe/transport/tcp/tcp_host.hpp>
 
 #include "fuzz.hpp"
 

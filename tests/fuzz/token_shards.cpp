@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/token_shards.hpp>
+#include <pipe/data/token_shards.hpp>
 
 #include "fuzz.hpp"
 

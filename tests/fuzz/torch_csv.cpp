@@ -9,7 +9,7 @@
 
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/torch_csv.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>
 
 #include "fuzz.hpp"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <pipe/train/weight_files.hpp>
+#include <pipe/weights/weight_files.hpp>
 
 #include "fuzz.hpp"
 

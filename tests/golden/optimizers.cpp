@@ -6,7 +6,7 @@
 // which the run goes on here.
 #include <optional>
 
-#include <pipe/train/optimizer_state.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 
 #include "golden/record.hpp"
 #include "train/folder.hpp"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 namespace golden {
 

@@ -10,7 +10,7 @@ after adding a case, and commit what changed: a case's numbers depend on its nam
 
 Everything is computed in float64 from weights and inputs that are floats, so the only rounding in a golden number is that
 to float32 when it is written; losses, norms, settings and all of fp64 are written as float64. The files are safetensors, tensors are
-called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/train/names.hpp:
+called CASE/WHAT or CASE/WHAT/PARAMETER, and parameters have the names of pipe/weights/names.hpp:
 
     layers, attention, losses, fp64
         input, input.NAME, label    a mini-batch, of real numbers or of ids

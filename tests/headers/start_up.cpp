@@ -9,8 +9,8 @@ char const* const early = getenv("HOME");
 #include <pipe/pipe.hpp>
 #include <pipe/report/html.hpp>
 #include <pipe/schedule.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/weights/weights.hpp>
 
 using namespace pp;
 

@@ -9,7 +9,7 @@
 
 #include <pipe/infer/generate.hpp>
 #include <pipe/infer/model_weights.hpp>
-#include <pipe/train/copy_weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
 
 #include "laws/data.hpp"
 #include "message_of.hpp"

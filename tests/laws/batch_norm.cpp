@@ -13,8 +13,8 @@
 #include "laws/buffers_of.hpp"
 #include "laws/layer_laws.hpp"
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/weights.hpp>
 
 using namespace pp;
 using laws::buffers_of;

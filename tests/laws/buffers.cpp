@@ -18,9 +18,9 @@
 #include "laws/schedules.hpp"
 #include "transport/messages.hpp"
 
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/planned.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/plan/compiled/planned.hpp>
+#include <pipe/weights/weights.hpp>
 
 using namespace pp;
 using laws::buffers_of;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <pipe/report/progress_line.hpp>
-#include <pipe/train/loss_metrics.hpp>
+#include <pipe/metrics/loss_metrics.hpp>
 
 #include "laws/layer_laws.hpp"
 #include "transport/messages.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 #include "laws/bit_law.hpp"
 #include "laws/everything.hpp"

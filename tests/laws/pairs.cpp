@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include <pipe/schedule/paired.hpp>
+#include <pipe/schedule/families/paired.hpp>
 
 using namespace pp;
 

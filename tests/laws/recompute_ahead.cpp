@@ -7,7 +7,7 @@
 #include "laws/bit_law.hpp"
 #include "laws/schedules.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

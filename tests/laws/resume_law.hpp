@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"

@@ -16,7 +16,7 @@
 #include "laws/resume_law.hpp"
 #include "laws/slope.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 using laws::buffers_of;

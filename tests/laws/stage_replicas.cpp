@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 using namespace pp;
 

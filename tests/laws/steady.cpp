@@ -11,7 +11,7 @@
 #include "laws/centered.hpp"
 #include "laws/overlap_law.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 using laws::mini_batches, laws::same_numbers, laws::snapshot;

@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

@@ -7,7 +7,7 @@
 #include "laws/bit_law.hpp"
 #include "laws/overlap_law.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

@@ -15,7 +15,7 @@
 #include "laws/data.hpp"
 #include "laws/slope.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 using laws::Slope, laws::same_numbers, laws::sample_batch, laws::snapshot;

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include <pipe/io/file_descriptor.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/metrics.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 #if defined(BY_SOCKETS) || defined(BY_MPI)
 #include "mpi/between.hpp"

@@ -4,7 +4,7 @@
 // processes: the bits of one stage, under schedules of several kinds.
 #include "mpi/alike.hpp"
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 #include "laws/overlap_law.hpp"
 

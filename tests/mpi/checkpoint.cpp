@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
 #include "laws/everything.hpp"

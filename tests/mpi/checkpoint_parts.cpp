@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/safetensors.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/weights/safetensors.hpp>
 
 #include "mpi/alike.hpp"
 #include "mpi/folder.hpp"

@@ -14,8 +14,8 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/report/explain_delay.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/delayed_replica.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/loose/delayed_replica.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

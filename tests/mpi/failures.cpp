@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/delayed_replica.hpp>
-#include <pipe/train/virtual_worker.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/schedule/catalog/families.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/loose/delayed_replica.hpp>
+#include <pipe/loose/virtual_worker.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

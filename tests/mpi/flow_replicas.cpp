@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/schedule/families.hpp>
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/schedule/catalog/families.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 #include "message_of.hpp"
 #include "mpi/folder.hpp"

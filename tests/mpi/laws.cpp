@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "mpi/folder.hpp"
 #include "transport/models.hpp"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <pipe/mpi.hpp>
-#include <pipe/transport/nccl.cuh>
+#include <pipe/transport/nccl/nccl.cuh>
 
 using pp::detail::mpi_world;
 

@@ -4,7 +4,7 @@
 // process writes, and any division among processes and replicas reads them.
 #include <string>
 
-#include <pipe/train/optimizer_state.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/resumed.hpp"

@@ -4,8 +4,8 @@
 // way round.
 #include <string>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/replay.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/replay.hpp>
 
 #include "laws/everything.hpp"
 #include "mpi/alike.hpp"

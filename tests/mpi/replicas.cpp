@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/everything.hpp"
 #include "mpi/alike.hpp"

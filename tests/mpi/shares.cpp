@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 #include "laws/everything.hpp"
 #include "mpi/alike.hpp"

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/planned.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/plan/compiled/planned.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/late_replicas.hpp"
 #include "laws/models_of_stage_ranks.hpp"

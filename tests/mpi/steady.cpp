@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 #include "message_of.hpp"
 

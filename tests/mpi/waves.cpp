@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/virtual_worker.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/loose/virtual_worker.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

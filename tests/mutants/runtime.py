@@ -33,15 +33,15 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
-    Mutant("a version is one too old", "weight_versions", "schedule/pipedream.hpp",
+    Mutant("a version is one too old", "weight_versions", "schedule/families/pipedream.hpp",
            "VerticalSync ? q.ranks - 1 : q.ahead;", "(VerticalSync ? q.ranks - 1 : q.ahead) + 1;"),
-    Mutant("a backward of PACI reads the version of its forward", "weight_versions", "schedule/pipedream.hpp",
+    Mutant("a backward of PACI reads the version of its forward", "weight_versions", "schedule/families/pipedream.hpp",
            "q.kind == action_kind::forward ? q.ahead : 0", "q.ahead"),
-    Mutant("a ring of versions is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
+    Mutant("a ring of versions is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
-    Mutant("a ring of activations is one too short", "weight_versions", "train/compiled/flow_schedule.hpp",
+    Mutant("a ring of activations is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_in_chunk(table(), chunk);", "return peak_in_chunk(table(), chunk) - 1;"),
-    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "train/compiled/compiled_stage.hpp",
+    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/compiled_stage.hpp",
            "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
            "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),

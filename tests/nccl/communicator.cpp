@@ -5,7 +5,7 @@
 #include "catch.hpp"
 
 #include <pipe/runtime/leaves.hpp>
-#include <pipe/transport/nccl.cuh>
+#include <pipe/transport/nccl/nccl.cuh>
 
 #include "nccl/processes.hpp"
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/transport/tcp_world.hpp>
+#include <pipe/transport/tcp/tcp_world.hpp>
 
 namespace processes {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <pipe/runtime/cuda/resources.cuh>
-#include <pipe/transport/nccl.cuh>
-#include <pipe/transport/tcp_world.hpp>
+#include <pipe/transport/nccl/nccl.cuh>
+#include <pipe/transport/tcp/tcp_world.hpp>
 
 int main() {
   pp::detail::tcp_start const alone;

@@ -8,8 +8,8 @@
 #include "nccl/alike.hpp"
 #include "nccl/resumed_alike.hpp"
 
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include <limits>
 #include <string>

@@ -6,7 +6,7 @@
 #include "nccl/alike.hpp"
 #include "train/folder.hpp"
 
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 #include <cstdint>
 #include <string>

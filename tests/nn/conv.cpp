@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "backend/lone_kernel.hpp"
 #include "train/folder.hpp"

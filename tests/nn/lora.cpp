@@ -12,7 +12,7 @@
 #include "catch.hpp"
 
 #include <pipe/train/check_gradients.hpp>
-#include <pipe/train/merge_lora.hpp>
+#include <pipe/weights/merge_lora.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"

@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/bit_law.hpp"
 #include "laws/worse.hpp"

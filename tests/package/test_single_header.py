@@ -92,11 +92,11 @@ class SingleHeader(unittest.TestCase):
         self.assertNotIn("int b()", (self.path / "one.hpp").read_text())
 
     def test_the_consumer_compiles_with_it_alone_and_runs(self):
-        text = single_header(ARGUMENTS.root / "include", ["pipe/pipe.hpp", "pipe/train/weights.hpp"])
+        text = single_header(ARGUMENTS.root / "include", ["pipe/pipe.hpp", "pipe/weights/weights.hpp"])
         self.assertNotIn("#include <pipe/", text)
         self.assertEqual(1, text.count("SPDX-License-Identifier"))
         (self.path / "pipe-all.hpp").write_text(text)
-        for name in ("pipe.hpp", "train/weights.hpp"):
+        for name in ("pipe.hpp", "weights/weights.hpp"):
             (self.path / "pipe" / name).parent.mkdir(exist_ok=True)
             (self.path / "pipe" / name).write_text('#include "pipe-all.hpp"\n')
         (self.path / "other.cpp").write_text("#include <pipe/pipe.hpp>\n")

@@ -18,7 +18,7 @@ STRICT = "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold
 PROGRAM = """
 #include <pipe/pipe.hpp>
 #include <pipe/schedule.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 #include "names.hpp"
 struct Net : pp::Model<pp::Tokens<16, 8>, pp::Embedding<16>, pp::Positions,
                        pp::Residual<pp::LayerNorm, pp::Attention<2>>, pp::Residual<pp::Linear<32>, pp::GELU, pp::Linear<16>>,

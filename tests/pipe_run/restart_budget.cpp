@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include <pipe/train/failure_rate.hpp>
+#include <pipe/checkpoint/failure_rate.hpp>
 
 #include "restart_budget.hpp"
 

@@ -19,7 +19,7 @@
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
 #include <pipe/train/batches.hpp>
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 using namespace pp;
 

@@ -18,7 +18,7 @@
 #include <pipe/report/terminal.hpp>
 #include <pipe/report/trace.hpp>
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 

@@ -5,7 +5,7 @@
 
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include <pipe/train/copy_weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
 
 #include "runtime/trainers.hpp"
 #include "train/folder.hpp"

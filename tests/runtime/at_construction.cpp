@@ -6,7 +6,7 @@
 
 #include <pipe/report/explain.hpp>
 #include <pipe/report/trainer_drawing.hpp>
-#include <pipe/schedule/search.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 #include "laws/families.hpp"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/train/evaluate_all.hpp>
-#include <pipe/train/kept_checkpoints.hpp>
+#include <pipe/checkpoint/kept_checkpoints.hpp>
 
 #include "catch.hpp"
 #include "laws/data.hpp"

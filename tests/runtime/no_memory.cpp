@@ -21,14 +21,14 @@
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/newest_checkpoint.hpp>
-#include <pipe/train/optimizer_state.hpp>
-#include <pipe/train/step_log.hpp>
-#include <pipe/train/tensorboard.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/checkpoint/newest_checkpoint.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
+#include <pipe/checkpoint/step_log.hpp>
+#include <pipe/metrics/tensorboard.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "runtime/allocation.hpp"
 #include "runtime/trainers.hpp"

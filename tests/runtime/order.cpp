@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 #include "runtime/trainers.hpp"
 

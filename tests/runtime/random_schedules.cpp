@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include <pipe/report/explain.hpp>
-#include <pipe/schedule/torch_csv.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 
 #include "laws/bit_law.hpp"
 

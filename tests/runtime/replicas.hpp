@@ -6,7 +6,7 @@
 
 #include <pipe/runtime/host/leaf_work.hpp>
 #include <pipe/runtime/host/replicas.hpp>
-#include <pipe/transport/process_watch.hpp>
+#include <pipe/transport/process/process_watch.hpp>
 
 #include <chrono>
 #include <cstring>

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include <pipe/transport/in_process.hpp>
+#include <pipe/transport/in_process/in_process.hpp>
 
 using namespace pp;
 using namespace pp::detail;

@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include <deque>
 #include <pipe/schedule/boundary_slots.hpp>
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"

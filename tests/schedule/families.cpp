@@ -2,7 +2,7 @@
 //
 // Every published family: right for all sizes, and as good as its paper says.
 #include "catch.hpp"
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 
 #include "proofs.hpp"

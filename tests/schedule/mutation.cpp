@@ -3,7 +3,7 @@
 // A right table with one action dropped, doubled or moved is a wrong one, and is refused; or it is
 // right in another order, and then it runs to its end.
 #include "catch.hpp"
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"

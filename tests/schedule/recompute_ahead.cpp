@@ -6,10 +6,10 @@
 
 #include <vector>
 
-#include <pipe/schedule/catalog.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/period.hpp>
-#include <pipe/schedule/recompute_ahead.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/families/recompute_ahead.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 

@@ -5,7 +5,7 @@
 #include "catch.hpp"
 
 #include <algorithm>
-#include <pipe/schedule/search.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 #include "reference.hpp"
 

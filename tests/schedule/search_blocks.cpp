@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/search.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 namespace {
 

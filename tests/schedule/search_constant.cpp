@@ -2,7 +2,7 @@
 //
 // The search inside the compiler, within its default limits: on the published problem of 32
 // micro-batches it stays below what the paper's own search has.
-#include <pipe/schedule/search.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "catch.hpp"
-#include <pipe/schedule/catalog.hpp>
-#include <pipe/schedule/torch_csv.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 
 #include "reference.hpp"
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <pipe/schedule/pipedream.hpp>
-#include <pipe/schedule/wave_clock.hpp>
+#include <pipe/schedule/families/pipedream.hpp>
+#include <pipe/schedule/families/wave_clock.hpp>
 
 #include "reference.hpp"
 

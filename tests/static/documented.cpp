@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "../../examples/models/hub/resnet.hpp"
 #include "../../examples/models/resnet.hpp"

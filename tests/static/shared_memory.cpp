@@ -6,7 +6,7 @@
 // devices have that the program is compiled for.
 #include <utility>
 
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/backend/cuda/update/update.hpp>
 
 using namespace pp;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Holds the source tree to its rules; prints every line that breaks one as `file:line: what is wrong`.
 
-* A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART.
+* A folder of include/pipe includes itself and folders earlier in ORDER only, less the pairs in APART. No two directories include each
+  other, directly or not, a folder and a folder within it included; a directory has at most MOST_FILES files.
 * A header declares no class that a folder after its own defines, and defines no member of a class of another header: what a header means
   does not depend on which others are included.
 * Only hana.hpp includes Boost, and only catch.hpp of the tests includes Catch2, which has other headers by version.
@@ -28,7 +29,8 @@ import re
 import sys
 from pathlib import Path
 
-ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "optim", "backend", "transport", "runtime", "train", "infer", "report"]
+ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "optim", "weights", "data", "backend", "transport", "runtime",
+         "metrics", "plan", "train/parts", "checkpoint", "train", "loose", "infer", "report"]
 APART = {  # these may never include those
     "graph": ["schedule"],
     "backend/host": ["backend/cuda"],
@@ -38,6 +40,7 @@ HEAVY = ["algorithm", "chrono", "filesystem", "fstream", "functional", "iostream
          "memory", "optional", "sstream", "thread", "unordered_map"]
 LONGEST = 450
 WIDTH = 100
+MOST_FILES = 40
 COMMENTS = 18
 FEW_LINES = 1000  # of which no share is asked
 MOST_MACROS = 8
@@ -90,9 +93,16 @@ def folder_of(path):
     return "/".join(parts[:2] if parts[:1] == ("backend",) else parts[:1])
 
 
-def may_include(user, used):
-    """Whether a header in folder `user` may include one in folder `used`; why not, otherwise."""
-    user_top, used_top = user.split("/")[0], used.split("/")[0]
+def room_of(path):
+    """The entry of ORDER of a header's path: the folder that it is in, or the first one; nothing if it has none."""
+    folders = [str(folder) for folder in Path(path).parents]
+    return next((folder for folder in folders if folder in ORDER), "")
+
+
+def may_include(user_name, used_name):
+    """Whether a header may include another one, by their folders; why not, otherwise."""
+    user, used = folder_of(user_name), folder_of(used_name)
+    user_top, used_top = room_of(user_name), room_of(used_name)
     if not user:
         return ""
     if not used:
@@ -114,9 +124,8 @@ def check_headers(root):
         lines = header.read_text().splitlines()
         uses[name] = []
         where = header.relative_to(root)
-        top = folder_of(name).split("/")[0]
-        if top and top not in ORDER:
-            yield f"{where}:1: the folder {top}/ has no place in the order of folders"
+        if "/" in name and not room_of(name):
+            yield f"{where}:1: the folder {name.split('/')[0]}/ has no place in the order of folders"
             continue
         if len(lines) > LONGEST:
             yield f"{where}:{LONGEST + 1}: {len(lines)} lines; a header has at most {LONGEST}"
@@ -141,9 +150,9 @@ def check_headers(root):
                 used = match[2].removeprefix("pipe/")
                 if not (include / used).exists():
                     yield f"{where}:{number}: there is no such header: {line.strip()}"
-                elif folder_of(used).split("/")[0] in [*ORDER, ""]:
+                elif "/" not in used or room_of(used):
                     uses[name].append((used, number))
-                    if why := may_include(folder_of(name), folder_of(used)):
+                    if why := may_include(name, used):
                         yield f"{where}:{number}: {why}: {line.strip()}"
     included = {used for user in uses.values() for used, _ in user}
     for name in uses:
@@ -155,6 +164,10 @@ def check_headers(root):
             yield (f"include/pipe/{name}:{number}: <{what}> costs every program "
                    "that includes <pipe/pipe.hpp>")
     yield from cycles(uses)
+    yield from folder_cycles(uses)
+    for folder in sorted(p for p in include.rglob("*") if p.is_dir()):
+        if (files := sum(p.is_file() for p in folder.iterdir())) > MOST_FILES:
+            yield f"{folder.relative_to(root)}: {files} files; a folder has at most {MOST_FILES}"
 
 
 def reached(uses, name):
@@ -190,7 +203,7 @@ def check_declarations(root):
                 defined.setdefault((scope, match[1]), set()).add(header)
             elif match := MEMBER.match(line):
                 members.append((header, number, (scope, match[1])))
-    place = lambda header: ORDER.index(header.relative_to(include).parts[0]) if len(header.relative_to(include).parts) > 1 else len(ORDER)
+    place = lambda header: ORDER.index(room) if (room := room_of(header.relative_to(include))) else len(ORDER)
     for header, number, name in declared:
         homes = defined.get(name, set())
         if homes and min(map(place, homes)) > place(header):
@@ -216,6 +229,32 @@ def cycles(uses):
 
     for name in uses:
         yield from visit(name)
+
+
+def folder_cycles(uses):
+    """A cycle of directories, by one include directive for each of its steps."""
+    steps = {}
+    for name, used in uses.items():
+        for other, number in used:
+            user, folder = (str(Path(n).parent) for n in (name, other))
+            if user != folder and "." not in (user, folder):
+                steps.setdefault(user, {}).setdefault(folder, f"{name}:{number} -> {other}")
+    done, trail = set(), []
+
+    def visit(folder):
+        trail.append(folder)
+        for other in sorted(steps.get(folder, {})):
+            if other in trail:
+                ring = [*trail[trail.index(other):], other]
+                yield (f"include/pipe/{folder}: folders include each other: {' -> '.join(ring)}: "
+                       + ", ".join(steps[a][b] for a, b in zip(ring, ring[1:])))
+            elif other not in done:
+                yield from visit(other)
+        done.add(trail.pop())
+
+    for folder in sorted(steps):
+        if folder not in done:
+            yield from visit(folder)
 
 
 def check_texts(root):

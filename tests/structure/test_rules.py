@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from rules import COMMENTS, FEW_LINES, LONGEST, MOST_MACROS, QUIET, WIDTH, check
+from rules import COMMENTS, FEW_LINES, LONGEST, MOST_FILES, MOST_MACROS, QUIET, WIDTH, check
 
 LICENCE = "// SPDX-License-Identifier: BSL-1.0\n"
 
@@ -65,6 +65,17 @@ class Rules(unittest.TestCase):
     def test_no_cycles(self):
         problems = self.headers({"base/a.hpp": "#include <pipe/base/b.hpp>\n", "base/b.hpp": "#include <pipe/base/a.hpp>\n"})
         self.assertEqual(["include/pipe/base/a.hpp:1: includes itself: base/a.hpp -> base/b.hpp -> base/a.hpp"], problems)
+
+    def test_no_cycles_of_folders(self):
+        problems = self.headers({"plan/a.hpp": "#include <pipe/plan/parts/b.hpp>\n", "plan/parts/b.hpp": "#include <pipe/plan/c.hpp>\n", "plan/c.hpp": ""})
+        self.assertEqual(["include/pipe/plan/parts: folders include each other: plan -> plan/parts -> plan: "
+                          "plan/a.hpp:3 -> plan/parts/b.hpp, plan/parts/b.hpp:3 -> plan/c.hpp"], problems)
+        self.assertEqual([], self.headers({"plan/a.hpp": "#include <pipe/plan/parts/b.hpp>\n", "plan/parts/b.hpp": "#include <pipe/base/c.hpp>\n", "base/c.hpp": ""}))
+
+    def test_a_folder_fits_a_screen(self):
+        self.assertEqual([], self.headers({f"base/a{i}.hpp": "" for i in range(MOST_FILES)}))
+        self.assertEqual([f"include/pipe/base: {MOST_FILES + 1} files; a folder has at most {MOST_FILES}"],
+                         self.headers({f"base/a{i}.hpp": "" for i in range(MOST_FILES + 1)}))
 
     def test_what_every_program_reads_is_light(self):
         heavy = "#include <memory>\n"

@@ -67,16 +67,16 @@ class Snippets(unittest.TestCase):
         self.assertEqual([], self.problems("```text\n    int a;\n```\n"))
 
     def test_a_header_that_a_snippet_needs_is_named(self):
-        source = "#include <pipe/train/planned.hpp>\n" + SOURCE.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
+        source = "#include <pipe/plan/compiled/planned.hpp>\n" + SOURCE.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
         document = GOOD.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
-        files = {"include/pipe/train/planned.hpp": "#include <pipe/base/other.hpp>\n", "include/pipe/base/other.hpp": "", "include/pipe/base/b.hpp": "",
-                 "docs/reference/names.md": "| `Planned<M>` | a plan | `pipe/train/planned.hpp` | page |\n| `Other` | x | `pipe/base/other.hpp` | |\n"
+        files = {"include/pipe/plan/compiled/planned.hpp": "#include <pipe/base/other.hpp>\n", "include/pipe/base/other.hpp": "", "include/pipe/base/b.hpp": "",
+                 "docs/reference/names.md": "| `Planned<M>` | a plan | `pipe/plan/compiled/planned.hpp` | page |\n| `Other` | x | `pipe/base/other.hpp` | |\n"
                                             "| `b` | declared here | `pipe/base/other.hpp` | |\n| `a` | of no header that the file has | `pipe/base/b.hpp` | |\n"}
         found = self.problems(document, source, files=files)
         self.assertEqual(["README.md:1: its snippets need <pipe/base/other.hpp> (Other), which it does not name",
-                          "README.md:1: its snippets need <pipe/train/planned.hpp> (Planned), which it does not name"], found)
-        self.assertEqual([], self.problems(document + "It is in `<pipe/train/planned.hpp>`.\n", source, files=files))
-        files["include/pipe/pipe.hpp"] = "#include <pipe/train/planned.hpp>\n"
+                          "README.md:1: its snippets need <pipe/plan/compiled/planned.hpp> (Planned), which it does not name"], found)
+        self.assertEqual([], self.problems(document + "It is in `<pipe/plan/compiled/planned.hpp>`.\n", source, files=files))
+        files["include/pipe/pipe.hpp"] = "#include <pipe/plan/compiled/planned.hpp>\n"
         self.assertEqual([], self.problems(document, source, files=files))
         hana = [text.replace("f(a)", "hana::size(a)") for text in (GOOD, SOURCE)]
         self.assertIn("<boost/hana.hpp>", self.problems(*hana)[0])

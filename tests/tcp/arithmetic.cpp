@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/delayed_replica.hpp>
-#include <pipe/train/parameter_hash.hpp>
+#include <pipe/loose/delayed_replica.hpp>
+#include <pipe/weights/parameter_hash.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

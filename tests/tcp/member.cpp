@@ -16,9 +16,9 @@
 #include <netdb.h>
 #include <unistd.h>
 
-#include <pipe/transport/tcp_links.hpp>
-#include <pipe/transport/tcp_mesh.hpp>
-#include <pipe/transport/tcp_world.hpp>
+#include <pipe/transport/tcp/tcp_links.hpp>
+#include <pipe/transport/tcp/tcp_mesh.hpp>
+#include <pipe/transport/tcp/tcp_world.hpp>
 
 #include "tcp/plan.hpp"
 

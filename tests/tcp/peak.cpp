@@ -12,11 +12,11 @@
 
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/copy_weights.hpp>
-#include <pipe/train/optimizer_state.hpp>
-#include <pipe/train/parameter_hash.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/copy_weights.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
+#include <pipe/weights/parameter_hash.hpp>
+#include <pipe/weights/weights.hpp>
 
 using namespace pp;
 

@@ -7,7 +7,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/parts/batch_check.hpp>
+#include <pipe/data/batch_check.hpp>
 
 #include "message_of.hpp"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <pipe/train/batches.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/centered.hpp"
 #include "laws/own_optimizer.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <pipe/io/crc32c.hpp>
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 using namespace pp;
 

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/safetensors.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/safetensors.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/safetensors.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/safetensors.hpp>
 
 #include "golden/record.hpp"
 #include "laws/centered.hpp"

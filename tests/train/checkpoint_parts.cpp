@@ -11,8 +11,8 @@
 
 #include <unistd.h>
 
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/safetensors.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/weights/safetensors.hpp>
 
 #include "laws/data.hpp"
 #include "train/folder.hpp"

@@ -29,9 +29,9 @@
 #include <pipe/base/thread.hpp>
 #include <pipe/io/temporary_file.hpp>
 #include <pipe/train/batches.hpp>
-#include <pipe/train/checkpoints.hpp>
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"
 #include "laws/resume_law.hpp"

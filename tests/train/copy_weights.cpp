@@ -16,7 +16,7 @@
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
-#include <pipe/train/copy_weights.hpp>
+#include <pipe/weights/copy_weights.hpp>
 #include <pipe/train/pipeline.hpp>
 
 #include "folder.hpp"

@@ -9,7 +9,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/distinct_files.hpp>
+#include <pipe/weights/distinct_files.hpp>
 
 #include "folder.hpp"
 

@@ -13,8 +13,8 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/metrics.hpp>
-#include <pipe/train/tensorboard.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"
 #include "system_calls.hpp"

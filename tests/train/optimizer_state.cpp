@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/optimizer_state.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 
 #include "laws/data.hpp"
 #include "laws/resume_law.hpp"

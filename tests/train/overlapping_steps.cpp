@@ -15,9 +15,9 @@
 #include "train/folder.hpp"
 
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/families.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/train/batches.hpp>
-#include <pipe/train/checkpoint.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
 
 using namespace pp;
 

@@ -19,9 +19,9 @@
 #include <pipe/nn/named.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/muon.hpp>
-#include <pipe/train/compiled/memory_map.hpp>
-#include <pipe/train/compiled/ties.hpp>
-#include <pipe/train/compiled/update_ranges.hpp>
+#include <pipe/plan/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/ties.hpp>
+#include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>

@@ -7,7 +7,7 @@
 
 #include "laws/random_model.hpp"
 
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 using namespace pp;
 using namespace pp::detail;

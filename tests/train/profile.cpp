@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/profile.hpp>
+#include <pipe/plan/profile.hpp>
 
 #include "folder.hpp"
 #include "laws/data.hpp"

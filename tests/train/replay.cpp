@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/replay.hpp>
-#include <pipe/train/step_log.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/replay.hpp>
+#include <pipe/checkpoint/step_log.hpp>
 
 #include "folder.hpp"
 

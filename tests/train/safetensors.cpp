@@ -16,7 +16,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/safetensors.hpp>
+#include <pipe/weights/safetensors.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

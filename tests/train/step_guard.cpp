@@ -10,8 +10,8 @@
 #include <vector>
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/parameter_health.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/metrics/parameter_health.hpp>
 #include <pipe/train/step_guard.hpp>
 
 #include "folder.hpp"

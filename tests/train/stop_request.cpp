@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <pipe/train/checkpoints.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
 #include "laws/data.hpp"

@@ -19,7 +19,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/tensorboard.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

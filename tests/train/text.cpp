@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 
-#include <pipe/train/text.hpp>
+#include <pipe/data/text.hpp>
 
 #include "system_calls.hpp"
 

@@ -13,8 +13,8 @@
 #include <pipe/io/files_like.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/train/checkpoint.hpp>
-#include <pipe/train/token_shards.hpp>
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/data/token_shards.hpp>
 
 #include "folder.hpp"
 

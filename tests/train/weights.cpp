@@ -23,7 +23,7 @@
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/train/pipeline.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

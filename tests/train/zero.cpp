@@ -4,7 +4,7 @@
 #include "catch.hpp"
 
 #include <pipe/pipe.hpp>
-#include <pipe/train/planned.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <vector>
 
-#include <pipe/train/plan.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace transports {

@@ -4,8 +4,8 @@
 // the system knows of at a port.
 #include "catch.hpp"
 
-#include <pipe/transport/job_token.hpp>
-#include <pipe/transport/loopback_job.hpp>
+#include <pipe/transport/process/job_token.hpp>
+#include <pipe/transport/process/loopback_job.hpp>
 
 #include "message_of.hpp"
 

@@ -3,7 +3,7 @@
 // The variables of launchers, and which of them count.
 #include "catch.hpp"
 
-#include <pipe/transport/process_launch.hpp>
+#include <pipe/transport/process/process_launch.hpp>
 
 #include "message_of.hpp"
 

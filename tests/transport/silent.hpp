@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <pipe/transport/process_watch.hpp>
+#include <pipe/transport/process/process_watch.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace silent {

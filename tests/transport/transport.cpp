@@ -4,7 +4,7 @@
 // every wait ends when a rank fails or the time is over.
 #include "catch.hpp"
 
-#include <pipe/transport/in_process.hpp>
+#include <pipe/transport/in_process/in_process.hpp>
 
 #include "transport/messages.hpp"
 

@@ -20,7 +20,7 @@
 #include <system_error>
 #include <vector>
 
-#include <pipe/train/failure_rate.hpp>
+#include <pipe/checkpoint/failure_rate.hpp>
 
 #include "restart_budget.hpp"
 #include "world.hpp"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include <pipe/base/heartbeat.hpp>
-#include <pipe/transport/job_token.hpp>
+#include <pipe/transport/process/job_token.hpp>
 
 #include "child.hpp"
 #include "descriptor.hpp"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/names.hpp>
+#include <pipe/weights/names.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 namespace models::hub {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include <pipe/train/weight_files.hpp>
+#include <pipe/weights/weight_files.hpp>
 
 namespace models::hub {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <pipe/train/name_map.hpp>
+#include <pipe/weights/name_map.hpp>
 
 namespace models::hub {
 

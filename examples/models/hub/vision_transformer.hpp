@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include <pipe/train/name_map.hpp>
-#include <pipe/train/weight_files.hpp>
+#include <pipe/weights/name_map.hpp>
+#include <pipe/weights/weight_files.hpp>
 
 #include "names_under.hpp"
 

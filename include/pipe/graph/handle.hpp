@@ -28,7 +28,7 @@ struct file_name {
 };
 
 /// An observer of a description: it is called for each part of each layer and for the parameters
-/// that they make. This one ignores the calls; train/names.hpp has one that makes names of them.
+/// that they make. This one ignores the calls; weights/names.hpp has one that makes names of them.
 struct no_observer {
   constexpr void part(int) {}
   constexpr void end_part() {}

@@ -19,7 +19,7 @@
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/infer/decodable.hpp>
 #include <pipe/infer/new_rows.hpp>
-#include <pipe/train/parameter_view.hpp>
+#include <pipe/weights/parameter_view.hpp>
 
 namespace pp {
 

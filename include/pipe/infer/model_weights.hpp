@@ -13,8 +13,8 @@
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/train/names.hpp>
-#include <pipe/train/parameter_view.hpp>
+#include <pipe/weights/names.hpp>
+#include <pipe/weights/parameter_view.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp {

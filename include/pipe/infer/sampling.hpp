@@ -16,7 +16,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/token_draw.hpp>
-#include <pipe/train/argmax.hpp>
+#include <pipe/metrics/argmax.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {

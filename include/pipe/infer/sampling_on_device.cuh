@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/core/launch.cuh>
 #include <pipe/backend/cuda/rows/sample_rows.hpp>
 #include <pipe/base/device_span.hpp>
 #include <pipe/infer/sampling.hpp>

@@ -44,7 +44,7 @@ struct ByCount {
 
 namespace detail {
 
-/// Measured times of the layers of a model, as write_profile writes them (train/profile.hpp):
+/// Measured times of the layers of a model, as write_profile writes them (plan/profile.hpp):
 /// nanoseconds per micro-batch.
 template <class P>
 concept layer_profile = requires {

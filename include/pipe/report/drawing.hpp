@@ -16,7 +16,7 @@
 #include <pipe/report/row_name.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/in_flight.hpp>
-#include <pipe/schedule/repeated.hpp>
+#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
 
 namespace pp {

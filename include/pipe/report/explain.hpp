@@ -14,9 +14,9 @@
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/drain.hpp>
-#include <pipe/train/options/partition.hpp>
-#include <pipe/train/options/transport.hpp>
-#include <pipe/train/plan.hpp>
+#include <pipe/plan/options/partition.hpp>
+#include <pipe/plan/options/transport.hpp>
+#include <pipe/plan/plan.hpp>
 
 namespace pp {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include <pipe/report/amounts.hpp>
-#include <pipe/train/options/partition.hpp>
+#include <pipe/plan/options/partition.hpp>
 
 namespace pp {
 

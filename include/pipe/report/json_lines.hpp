@@ -15,7 +15,7 @@
 #include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
 #include <pipe/report/escape.hpp>
-#include <pipe/train/metrics.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 namespace pp {
 

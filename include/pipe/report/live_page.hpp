@@ -41,7 +41,7 @@
 #include <pipe/report/rank_load.hpp>
 #include <pipe/report/run_history.hpp>
 #include <pipe/report/write_file.hpp>
-#include <pipe/train/metrics.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 namespace pp {
 

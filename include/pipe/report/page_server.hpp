@@ -41,7 +41,7 @@
 #include <pipe/report/background_thread.hpp>
 #include <pipe/report/http_request.hpp>
 #include <pipe/report/page_address.hpp>
-#include <pipe/transport/tcp_socket.hpp>
+#include <pipe/transport/tcp/tcp_socket.hpp>
 
 namespace pp {
 

@@ -31,7 +31,7 @@
 #include <pipe/io/record_file.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/pace.hpp>
-#include <pipe/train/metrics.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 namespace pp {
 

@@ -20,7 +20,7 @@
 #include <pipe/base/real_text.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
-#include <pipe/train/metrics.hpp>
+#include <pipe/metrics/metrics.hpp>
 
 namespace pp::detail {
 

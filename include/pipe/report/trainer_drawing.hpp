@@ -18,11 +18,11 @@
 #include <pipe/report/drawing.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/layer_list.hpp>
-#include <pipe/train/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/compiled/compiled_pipeline.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/train/executed_run.hpp>
-#include <pipe/train/options.hpp>
-#include <pipe/train/plan.hpp>
+#include <pipe/plan/options/options.hpp>
+#include <pipe/plan/plan.hpp>
 
 namespace pp {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <pipe/base/philox.hpp>
-#include <pipe/train/data_set.hpp>
+#include <pipe/data/data_set.hpp>
 
 namespace pp {
 

@@ -23,8 +23,8 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/signals_blocked.hpp>
 #include <pipe/base/thread.hpp>
-#include <pipe/train/data_set.hpp>
-#include <pipe/train/owned_batch.hpp>
+#include <pipe/data/data_set.hpp>
+#include <pipe/data/owned_batch.hpp>
 
 namespace pp {
 

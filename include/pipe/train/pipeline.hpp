@@ -17,12 +17,12 @@
 #include <pipe/runtime/exclusive.hpp>
 #include <pipe/runtime/host/engine.hpp>
 #include <pipe/runtime/runtime_of.hpp>
-#include <pipe/train/compiled/compiled_pipeline.hpp>
-#include <pipe/train/compiled/diagnose_pipeline.hpp>
+#include <pipe/plan/compiled/compiled_pipeline.hpp>
+#include <pipe/plan/compiled/diagnose_pipeline.hpp>
 #include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/averages.hpp>
 #include <pipe/train/parts/batch.hpp>
-#include <pipe/train/parts/checkpoints.hpp>
+#include <pipe/checkpoint/with_checkpoints.hpp>
 #include <pipe/train/parts/device_batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/initialize_parameters.hpp>

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include <pipe/train/data_set.hpp>
+#include <pipe/data/data_set.hpp>
 
 namespace pp {
 

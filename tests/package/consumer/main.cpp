@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A program with names of its own that headers use for locals, too.
-#include <pipe/train/weights.hpp>
+#include <pipe/weights/weights.hpp>
 
 #include <pipe/pipe.hpp>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/train/bleu.hpp>
+#include <pipe/metrics/bleu.hpp>
 
 namespace {
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Writes include/pipe/train/data/code_points.hpp from the Unicode data of this Python: write_code_points.py > FILE."""
+"""Writes include/pipe/data/code_points.hpp from the Unicode data of this Python: write_code_points.py > FILE."""
 import textwrap
 import unicodedata
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/attention/attention_call.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/base/owner.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>

@@ -4,8 +4,8 @@
 // on temporary operands.
 #pragma once
 
-#include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/runtime/cuda/resources.cuh>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/runtime/cuda/capability.hpp>
 
 namespace pp::cuda {

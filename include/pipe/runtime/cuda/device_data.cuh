@@ -7,8 +7,8 @@
 
 #include <type_traits>
 
-#include <pipe/backend/cuda/data/check_values.hpp>
-#include <pipe/backend/cuda/data/convert_values.hpp>
+#include <pipe/backend/cuda/update/check_values.hpp>
+#include <pipe/backend/cuda/update/convert_values.hpp>
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/kernel_list.cuh>
 #include <pipe/backend/value_check.hpp>

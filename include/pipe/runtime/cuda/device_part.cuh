@@ -4,7 +4,7 @@
 // them, and the upload of their mini-batches.
 #pragma once
 
-#include <pipe/backend/cuda/run_state.hpp>
+#include <pipe/backend/cuda/core/run_state.hpp>
 #include <pipe/backend/cuda/update/step_outcome.hpp>
 #include <pipe/runtime/cuda/resources.cuh>
 #include <pipe/runtime/cuda/upload.cuh>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/backend.hpp>
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/backend/cuda/update/bookkeeping.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/sentence.hpp>

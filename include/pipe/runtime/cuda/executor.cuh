@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/backend/cuda/narrow_mlp/tile.hpp>
 #include <pipe/backend/cuda/update/bookkeeping.hpp>
 #include <pipe/backend/cuda/update/not_finite.hpp>

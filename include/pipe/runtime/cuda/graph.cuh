@@ -13,7 +13,7 @@
 
 #include <cuda_runtime.h>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/cuda/redundant_edges.hpp>
 #include <pipe/runtime/job.hpp>

@@ -8,7 +8,7 @@
 
 #include <cuda_runtime.h>
 
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/device_blocks.hpp>

@@ -3,8 +3,8 @@
 // Operations on a list of kernel bodies: preparation and launch.
 #pragma once
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/launch.cuh>
 
 #ifdef __CUDACC__  // where a test takes the place of nvcc, kernels with roles have one of their own
 #include <pipe/backend/cuda/hopper/launch_roles.cuh>

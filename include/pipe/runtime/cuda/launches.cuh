@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/matmul/cublaslt.cuh>
-#include <pipe/backend/cuda/lowering.hpp>
+#include <pipe/backend/cuda/lowering/lowering.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/owner.hpp>
 #include <pipe/runtime/cuda/attention_calls.cuh>

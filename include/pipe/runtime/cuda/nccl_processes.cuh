@@ -16,10 +16,10 @@
 #include <pipe/runtime/cuda/process_link.cuh>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/communication.hpp>
-#include <pipe/transport/nccl.cuh>
+#include <pipe/transport/nccl/nccl.cuh>
 #include <pipe/transport/place_in_world.hpp>
-#include <pipe/transport/process_launch.hpp>
-#include <pipe/transport/tcp_world.hpp>
+#include <pipe/transport/process/process_launch.hpp>
+#include <pipe/transport/tcp/tcp_world.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>

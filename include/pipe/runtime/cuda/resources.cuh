@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/error.hpp>
 

@@ -3,7 +3,7 @@
 // Facts of a run that need no device: its numbers, and how many kernels a step has.
 #pragma once
 
-#include <pipe/backend/cuda/run_state.hpp>
+#include <pipe/backend/cuda/core/run_state.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/cuda/group_launch.cuh>
 #include <pipe/runtime/description.hpp>

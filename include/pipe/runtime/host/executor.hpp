@@ -31,7 +31,7 @@
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/runtime/transfers.hpp>
-#include <pipe/transport/in_process.hpp>
+#include <pipe/transport/in_process/in_process.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {

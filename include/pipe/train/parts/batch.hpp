@@ -13,9 +13,9 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/train/options/micro_batch_size.hpp>
-#include <pipe/train/parts/batch_check.hpp>
-#include <pipe/train/parts/inputs.hpp>
+#include <pipe/plan/options/micro_batch_size.hpp>
+#include <pipe/data/batch_check.hpp>
+#include <pipe/data/inputs.hpp>
 #include <pipe/train/parts/loss_terms.hpp>
 
 namespace pp::detail {

@@ -15,8 +15,8 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/backend/value_check.hpp>
 #include <pipe/train/parts/batch.hpp>
-#include <pipe/train/parts/batch_check.hpp>
-#include <pipe/train/parts/inputs.hpp>
+#include <pipe/data/batch_check.hpp>
+#include <pipe/data/inputs.hpp>
 
 namespace pp::detail {
 

@@ -19,8 +19,8 @@
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/layers.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/train/parts/batch_check.hpp>
-#include <pipe/train/parts/inputs.hpp>
+#include <pipe/data/batch_check.hpp>
+#include <pipe/data/inputs.hpp>
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>

@@ -12,8 +12,8 @@
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
-#include <pipe/train/options/transport.hpp>
-#include <pipe/train/parts/inputs.hpp>
+#include <pipe/plan/options/transport.hpp>
+#include <pipe/data/inputs.hpp>
 #include <pipe/train/parts/leaf_speeds.hpp>
 #include <pipe/train/parts/replica_check.hpp>
 #include <pipe/transport/transport.hpp>

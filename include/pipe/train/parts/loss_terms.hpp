@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include <pipe/train/parts/batch_check.hpp>
+#include <pipe/data/batch_check.hpp>
 
 namespace pp::detail {
 

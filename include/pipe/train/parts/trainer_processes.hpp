@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <pipe/runtime/exclusive.hpp>
-#include <pipe/train/parameter_view.hpp>
+#include <pipe/weights/parameter_view.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 

@@ -9,7 +9,7 @@
 #include <pipe/backend/cuda/attention/backward.hpp>
 #include <pipe/backend/cuda/attention/forward.hpp>
 #include <pipe/backend/cuda/attention/rope.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 
 namespace pp::cuda {
 

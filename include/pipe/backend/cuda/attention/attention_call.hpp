@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/base/dtype.hpp>
 
 namespace pp::cuda {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include <pipe/backend/cuda/attention/attention_call.hpp>
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/owner.hpp>
 
 #if defined(__CUDACC__) && __has_include(<cudnn_graph.h>)

@@ -7,10 +7,10 @@
 
 #include <pipe/backend/cuda/attention/score_rule.hpp>
 #include <pipe/backend/cuda/backend.hpp>
-#include <pipe/backend/cuda/block/cp_async.hpp>
+#include <pipe/backend/cuda/core/cp_async.hpp>
 #include <pipe/backend/cuda/matmul/tile_products.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 
 namespace pp::cuda {
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/attention/geometry.hpp>
-#include <pipe/backend/cuda/block/accesses.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
 
 namespace pp::cuda {
 

@@ -5,7 +5,7 @@
 // nothing.
 #pragma once
 
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/attention_mask.hpp>
 

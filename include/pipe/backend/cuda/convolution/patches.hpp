@@ -9,7 +9,7 @@
 // passes over the taps that reach none of its rows: no inserted zeros are multiplied.
 #pragma once
 
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 
 namespace pp::cuda {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/backend/cuda/hopper/tensor_map.hpp>
 
 namespace pp::cuda {

@@ -4,7 +4,7 @@
 // copy, which travel as a parameter.
 #pragma once
 
-#include <pipe/backend/cuda/block/launch.cuh>
+#include <pipe/backend/cuda/core/launch.cuh>
 #include <pipe/backend/cuda/hopper/encode_map.cuh>
 #include <pipe/backend/cuda/hopper/roles.hpp>
 

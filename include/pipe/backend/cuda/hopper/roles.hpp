@@ -10,7 +10,7 @@
 // On the CPU each role is a fibre that goes on until it waits, and others go on meanwhile.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 #include <pipe/backend/cuda/hopper/wgmma.hpp>
 
 namespace pp::cuda {

@@ -5,7 +5,7 @@
 // device (tensor_map.cuh), tests copy by it.
 #pragma once
 
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 #include <pipe/backend/cuda/hopper/mbarrier.hpp>
 #include <pipe/backend/cuda/hopper/swizzle.hpp>
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>

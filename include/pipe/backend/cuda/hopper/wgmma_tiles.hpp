@@ -5,7 +5,7 @@
 // the next tile go on under the epilogue of this one.
 #pragma once
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/hopper/roles.hpp>
 #include <pipe/backend/cuda/hopper/wgmma_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <pipe/backend/cuda/matmul/blas_product.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/backend/cuda/matmul/contraction.hpp>
 #include <pipe/backend/cuda/rows/pointwise.hpp>

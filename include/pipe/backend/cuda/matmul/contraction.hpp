@@ -10,8 +10,8 @@
 // law: an element of c is summed in an order that depends on M, N, K and the product's format only
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/matmul/contraction_tile.hpp>
 
 namespace pp::cuda {

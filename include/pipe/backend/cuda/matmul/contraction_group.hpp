@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/matmul/contraction_plan.hpp>
 #include <pipe/base/bytes.hpp>
 

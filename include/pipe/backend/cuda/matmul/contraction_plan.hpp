@@ -9,8 +9,8 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include <pipe/backend/cuda/arguments.hpp>
-#include <pipe/backend/cuda/block/mma_formats.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
+#include <pipe/backend/cuda/core/mma_formats.hpp>
 
 namespace pp::cuda {
 

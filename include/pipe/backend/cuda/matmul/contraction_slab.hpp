@@ -9,10 +9,10 @@
 // four quarters.
 #pragma once
 
-#include <pipe/backend/cuda/block/cp_async.hpp>
+#include <pipe/backend/cuda/core/cp_async.hpp>
 #include <pipe/backend/cuda/matmul/load_matrix.hpp>
 #include <pipe/backend/cuda/matmul/matrix.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 
 namespace pp::cuda {
 

@@ -9,8 +9,8 @@
 #include <pipe/backend/cuda/matmul/contraction_group.hpp>
 #include <pipe/backend/cuda/matmul/contraction_slab.hpp>
 #include <pipe/backend/cuda/matmul/contraction_warp.hpp>
-#include <pipe/backend/cuda/block/tickets.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 
 namespace pp::cuda {
 

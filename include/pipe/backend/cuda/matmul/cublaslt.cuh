@@ -15,7 +15,7 @@
 
 #include <pipe/backend/cuda/matmul/blas_lowering.hpp>
 #include <pipe/backend/cuda/matmul/cublaslt_interface.hpp>
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include <pipe/base/owner.hpp>
 
 #ifdef __CUDACC__

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 

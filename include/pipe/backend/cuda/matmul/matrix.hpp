@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/mma_formats.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/mma_formats.hpp>
 
 namespace pp::cuda {
 

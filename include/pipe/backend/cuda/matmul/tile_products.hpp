@@ -11,7 +11,7 @@
 // these, and the rows of the right operand accordingly.
 #pragma once
 
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 #include <pipe/backend/cuda/matmul/matrix.hpp>
 #include <pipe/backend/cuda/matmul/load_matrix.hpp>
 #include <pipe/base/half.hpp>

@@ -4,7 +4,7 @@
 // product is shared out among the warps of a block.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 

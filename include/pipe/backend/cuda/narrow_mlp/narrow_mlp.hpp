@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/narrow_mlp/backward.hpp>
 #include <pipe/backend/cuda/narrow_mlp/forward.hpp>
 #include <pipe/backend/cuda/narrow_mlp/recomputing.hpp>

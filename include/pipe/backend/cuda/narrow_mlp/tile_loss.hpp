@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/narrow_mlp/geometry.hpp>
 #include <pipe/backend/cuda/rows/losses.hpp>
 

@@ -6,8 +6,8 @@
 // only fill up the last micro-batch are in no sum.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/rows/column_moments.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 

@@ -4,8 +4,8 @@
 // the mean of a few rows that lie apart, so that the variance cancels few digits.
 #pragma once
 
-#include <pipe/backend/cuda/block/vectors.hpp>
-#include <pipe/backend/cuda/arguments.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/backend/cuda/core/arguments.hpp>
 
 namespace pp::cuda {
 

@@ -31,10 +31,10 @@
 //                        float const (&sum)[sums][Count]);
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/block/tickets.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 
 namespace pp::cuda {
 

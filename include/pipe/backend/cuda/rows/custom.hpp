@@ -4,9 +4,9 @@
 // they like.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 #include <pipe/base/custom.hpp>
 #include <pipe/graph/layers.hpp>
 

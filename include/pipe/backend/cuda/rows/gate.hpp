@@ -4,10 +4,10 @@
 // both halves.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 
 #ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
                    // of that

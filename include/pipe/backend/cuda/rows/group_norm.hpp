@@ -5,9 +5,9 @@
 // joined, and a last kernel normalises access by access.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/rows/column_moments.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/base/bytes.hpp>

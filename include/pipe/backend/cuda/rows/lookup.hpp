@@ -11,10 +11,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 #include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
 
 namespace pp::cuda {

@@ -5,7 +5,7 @@
 // what does not fit is read again, from the L2 cache mostly.
 #pragma once
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/graph/further_loss.hpp>

@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/backend/cuda/rows/rowwise.hpp>
 

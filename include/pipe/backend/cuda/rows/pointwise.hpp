@@ -3,9 +3,9 @@
 // A chain of pointwise ops on its own: reads an element, runs the chain, writes what others read.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/chain.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
 
 namespace pp::cuda {
 

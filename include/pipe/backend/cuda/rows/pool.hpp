@@ -5,10 +5,10 @@
 // mean adds up in the order of the rows.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 
 namespace pp::cuda {
 

@@ -10,8 +10,8 @@
 // all rows with each other takes one kernel, but its work grows with the square: 0.4 ms at 64k.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 
 namespace pp::cuda {
 

@@ -5,10 +5,10 @@
 // two threads write to one place, and finds the largest cell of each of their windows again.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
 
 namespace pp::cuda {
 

@@ -4,9 +4,9 @@
 // their windows from L1.
 #pragma once
 
-#include <pipe/backend/cuda/block/accesses.hpp>
-#include <pipe/backend/cuda/chain.hpp>
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/accesses.hpp>
+#include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/base/math.hpp>
 
 namespace pp::cuda {

@@ -3,7 +3,7 @@
 // The number of threads that share a row whose elements they keep in registers.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 
 namespace pp::cuda {
 

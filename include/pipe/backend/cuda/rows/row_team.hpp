@@ -9,8 +9,8 @@
 // while one waits for memory or at a barrier, the other computes.
 #pragma once
 
-#include <pipe/backend/cuda/block/vectors.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/backend/cuda/rows/row_division.hpp>
 
 namespace pp::cuda {

@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/base/token_draw.hpp>
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <type_traits>
 
-#include <pipe/backend/cuda/block/kernel_list.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/lookup.hpp>
 
 namespace pp::cuda {

@@ -5,9 +5,9 @@
 // constant, a part of the memory plan.
 #pragma once
 
-#include <pipe/backend/cuda/block/tickets.hpp>
-#include <pipe/backend/cuda/data/check_values.hpp>
-#include <pipe/backend/cuda/run_state.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
+#include <pipe/backend/cuda/update/check_values.hpp>
+#include <pipe/backend/cuda/core/run_state.hpp>
 #include <pipe/backend/cuda/update/coefficients.hpp>
 #include <pipe/backend/cuda/update/factored_means.hpp>
 #include <pipe/backend/cuda/update/newton_schulz.hpp>

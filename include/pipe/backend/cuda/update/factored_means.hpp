@@ -8,7 +8,7 @@
 // A tile is read once for both sums: a gradient of 4 bytes is all that an element costs.
 #pragma once
 
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/update/whole_tensors.hpp>
 
 namespace pp::cuda {

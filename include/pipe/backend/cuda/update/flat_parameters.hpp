@@ -6,10 +6,10 @@
 // model is cut into stages, and a range says which settings its parameter has (its group).
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/tickets.hpp>
-#include <pipe/backend/cuda/block/vectors.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 
 namespace pp::cuda {
 

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/update/spectral_products.hpp>
 
 namespace pp::cuda {

@@ -4,8 +4,8 @@
 // Only a flag for each block leaves the device.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
-#include <pipe/backend/cuda/block/warp.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/base/dtype.hpp>
 #include <pipe/passes/chains.hpp>
 

@@ -6,7 +6,7 @@
 // nothing; it may copy the outcome when it likes.
 #pragma once
 
-#include <pipe/backend/cuda/block/block.hpp>
+#include <pipe/backend/cuda/core/block.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>

@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-#include <pipe/backend/cuda/block/tickets.hpp>
+#include <pipe/backend/cuda/core/tickets.hpp>
 #include <pipe/backend/cuda/update/coefficients.hpp>
 #include <pipe/backend/cuda/update/flat_parameters.hpp>
 #include <pipe/backend/cuda/update/update.hpp>

@@ -7,7 +7,7 @@
 
 #include <cuda_runtime.h>
 
-#include <pipe/backend/cuda/block/check.cuh>
+#include <pipe/backend/cuda/core/check.cuh>
 #include "cuda/host_block.hpp"
 #ifdef FAKE_GPU_HAS_THREADS
 #include "device/threaded_block.hpp"

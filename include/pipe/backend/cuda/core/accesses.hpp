@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Kernels of rows whose elements do not depend on each other: each thread has one access.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/backend/cuda/core/block.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+
+namespace pp::cuda {
+
+/// Base of kernels in which a thread has `each` neighbouring elements of a row.
+///
+/// shape: rows (Rows, Columns)
+/// needs: Columns is a multiple of Each
+template <extent Rows, int Columns, int Each>
+struct accesses {
+  static_assert(Columns % Each == 0);
+  static constexpr extent elements = Rows * Columns;
+  static constexpr int threads = 256, each = Each;
+  static constexpr extent blocks = (elements + threads * each - 1) / (threads * each);
+  using state = nothing;
+  using shared = nothing;
+  /// Of an element. A division takes some five instructions in 32 bits, and some forty in 64.
+  using offset = std::conditional_t<(elements < (extent(1) << 31)), unsigned, std::size_t>;
+
+  /// f(row, column) for each thread's access.
+  template <class Block, class F>
+  PIPE_HD PIPE_INLINE static void for_access(Block& block, F f) {
+    block.part([&](int thread, nothing&) {
+      offset const at =
+          (offset(block.position()) * offset(threads) + offset(thread)) * offset(each);
+      if (at < offset(elements)) f(extent(at / offset(Columns)), int(at % offset(Columns)));
+    });
+  }
+};
+
+/// Of rows of `Columns` elements, all those of group G of P; Aligned: what else an access divides.
+template <class P, int G, int Columns, int Aligned = Columns>
+using row_accesses = accesses<extent(group_of<P, G>::value.rows) * P::samples, Columns,
+                              access_width<typename P::element>(Columns | Aligned)>;
+
+}  // namespace pp::cuda

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The pointwise steps of a kernel group on a few neighbouring elements of a row, in registers.
+//
+// A fused chain gives the bits of its steps run as kernels apart. Each step reads the result before
+// it as memory would hold it: rounded to 16 bits if values have 16 bits; in fp32 sealed, if it may
+// end in a product, so that the compiler does not contract that product and a following sum into
+// one rounding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include <pipe/backend/cuda/core/arguments.hpp>
+#include <pipe/backend/cuda/core/vectors.hpp>
+#include <pipe/base/math.hpp>
+#include <pipe/base/philox.hpp>
+#include <pipe/graph/layers.hpp>
+
+#ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
+                   // of that
+#pragma nv_diagnostic push
+#pragma nv_diag_error 20011, 20013, 20014, 20015
+#endif
+
+namespace pp::cuda {
+
+/// v, of unknown origin: `zero` is 0, which the compiler cannot know, so it cannot contract the
+/// product that made v with the sum that reads it.
+PIPE_HD PIPE_INLINE float seal(float v, unsigned zero) {
+  return math::from_bits(math::bits(v) ^ zero);
+}
+
+/// Where results that are read outside their group go: to memory, all of them.
+struct all_stores {
+  /// Elements of slot Slot, `at` elements from its first on.
+  template <int Slot, class T, int Count>
+  PIPE_HD PIPE_INLINE void take(arguments const& a, extent at, float const (&v)[Count]) const {
+    save<Count>(a.at<T>(Slot) + at, v);
+  }
+};
+
+/// The epilogue or the prologue of group G of pipeline P, on rows of `width` elements.
+///
+/// shape: second operands (rows, width), (width) of a bias or (T, width) of a table of positions ->
+///        one matrix (rows, width) per stored step
+/// law:   the bits of the steps run as kernels apart
+/// work:  the caller's: a thread has Count neighbouring elements of a row, all of a chain's steps
+///        on them, and reads and writes them in accesses of up to 16 bytes
+template <class P, int G, bool IsEpilogue>
+struct chain {
+  using T = typename P::element;
+  using leaves = typename P::leaves;
+  static constexpr int count(detail::group const& g) {
+    return int(IsEpilogue ? g.epilogue.size() : g.prologue.size());
+  }
+  static constexpr int length = count(group_of<P, G>::value);
+  static constexpr int width = IsEpilogue || group_of<P, G>::value.anchor != op_kind::matmul
+                                   ? group_of<P, G>::value.columns
+                                   : group_of<P, G>::value.attributes.contraction().inner;
+
+  /// Step Index, for device code: a member array of a constant cannot be indexed there.
+  template <int Index>
+  struct step_at {
+    static constexpr detail::step value = IsEpilogue ? group_of<P, G>::value.epilogue.items[Index]
+                                                     : group_of<P, G>::value.prologue.items[Index];
+  };
+
+  /// Whether what enters step Index (Index == length: what leaves the chain) may end in a product.
+  template <int Index>
+  static constexpr bool seals() {
+    if constexpr (Index == 0)
+      return IsEpilogue && length > 0 &&
+             detail::has<&detail::op_traits::ends_in_product>(group_of<P, G>::value.anchor);
+    else
+      return detail::is_by_leaf(step_at<Index - 1>::value.kind);
+  }
+  template <int Index>
+  static constexpr bool is_sealed = seals<Index>();
+  /// Whether what enters step Index (Index == length: what leaves the chain) is rounded. What came
+  /// from memory is. A matmul's own bias is added to its sum, and an op that is one with the
+  /// product reads that sum. What leaves an epilogue is rounded when it is stored.
+  template <int Index>
+  static constexpr bool rounds() {
+    constexpr op_kind anchor = group_of<P, G>::value.anchor;
+    if constexpr (sizeof(T) >= sizeof(float) || length == 0 || (Index == length && IsEpilogue))
+      return false;
+    else if constexpr (Index < length && joins<Index>())
+      return false;
+    else if constexpr (Index == 0)
+      return IsEpilogue && anchor != op_kind::pointwise &&
+             !(anchor == op_kind::matmul && step_at<0>::value.kind == op_kind::bias);
+    else
+      return true;
+  }
+  template <int Index>
+  static constexpr bool joins() {
+    return step_at<Index>::value.is_joined;
+  }
+  template <int Index>
+  static constexpr bool is_rounded = rounds<Index>();
+
+  /// The second operands of all steps, of Count elements of a row.
+  template <int Count>
+  struct seconds {
+    fetched<T, Count> of[length > 0 ? length : 1];
+  };
+  /// Those of elements [column, column + Count) of a row, but for step Skipped's. No step of the
+  /// group makes one: they may be read before the elements are there.
+  ///
+  /// needs: column and width are multiples of Count; `row` counts the rows of all samples
+  template <int Count, int Skipped = -1>
+  PIPE_HD PIPE_INLINE static void fetch(arguments const& a, extent row, int column,
+                                        seconds<Count>& z) {
+    fetch_steps<Skipped>(a, row, column, z, std::make_index_sequence<std::size_t(length)>{});
+  }
+
+  /// v[Count] are elements [column, column + Count) of a row: through all steps, each of which is
+  /// stored if it is read outside the group.
+  ///
+  /// needs: as fetch, which has read z
+  template <int Count, class Stores = all_stores>
+  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column, float (&v)[Count],
+                                      seconds<Count> const& z, Stores const& stores = {}) {
+    run_steps(a, row, column, v, z, stores, std::make_index_sequence<std::size_t(length)>{});
+  }
+  /// The same, which fetches first.
+  template <int Count>
+  PIPE_HD PIPE_INLINE static void run(arguments const& a, extent row, int column,
+                                      float (&v)[Count]) {
+    seconds<Count> z;
+    fetch(a, row, column, z);
+    run(a, row, column, v, z);
+  }
+
+ private:
+  template <int Skipped, int Count, std::size_t... Is>
+  PIPE_HD PIPE_INLINE static void fetch_steps([[maybe_unused]] arguments const& a,
+                                              [[maybe_unused]] extent row,
+                                              [[maybe_unused]] int column,
+                                              [[maybe_unused]] seconds<Count>& z,
+                                              std::index_sequence<Is...>) {
+    (fetch_step < int(Is), int(Is) == Skipped > (a, row, column, z.of[Is]), ...);
+  }
+  template <int Index, bool IsSkipped, int Count>
+  PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
+                                             [[maybe_unused]] extent row,
+                                             [[maybe_unused]] int column,
+                                             [[maybe_unused]] fetched<T, Count>& z) {
+    constexpr detail::step s = step_at<Index>::value;
+    if constexpr (!IsSkipped && s.kind != op_kind::map && s.kind != op_kind::dropout) {
+      constexpr int rows = group_of<P, G>::value.rows;
+      extent const at = s.kind == op_kind::bias       ? extent(column)
+                        : s.kind == op_kind::row_bias ? row % rows * width + column
+                                                      : row * width + column;
+      z.load(a.at<T const>(s.slot) + at);
+    }
+  }
+
+  template <int Count, class Stores, std::size_t... Is>
+  PIPE_HD PIPE_INLINE static void run_steps(
+      [[maybe_unused]] arguments const& a, [[maybe_unused]] extent row, [[maybe_unused]] int column,
+      [[maybe_unused]] float (&v)[Count], [[maybe_unused]] seconds<Count> const& z,
+      [[maybe_unused]] Stores const& stores, std::index_sequence<Is...>) {
+    (apply<Count, int(Is)>(a, row, column, v, z.of[Is], stores), ...);
+    finish_value<Count, length>(a, v);
+  }
+
+  /// Rounds or seals the value that enters step Index, where the step asks for it.
+  template <int Count, int Index>
+  PIPE_HD PIPE_INLINE static void finish_value([[maybe_unused]] arguments const& a,
+                                               [[maybe_unused]] float (&v)[Count]) {
+    if constexpr (is_rounded<Index> && Count % 2 == 0) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; i += 2) {
+        unsigned const both = pack<T>(v[i], v[i + 1]);
+        v[i] = unpack<T>(both, 0), v[i + 1] = unpack<T>(both, 1);
+      }
+    } else if constexpr (is_rounded<Index>) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = as_stored<T>(v[i]);
+    } else if constexpr (is_sealed<Index>) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = seal(v[i], a.zero);
+    }
+  }
+
+  template <int Count, int Index, class Stores>
+  PIPE_HD PIPE_INLINE static void apply(arguments const& a, extent row, int column,
+                                        float (&v)[Count],
+                                        [[maybe_unused]] fetched<T, Count> const& z,
+                                        [[maybe_unused]] Stores const& stores) {
+    constexpr detail::step s = step_at<Index>::value;
+    finish_value<Count, Index>(a, v);
+    if constexpr (s.kind == op_kind::map) {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = detail::leaf_at<s.leaf, leaves>::forward(v[i]);
+    } else if constexpr (s.kind == op_kind::dropout) {
+      float factor[Count];
+      keep<Count, detail::leaf_at<s.leaf, leaves>>(a, *a.ids(s.slot), row, column, factor);
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i) v[i] = v[i] * factor[i];
+    } else {
+      PIPE_UNROLL
+      for (int i = 0; i < Count; ++i)
+        if constexpr (s.kind == op_kind::map_gradient)
+          v[i] = v[i] * detail::leaf_at<s.leaf, leaves>::derivative(z[i]);
+        else
+          v[i] = v[i] + z[i];
+    }
+    if constexpr (s.store >= 0) stores.template take<s.store, T>(a, row * width + column, v);
+  }
+
+  /// Factors of a dropout. The bits are those of the host: four neighbouring elements share a block
+  /// of Philox, and a row begins with one. Rows of a sample whose channels are dropped share their
+  /// blocks, and all elements of one that is dropped as a whole share a word.
+  template <int Count, class Layer>
+  PIPE_HD PIPE_INLINE static void keep(arguments const& a, int stream, extent row, int column,
+                                       float (&factor)[Count]) {
+    constexpr int rows = group_of<P, G>::value.rows, blocks = (width + 3) / 4;
+    constexpr float kept = Layer::template scale<float>();
+    if (!a.training) {
+      for (int i = 0; i < Count; ++i) factor[i] = 1;
+      return;
+    }
+    extent const first_sample = a.run->first_sample + a.first_sample;
+    detail::philox_block bits{};
+    PIPE_UNROLL
+    for (int i = 0; i < Count; ++i) {
+      int const c = Layer::all_columns ? 0 : column + i;
+      extent const position = Layer::all_rows ? 0 : row % rows;
+      if (i == 0 || (!Layer::all_columns && c % 4 == 0))
+        bits = detail::philox(
+            detail::philox_block{{static_cast<std::uint32_t>(position * blocks + c / 4),
+                                  static_cast<std::uint32_t>(first_sample + row / rows),
+                                  static_cast<std::uint32_t>(stream),
+                                  static_cast<std::uint32_t>(a.run->step)}},
+            static_cast<std::uint32_t>(a.run->seed), static_cast<std::uint32_t>(a.run->seed >> 32));
+      int const w = c % 4;
+      std::uint32_t const word = w == 0   ? bits.word[0]
+                                 : w == 1 ? bits.word[1]
+                                 : w == 2 ? bits.word[2]
+                                          : bits.word[3];
+      factor[i] = word < Layer::drops_below ? 0.0f : kept;
+    }
+  }
+};
+
+/// A finished piece of a row of the anchor: stored if it is read outside the group, then through
+/// the epilogue.
+///
+/// shape: v (Count) -> elements [column, column + Count) of row `row` of the result and of each
+///        stored step
+/// needs: column and the columns of the group are multiples of Count
+template <class P, int G, int Count, class Stores = all_stores>
+PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count],
+                                typename chain<P, G, true>::template seconds<Count> const& z,
+                                Stores const& stores = {}) {
+  constexpr detail::group g = group_of<P, G>::value;
+  if constexpr (g.out[0] >= 0)
+    stores.template take<g.out[0], typename P::element>(a, row * g.columns + column, v);
+  chain<P, G, true>::run(a, row, column, v, z, stores);
+}
+/// The same, which fetches the epilogue's second operands first.
+template <class P, int G, int Count>
+PIPE_HD PIPE_INLINE void finish(arguments const& a, extent row, int column, float (&v)[Count]) {
+  typename chain<P, G, true>::template seconds<Count> z;
+  chain<P, G, true>::fetch(a, row, column, z);
+  finish<P, G>(a, row, column, v, z);
+}
+
+}  // namespace pp::cuda
+
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
+#endif

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checkpoints: trainer.save(path) and trainer.load(path). Saving and loading walk one table of the
+// run's states (parts/run_states.hpp); beside it a file has the run's numbers as tensors of 64 bits
+// and, in its metadata, the optimizer and the program's data position. In several processes each
+// can write the rows and pieces of rows that it has: see checkpoint_parts.hpp.
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/weights/named_parameter.hpp>
+#include <pipe/checkpoint/open_checkpoint.hpp>
+#include <pipe/train/parts/accumulation.hpp>
+#include <pipe/checkpoint/checkpoint_match.hpp>
+#include <pipe/checkpoint/checkpoint_tensors.hpp>
+#include <pipe/checkpoint/with_checkpoints.hpp>
+#include <pipe/checkpoint/run_numbers.hpp>
+#include <pipe/checkpoint/run_states.hpp>
+#include <pipe/checkpoint/state_blocks.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/checkpoint/resumed_run.hpp>
+#include <pipe/weights/safetensors_header.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// Saving and loading: see with_checkpoints. Both have three parts: what may fail in one process
+/// alone, the agreement of all, and what cannot fail.
+template <class Trainer>
+struct checkpoint_of {
+  using T = typename Trainer::element;
+  using compiled = typename Trainer::compiled;
+  using engine = typename Trainer::engine;
+  using states = std::vector<run_state<T>>;
+
+  /// Saves a checkpoint. like: the file whose mode the new one takes if it replaces none
+  static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
+                   checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
+    checkpoint_target const to{path, like};
+    require_same_replicas(trainer);
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
+      collect(e, all, named(all), in_quotes(path), [&](auto const& write) {
+        tensor_file<T> file(to, head_of(trainer, position), named(all));
+        write(file);
+      });
+    });
+  }
+  /// Copies what save() would write in this process. All processes call it. Returns the first file
+  /// of a checkpoint in parts, which begin() gives its place.
+  ///
+  /// throws: as save, but not for files
+  static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
+                          tensor_copy<T>& to) {
+    part_saving saving;
+    require_same_replicas(trainer);
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      std::string const name = "a copy in memory";
+      if (part.count == 1)
+        return collect(e, all, in_memory(all), name, [&](auto const& write) {
+          write(to.begin(head_of(trainer, position), named(all)));
+        });
+      save_in_all(e, name, [&] {
+        saving = {{}, part, head_of(trainer, position)};
+        states const own = own_states(e, all);
+        write_own(own, to.begin(head_of_part(part), named(own)));
+      });
+    });
+    return saving;
+  }
+  /// The bytes that a copy takes of memory in a process that writes: all tensors of a file.
+  static std::size_t bytes(Trainer& trainer, checkpoint_files files) {
+    std::size_t sum = 0;
+    with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
+      if (part.count == 1)
+        for (run_numbers const& n : numbers_of(trainer)) sum += n.bytes().size();
+      for (run_state<T> const& s : part.count == 1 ? all : own_states(e, all))
+        sum += sizeof(T) * std::size_t(size_of(s.of));
+    });
+    return sum;
+  }
+  /// The part of a checkpoint that this process writes, and how many there are.
+  static part_number part_of(Trainer& trainer, checkpoint_files files) {
+    part_number mine;
+    with_table(trainer, files, [&](engine&, states const&, part_number part) { mine = part; });
+    return mine;
+  }
+
+  /// step: how many the run must have made; -1: any
+  static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
+    auto const access = trainer.engine_.enter();
+    trainer.averages_.require_out(trainer.steps_ + 1);
+    engine& e = *trainer.engine_.operator->();
+    states all;
+    loaded_run read;
+    auto const require = [&](outcome const& o) {
+      if (o.failure) std::rethrow_exception(o.failure);
+      if (!o.is_done) throw data_error("another process could not load " + in_quotes(path));
+    };
+    require(try_in_all(e, [&] {
+      all = states_of(trainer);
+      read = read_run(trainer, path, all, step);
+    }));
+    // From here on only reading again what was read, or a device, can fail.
+    outcome const taken = try_in_all(e, [&] {
+      for (loaded_state& state : read.states) take(state, all[state.row].pieces, read);
+    });
+    if (!taken.is_done) e.spoil(trainer.steps_);
+    require(taken);
+    set_numbers(trainer, read.numbers);
+    e.states_changed();
+    if constexpr (compiled::work::is_free)
+      if (read.has_versions) e.versions_changed();
+    return {trainer.steps_, trainer.accumulated_.count(), std::move(read.position),
+            std::move(read.other_bits)};
+  }
+
+ private:
+  friend optimizer_states<Trainer>;
+  /// throws: as compare_replicas
+  static void require_same_replicas(Trainer& trainer) {
+    auto const access = trainer.engine_.enter();
+    compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
+  }
+  /// A state that was read once, and is read again when it is taken over: no process has room for
+  /// all of them.
+  struct loaded_state {
+    std::size_t row = 0, tensor = 0;  // of the table, of the file
+    named_parameter<T> of;
+  };
+  struct loaded_run {
+    std::vector<run_numbers> numbers;
+    std::unique_ptr<open_checkpoint> file;
+    std::vector<loaded_state> states;
+    std::vector<std::byte> bytes;  // for the largest block
+    std::vector<T> block;
+    data_position position;
+    std::string other_bits;     // see resumed_run
+    bool has_versions = false;  // older ones of the weights: see PipeDream
+  };
+
+  /// Calls use(engine, table, part): the states to be saved, and this process's part of them.
+  template <class Use>
+  static void with_table(Trainer& trainer, checkpoint_files files, Use const& use) {
+    auto const access = trainer.engine_.enter();
+    trainer.averages_.require_out(trainer.steps_ + 1);
+    engine& e = *trainer.engine_.operator->();
+    states const all = saved_states_of(trainer);
+    use(e, all, files == checkpoint_files::one ? part_number() : part_of(e, all));
+  }
+  /// Calls save(write) in the process that writes files; write(to) writes the states to a file or a
+  /// copy, block by block in the order that `layouts` have, which all processes collect.
+  ///
+  /// throws: in that process what `save` has thrown, in the others file_error with the name
+  template <class Save>
+  static void collect(engine& e, states const& all, std::vector<named_parameter<T>> const& layouts,
+                      std::string const& name, Save const& save) {
+    constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
+    state_collector<T, engine> collector(e);
+    save_in_all(e, name, [&] {
+      for (named_parameter<T> const& of : layouts) collector.reserve(of);
+    });
+    std::size_t next = 0;
+    auto const read_next = [&](auto const& append) {
+      collector.begin(layouts[next], all[next].pieces);
+      ++next;
+      collector.blocks(append);
+    };
+    save_in_all(e, name, [&] {
+      std::exception_ptr failure;
+      if (engine::writes_files()) try {
+          save([&](auto& to) {
+            for (run_state<T> const& s : all)
+              if (!has_others && s.pieces.size() == 1)
+                to.write(s.of, s.pieces[0].here), ++next;
+              else
+                to.write(s.of, read_next);
+            to.commit();
+          });
+        } catch (...) {
+          failure = std::current_exception();
+        }
+      auto const nothing = [](std::span<T>) {};
+      collector.blocks(nothing);  // of a state whose blocks could not be written
+      while (has_others && next < all.size()) read_next(nothing);
+      if (failure) std::rethrow_exception(failure);
+    });
+  }
+  /// The states that a file has: accumulated gradients only if there are any.
+  static states saved_states_of(Trainer const& trainer) {
+    states all = states_of(trainer);
+    if (trainer.accumulated_.count() == 0)
+      std::erase_if(all, [](run_state<T> const& s) { return s.is_accumulated; });
+    if constexpr (compiled::work::is_free)
+      if (!trainer.engine_->has_versions())
+        std::erase_if(all, [](run_state<T> const& s) { return s.is_older; });
+    return all;
+  }
+  /// The table of a trainer's states.
+  static states states_of(Trainer const& trainer) {
+    return run_state_table<compiled, engine>::of(trainer.parameter_places());
+  }
+  static safetensors_place place_of(run_state<T> const& s) {
+    return {s.of.name, stored_type_of<T>(), s.of.shape};
+  }
+
+  // ---- the numbers of a run ----
+
+  enum of_run : std::size_t { steps, seed, accumulated, loss_scale };
+
+  /// The numbers as they are now: steps, seed, accumulation, loss scale.
+  static std::vector<run_numbers> numbers_of(Trainer const& trainer) {
+    std::vector<run_numbers> all{
+        {"run/steps", stored_type::i64, {std::uint64_t(trainer.steps_)}},
+        {"run/seed", stored_type::u64, {trainer.settings_.seed}},
+        {"run/accumulated", stored_type::f64, {}},
+        {"run/loss_scale", stored_type::f64, {}},
+    };
+    auto sum = trainer.accumulated_;
+    sum.for_all_numbers([&](auto n) { all[accumulated].push_back(double(n)); });
+    list<double, 2> scaling{};
+    if constexpr (compiled::precision::scales_loss) scaling = trainer.engine_->loss_scaling();
+    for (double const n : scaling) all[loss_scale].push_back(n);
+    return all;
+  }
+  /// Sets them from a file.
+  ///
+  /// needs: require_numbers() has not thrown
+  static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
+    trainer.steps_ = long(from[steps].bits[0]);
+    trainer.settings_.seed = from[seed].bits[0];
+    std::size_t next = 0;
+    trainer.accumulated_.for_all_numbers(
+        [&](auto& n) { n = std::remove_reference_t<decltype(n)>(from[accumulated].real(next++)); });
+    if constexpr (compiled::precision::scales_loss)
+      if (double const scale = from[loss_scale].real(0); scale > 0)
+        trainer.engine_->set_loss_scaling({{scale, from[loss_scale].real(1)}});
+  }
+
+  // ---- saving ----
+
+  static checkpoint_head head_of(Trainer const& trainer, data_position const& position) {
+    return {numbers_of(trainer),
+            {{"format", "pt"},
+             {"library", text_of_version()},
+             {"optimizer", text_of_optimizer(trainer.settings_.optimizer)},
+             {"arithmetic", arithmetic_of(*trainer.engine_.operator->())},
+             {"position", position.text}}};
+  }
+  static checkpoint_head head_of_part(part_number part) {
+    return {{}, {{"format", "pt"}, {"library", text_of_version()}, {part_key, part.text()}}};
+  }
+  static std::vector<named_parameter<T>> named(states const& of) {
+    std::vector<named_parameter<T>> all;
+    for (run_state<T> const& s : of) all.push_back(s.of);
+    return all;
+  }
+  /// The same in the order of memory.
+  static std::vector<named_parameter<T>> in_memory(states const& of) {
+    std::vector<named_parameter<T>> all = named(of);
+    for (named_parameter<T>& s : all) s.transposed = false;
+    return all;
+  }
+  /// Writes states of one piece, which is here, to a file or a copy.
+  template <class To>
+  static void write_own(states const& own, To& to) {
+    for (run_state<T> const& s : own) to.write(s.of, s.pieces[0].here);
+    to.commit();
+  }
+
+  static part_number part_of(engine& e, states const& all) {
+    part_number part;
+    if constexpr (requires { e.process(); }) {
+      std::set<int> with_states;
+      for (run_state<T> const& s : all)
+        for (state_piece<T> const& p : s.pieces) with_states.insert(p.process);
+      auto const mine = with_states.find(e.process());
+      part.count = int(with_states.size());
+      if (mine != with_states.end())
+        part.number = int(std::distance(with_states.begin(), mine)) + 1;
+    }
+    return part;
+  }
+  /// The states that this process writes, and its pieces of those that processes divide.
+  static states own_states(engine& e, states const& all) {
+    states own;
+    if constexpr (requires { e.process(); })
+      for (run_state<T> const& s : all)
+        for (state_piece<T> const& p : s.pieces)
+          if (p.process == e.process()) add_own(own, s, p);
+    return own;
+  }
+  static void add_own(states& own, run_state<T> const& s, state_piece<T> const& p) {
+    if (s.pieces.size() == 1) return own.push_back(s);
+    constexpr long most = 1L << 30;  // a shape's extents are of type int
+    for (long at = 0; at < p.count; at += most) {
+      long const begin = p.begin + at, count = std::min(p.count - at, most);
+      own.push_back({{piece_prefix + std::to_string(begin) + "/" + s.of.name,
+                      {count},
+                      false,
+                      1,
+                      int(count),
+                      {}},
+                     s.is_accumulated,
+                     s.is_older,
+                     {{begin, count, p.process, p.here + at}}});
+    }
+  }
+  /// Saves a checkpoint in parts. All processes call it.
+  static void save_parts(engine& e, part_saving saving, states const& all) {
+    saving.number =
+        least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
+    std::string const name = in_quotes(saving.to.path);
+    try {
+      save_in_all(e, name, [&] {
+        if (saving.part.number == 0) return;
+        states const own = own_states(e, all);
+        tensor_file<T> file(saving.target(), head_of_part(saving.part), named(own));
+        write_own(own, file);
+      });
+      save_in_all(e, name, [&] {
+        if (engine::writes_files()) saving.complete();
+      });
+    } catch (rank_error const&) {
+      throw;  // the first process may write the first file all the same
+    } catch (...) {
+      saving.remove();
+      throw;
+    }
+  }
+  // ---- loading ----
+  /// Reads everything that this process needs, and compares it with the trainer.
+  ///
+  /// throws: see load
+  static loaded_run read_run(Trainer const& trainer, std::string const& path, states const& all,
+                             long step) {
+    loaded_run run;
+    run.file = std::make_unique<open_checkpoint>(path);
+    open_checkpoint const& file = *run.file;
+    if (std::string const* const text = file.metadata("position")) run.position.text = *text;
+    std::string const here = arithmetic_of(*trainer.engine_.operator->());
+    if (std::string const* const there = file.metadata("arithmetic"); there && *there != here)
+      run.other_bits = in_quotes(path) + " is of a run on " + *there + ", this one is on " + here +
+                       ": from here on its bits are not those of a run that was never stopped";
+    run.numbers = numbers_of(trainer);
+    checkpoint_match match(file, text_of_optimizer(trainer.settings_.optimizer));
+    for (run_numbers& n : run.numbers)
+      if (long const tensor = match.find(n.place()); tensor >= 0) {
+        n.set(file.bytes_of(std::size_t(tensor)).get());
+      }
+    match.require();
+    bool const has_accumulated = require_numbers(trainer, file, run.numbers);
+    if (long const made = long(run.numbers[steps].bits[0]); step >= 0 && step != made)
+      file.refuse("it is of a run of " + std::to_string(made) + " steps, and its name says " +
+                  std::to_string(step));
+    std::vector<long> tensors;
+    // A trainer without older versions of its weights ignores them; without those of a file all are
+    // the newest.
+    run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
+    for (run_state<T> const& s : all)
+      tensors.push_back((s.is_accumulated && !has_accumulated) || (s.is_older && !run.has_versions)
+                            ? -1
+                            : match.find(place_of(s)));
+    match.require_all();
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (tensors[i] < 0 || !is_here(all[i])) continue;
+      auto const tensor = std::size_t(tensors[i]);
+      run.states.push_back({i, tensor, all[i].of});
+      if (file.is_divided(tensor)) run.states.back().of.transposed = false;
+      most = std::max(most, most_of_block(run.states.back().of));
+    }
+    run.block.resize(most);
+    run.bytes.resize(most * sizeof(T));
+    for (loaded_state const& state : run.states)
+      file.read(state.tensor, run.bytes, [](std::span<std::byte const>) {});
+    return run;
+  }
+  /// Whether mini-batches were accumulated.
+  ///
+  /// throws: data_error for numbers that no run has, or if this trainer does not accumulate
+  static bool require_numbers(Trainer const& trainer, open_checkpoint const& file,
+                              std::vector<run_numbers> const& of) {
+    auto const is_below = [](double n, double end) { return n >= 0 && n < end; };
+    run_numbers const &sum = of[accumulated], &scaling = of[loss_scale];
+    double const count = sum.real(0);
+    if (of[steps].bits[0] >> 62 != 0 || !sum.is_count(0, 2e9) || !is_below(sum.real(1), 1e300) ||
+        !is_below(sum.real(2), 1e300) || !sum.is_count(4, 9e15) ||
+        !is_below(scaling.real(0), 1e38) || !scaling.is_count(1, 2e9))
+      file.refuse("its numbers of steps or of accumulated mini-batches are those of no run");
+    for (std::size_t i = 5; i < sum.bits.size(); i += 3)
+      if (!is_below(sum.real(i), 1e300) || !is_below(sum.real(i + 1), 1e300))
+        file.refuse("its numbers of the terms of further losses are those of no run");
+    if (count > 0 && (trainer.leaves_.leaves > 1 || compiled::work::divides_gradients))
+      file.refuse(
+          "it has accumulated gradients, to which a mini-batch of several leaves, or with "
+          "divided gradients, adds none");
+    return count > 0;
+  }
+  /// Whether this process has a part of a state.
+  static bool is_here(run_state<T> const& s) {
+    return std::any_of(s.pieces.begin(), s.pieces.end(),
+                       [](state_piece<T> const& p) { return p.here != nullptr; });
+  }
+  /// Copies a state from the file to the memory of this process.
+  static void take(loaded_state const& state, std::vector<state_piece<T>> const& pieces,
+                   loaded_run& from) {
+    long at = 0;
+    std::size_t const most = most_of_block(state.of) * sizeof(T);
+    from.file->read(state.tensor, std::span(from.bytes).first(most),
+                    [&](std::span<std::byte const> bytes) {
+                      std::span<T> const numbers(from.block.data(), bytes.size() / sizeof(T));
+                      decode(stored_type_of<T>(), bytes.data(), numbers);
+                      put_block<T>(state.of, pieces, at, numbers);
+                      at += long(numbers.size());
+                    });
+  }
+};
+
+}  // namespace detail
+
+}  // namespace pp

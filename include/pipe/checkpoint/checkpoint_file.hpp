@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The file of a checkpoint: a safetensors file whose last tensor has the checksums of the header
+// and of every other tensor, so that it is written in one pass and no flipped bit goes unnoticed.
+//
+//     "__metadata__": {"checkpoint": "1", ...}     the version of the format
+//     "checksums": U8 [1 + tensors, 4]             CRC-32C, little-endian: of all bytes before the
+//                                                  data, then of each tensor, in their order
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/atomic_file.hpp>
+#include <pipe/io/crc32c.hpp>
+#include <pipe/weights/safetensors_reader.hpp>
+#include <pipe/weights/safetensors_writer.hpp>
+
+namespace pp::detail {
+
+/// The format that is written, and the newest that is read.
+inline constexpr int checkpoint_format = 1;
+/// The name of its entry in the metadata, and that of the last tensor.
+inline constexpr char checkpoint_key[] = "checkpoint", checksums_name[] = "checksums";
+
+/// Writes a checkpoint atomically (see atomic_file), tensor by tensor.
+class checkpoint_writer {
+ public:
+  /// places: of the tensors, larger types first; their offsets are set here
+  /// like:   the file whose mode the new one takes if there is none of its name
+  ///
+  /// throws: as write_safetensors
+  checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
+                    safetensors_metadata metadata, std::string const& like = {})
+      : file_(path, like) {
+    metadata[checkpoint_key] = std::to_string(checkpoint_format);
+    places.push_back({checksums_name, stored_type::u8, {long(places.size()) + 1, 4}});
+    place_tensors(places);
+    std::string const preamble = safetensors_preamble(places, metadata);
+    write(std::as_bytes(std::span(preamble)));
+  }
+  /// Writes the next tensor: blocks(append) calls append(bytes) for its bytes, block by block.
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, std::span<std::byte const>>)
+  void write(Blocks const& blocks) {
+    std::uint32_t sum = 0;
+    blocks([&](std::span<std::byte const> bytes) {
+      sum = crc32c(bytes, sum);
+      file_.write(bytes);
+    });
+    sums_.resize(sums_.size() + 4);
+    put_little_endian(sum, sums_.data() + sums_.size() - 4);
+  }
+  /// The same for a tensor in one block.
+  void write(std::span<std::byte const> bytes) {
+    write([&](auto const& append) { append(bytes); });
+  }
+  /// needs: all tensors are written
+  void commit() {
+    file_.write(sums_);
+    file_.commit();
+  }
+
+ private:
+  atomic_file file_;
+  std::vector<std::byte> sums_;
+};
+
+/// An open checkpoint whose header is sound. Tensors are checked when they are read.
+///
+/// law:    a file with a flipped bit is refused, here or when the tensor with the bit is read
+/// cost:   memory for the header; tensors are read into memory of the caller
+/// throws: file_error if the file cannot be read; data_error if it is no checkpoint, or damaged
+class checkpoint_reader {
+ public:
+  explicit checkpoint_reader(std::string const& path) : file_(path) {
+    std::string const* const format = metadata(checkpoint_key);
+    if (format == nullptr)
+      refuse("it is no checkpoint, as its metadata has no \"" + std::string(checkpoint_key) + "\"");
+    std::vector<safetensors_place> const& all = file_.tensors();
+    std::string const known = std::to_string(checkpoint_format);
+    if (*format != known)
+      refuse("it is a checkpoint of format " + in_quotes(*format) +
+             "; this version of the library reads format " + known);
+    std::vector<long> const shape{long(all.size()), 4};
+    if (all.empty() || all.back().name != checksums_name || all.back().type != stored_type::u8 ||
+        all.back().shape != shape)
+      refuse("it is damaged: it does not end with its checksums");
+    sums_.resize(4 * all.size());
+    file_.read(all.back().begin, sums_);
+    if (crc32c(file_.preamble()) != checksum(0))
+      refuse("it is damaged: its header is not the one that was written");
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_.emplace(all[i].name, i);
+  }
+
+  /// Number of tensors, and one of them.
+  std::size_t size() const { return file_.tensors().size() - 1; }
+  safetensors_place const& operator[](std::size_t i) const { return file_.tensors()[i]; }
+  /// The number of a tensor, or -1: there is none of that name.
+  long find(std::string_view name) const {
+    auto const at = by_name_.find(name);
+    return at == by_name_.end() ? -1 : long(at->second);
+  }
+  /// An entry of the metadata, or null.
+  std::string const* metadata(std::string const& name) const {
+    auto const at = file_.metadata().find(name);
+    return at == file_.metadata().end() ? nullptr : &at->second;
+  }
+  /// Reads a tensor.
+  ///
+  /// shape:  to[end - begin]
+  /// throws: data_error if its bytes are not those that were written
+  void read(std::size_t i, std::span<std::byte> to) const {
+    file_.read((*this)[i].begin, to);
+    require_sum(i, crc32c(to));
+  }
+  /// The same block by block: use(bytes) for as many as `room` has, or what is left.
+  ///
+  /// throws: when all bytes were used, if they are not those that were written
+  template <class Use>
+  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+    safetensors_place const& place = (*this)[i];
+    std::uint32_t sum = 0;
+    for (std::uint64_t at = place.begin, left; (left = place.end - at) > 0;) {
+      std::span<std::byte> const block =
+          room.first(std::size_t(std::min<std::uint64_t>(left, room.size())));
+      file_.read(at, block);
+      sum = crc32c(block, sum);
+      at += block.size();
+      use(block);
+    }
+    require_sum(i, sum);
+  }
+  std::string const& name() const { return file_.name(); }
+  /// Size of the file, and a checksum of all of it: that of its checksums.
+  std::uint64_t bytes() const { return file_.preamble().size() + file_.data_bytes(); }
+  std::uint32_t checksum() const { return crc32c(sums_); }
+  /// Throws data_error with the name of the file.
+  [[noreturn]] void refuse(std::string const& why) const {
+    throw data_error("cannot load " + in_quotes(name()) + ": " + why);
+  }
+
+ private:
+  void require_sum(std::size_t i, std::uint32_t found) const {
+    if (found != checksum(i + 1))
+      refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
+             " are not those that were written");
+  }
+  /// The checksum that was written: of the header for 0, then of tensor i - 1.
+  std::uint32_t checksum(std::size_t i) const {
+    return little_endian<std::uint32_t>(sums_.data() + 4 * i);
+  }
+
+  safetensors_reader file_;
+  std::vector<std::byte> sums_;
+  std::map<std::string_view, std::size_t> by_name_;
+};
+
+}  // namespace pp::detail

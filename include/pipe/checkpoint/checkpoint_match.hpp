@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A checkpoint compared with the trainer that is to go on from it: its optimizer, and its tensors.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <functional>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/checkpoint/open_checkpoint.hpp>
+#include <pipe/weights/safetensors_header.hpp>
+#include <pipe/weights/weights.hpp>
+
+namespace pp::detail {
+
+/// The optimizer as metadata has it: "AdamW, beta1 = 0.9, beta2 = 0.999", with the settings on
+/// which its state depends.
+template <class O>
+std::string text_of_optimizer(O const& o) {
+  std::string text = O::name;
+  if constexpr (requires { o.for_each_state_setting([](char const*, double) {}); })
+    o.for_each_state_setting([&](char const* name, double value) {
+      char digits[32];
+      char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+      text += std::string(", ") + name + " = ";
+      text.append(digits, end);
+    });
+  return text;
+}
+
+/// The library's version as metadata has it: "0.1.0".
+inline std::string text_of_version() {
+  return std::to_string(PIPE_VERSION / 10000) + "." + std::to_string(PIPE_VERSION / 100 % 100) +
+         "." + std::to_string(PIPE_VERSION % 100);
+}
+
+/// The tensors of a checkpoint that a trainer expects, and what does not fit.
+class checkpoint_match {
+ public:
+  /// throws: data_error if the checkpoint is one of another optimizer
+  checkpoint_match(open_checkpoint const& file, std::string const& optimizer) : file_(file) {
+    std::string const* const theirs = file.metadata("optimizer");
+    if (theirs == nullptr || *theirs != optimizer)
+      file.refuse("it is a run of " + (theirs == nullptr ? "no optimizer" : *theirs) +
+                  ", this trainer has " + optimizer);
+  }
+  /// The number of a tensor, or -1 if there is none of that name, type and shape.
+  long find(safetensors_place const& expected) {
+    long const at = file_.find(expected.name);
+    auto const misses = [&](std::string const& why) {
+      problems_.push_back("tensor " + in_quotes(expected.name) + ": " + why);
+      return -1L;
+    };
+    if (at < 0) return misses("not in the file");
+    known_.insert(std::size_t(at));
+    safetensors_place const& found = file_[std::size_t(at)];
+    long const numbers =
+        std::accumulate(expected.shape.begin(), expected.shape.end(), 1L, std::multiplies<long>());
+    std::string const why = misfit_of_shape(
+        file_.is_divided(std::size_t(at)) ? std::vector<long>{numbers} : expected.shape,
+        found.shape);
+    if (!why.empty()) return misses(why);
+    if (found.type != expected.type)
+      return misses("expected " + text_of_type(expected) + ", found " + text_of_type(found));
+    return at;
+  }
+  /// Whether there are tensors whose names begin like this, which no trainer has to have.
+  bool ignore_all(std::string_view prefix) {
+    bool any = false;
+    for (std::size_t i = 0; i < file_.size(); ++i)
+      if (file_[i].name.starts_with(prefix)) any = true, known_.insert(i);
+    return any;
+  }
+  /// Throws data_error if what was looked for does not fit.
+  void require() const {
+    if (!problems_.empty())
+      file_.refuse("it does not fit this trainer: " + text_of_problems(problems_));
+  }
+  /// The same, or if there are tensors that were not looked for.
+  void require_all() {
+    for (std::size_t i = 0; i < file_.size(); ++i)
+      if (!known_.contains(i))
+        problems_.push_back("tensor " + in_quotes(file_[i].name) + ": not of this trainer");
+    require();
+  }
+
+ private:
+  open_checkpoint const& file_;
+  std::set<std::size_t> known_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Checkpoints of several files: the names of the parts that processes write, and the file that
+// makes them one checkpoint.
+//
+//     step-12.safetensors                      the run's numbers, and the list of parts
+//     step-12.safetensors.2-of-4.5f3a01c7      states that one process has; pieces of states
+//
+// Each is a file as in checkpoint_file.hpp. The parts of each saving have other names, so that they
+// replace none of those before; the first file is written when all parts are on disk.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <pipe/base/hash.hpp>
+#include <pipe/io/folder_reader.hpp>
+#include <pipe/io/temporary_file.hpp>
+#include <pipe/checkpoint/checkpoint_file.hpp>
+#include <pipe/checkpoint/run_numbers.hpp>
+
+namespace pp {
+
+/// The files of a checkpoint of several processes.
+enum class checkpoint_files : unsigned char {
+  one,        ///< one, through which all states pass
+  by_process  ///< beside it a part for each process that has states, written by that process
+};
+
+namespace detail {
+
+/// The tensor of the first file that has the size and the checksum of each part, and the entries of
+/// the metadata with their names: "part-1", ... In a part the metadata has "part": "1 of 4".
+inline constexpr char parts_name[] = "run/parts", part_key[] = "part";
+/// A tensor of some consecutive numbers of a state, in the order of memory: piece/BEGIN/NAME.
+inline constexpr char piece_prefix[] = "piece/";
+
+/// Part `number` of `count`, counted from 1; 0: none.
+struct part_number {
+  int number = 0, count = 1;
+  std::string text() const { return std::to_string(number) + " of " + std::to_string(count); }
+};
+
+/// The name of a part of the checkpoint `of`, a name or a path.
+///
+/// saving: a number of 32 bits, another one for each saving
+inline std::string name_of_part(std::string const& of, part_number part, long saving) {
+  char ending[48];
+  std::snprintf(ending, sizeof ending, ".%d-of-%d.%08lx", part.number, part.count,
+                static_cast<unsigned long>(saving));
+  return of + ending;
+}
+/// The name of the checkpoint that a file of this name is a part of; "" for any other name.
+inline std::string whole_of_part(std::string const& name) {
+  auto const has_only = [](std::string const& text, char const* characters) {
+    return !text.empty() && text.find_first_not_of(characters) == text.npos;
+  };
+  std::size_t const last = name.rfind('.'),
+                    before = last == name.npos ? last : name.substr(0, last).rfind('.');
+  if (before == name.npos) return "";
+  std::string const saving = name.substr(last + 1),
+                    number = name.substr(before + 1, last - before - 1);
+  std::size_t const of = number.find("-of-");
+  bool const is_part = saving.size() == 8 && has_only(saving, "0123456789abcdef") &&
+                       of != number.npos && has_only(number.substr(0, of), "0123456789") &&
+                       has_only(number.substr(of + 4), "0123456789");
+  return is_part ? name.substr(0, before) : "";
+}
+/// The name of a file without its folder.
+inline std::string name_in_folder(std::string const& path) {
+  return path.substr(temporary_names(path).folder.size());
+}
+/// The parts of a checkpoint that are in its folder, of any saving.
+inline std::vector<std::string> parts_of(std::string const& path) {
+  std::vector<std::string> all;
+  std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
+  folder_reader from(folder);
+  while (dirent const* const entry = from.next())
+    if (whole_of_part(entry->d_name) == name) all.push_back(folder + entry->d_name);
+  return all;
+}
+/// Removes the parts of a checkpoint, but those whose names are in `kept`. Parts that cannot be
+/// removed only take space.
+inline void remove_parts(std::string const& path, safetensors_metadata const& kept = {}) noexcept
+    try {
+  for (std::string const& part : parts_of(path)) {
+    bool is_kept = false;
+    for (auto const& [key, name] : kept)
+      is_kept = is_kept || (key.starts_with("part-") && name == name_in_folder(part));
+    if (!is_kept) ::unlink(part.c_str());
+  }
+} catch (std::exception const&) {
+  // Without memory they stay.
+}
+/// A number for the parts of a saving, by the time and the process.
+inline long new_saving() {
+  fnv_hash hash;
+  hash.add(std::chrono::system_clock::now().time_since_epoch().count());
+  hash.add(::getpid());
+  return long(hash.value >> 32);
+}
+
+/// The rest of a checkpoint, beside its states: numbers of the run, and metadata.
+struct checkpoint_head {
+  std::vector<run_numbers> numbers;
+  safetensors_metadata metadata;
+};
+/// A file to be written, and the file whose mode it takes if it replaces none.
+struct checkpoint_target {
+  std::string path, like{};
+};
+
+/// Lists the parts of a saving in `head`, with their sizes and checksums.
+///
+/// throws: file_error or data_error if one is not what its process has written
+inline void list_parts(checkpoint_head& head, std::string const& path, int count, long saving) {
+  run_numbers parts{parts_name, stored_type::u64, {}};
+  for (int i = 1; i <= count; ++i) {
+    std::string const name = name_of_part(path, {i, count}, saving);
+    checkpoint_reader const part(name);
+    parts.bits.insert(parts.bits.end(), {part.bytes(), part.checksum()});
+    head.metadata["part-" + std::to_string(i)] = name_in_folder(name);
+  }
+  head.numbers.push_back(std::move(parts));
+}
+
+}  // namespace detail
+
+}  // namespace pp

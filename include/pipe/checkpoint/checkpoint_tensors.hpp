@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The states of a run on their way to a checkpoint: written to a file, or copied to memory, from
+// which a file is written later.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <pipe/backend/host/kernels.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/checkpoint/checkpoint_file.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/weights/named_parameter.hpp>
+#include <pipe/checkpoint/run_numbers.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
+
+namespace pp::detail {
+
+/// Converts numbers to their bytes in a file, where they are.
+template <class T>
+std::span<std::byte const> as_stored(std::span<T> numbers) {
+  using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  for (T& number : numbers)
+    put_little_endian(std::bit_cast<bits>(number), reinterpret_cast<std::byte*>(&number));
+  return std::as_bytes(numbers);
+}
+/// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
+/// that stay in the cache until they are written.
+///
+/// shape: values[rows, columns], in the order of memory; bytes: in that of the file
+/// cost:  a copy, bound by bytes
+template <class T, class Append>
+void store(named_parameter<T> const& of, T const* values, Append const& append) {
+  constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
+  // Lines of the file; one that is in the order of memory is cut anywhere.
+  long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : 1,
+             lines = of.transposed ? columns : rows * columns;
+  long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
+  std::vector<T> block(std::size_t(std::min(most, lines) * length));
+  for (long first = 0; first < lines; first += most) {
+    long const count = std::min(most, lines - first);
+    if (of.transposed && of.window() > 1)
+      for (long k = 0; k < count; ++k)
+        for (long i = 0; i < rows; ++i)
+          block[std::size_t(k * rows) + of.place_of(std::size_t(i))] =
+              values[i * columns + first + k];
+    else if (of.transposed)
+      host::portable::transpose<T>(values + first, rows, count, columns, block.data(), rows);
+    else
+      std::copy_n(values + first * length, count * length, block.begin());
+    append(as_stored(std::span<T>(block.data(), std::size_t(count * length))));
+  }
+}
+
+/// The tensors of a file: numbers of the run, then states.
+template <class T>
+std::vector<safetensors_place> places_of(checkpoint_head const& head,
+                                         std::vector<named_parameter<T>> const& states) {
+  std::vector<safetensors_place> places;
+  for (run_numbers const& n : head.numbers) places.push_back(n.place());
+  for (named_parameter<T> const& s : states)
+    places.push_back({s.name, stored_type_of<T>(), s.shape});
+  return places;
+}
+
+/// A checkpoint's file, to which states are written in their order.
+template <class T>
+class tensor_file {
+ public:
+  tensor_file(checkpoint_target const& to, checkpoint_head const& head,
+              std::vector<named_parameter<T>> const& states)
+      : path_(to.path), parts_(head.metadata),
+        to_(to.path, places_of(head, states), head.metadata, to.like) {
+    for (run_numbers const& n : head.numbers) to_.write(n.bytes());
+  }
+  void write(named_parameter<T> const& of, T const* values) {
+    to_.write([&](auto const& append) { store(of, values, append); });
+  }
+  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers), in the order
+  /// of the file.
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, T const*>)
+  void write(named_parameter<T> const&, Blocks const& blocks) {
+    to_.write([&](auto const& append) {
+      blocks([&](std::span<T> numbers) { append(as_stored(numbers)); });
+    });
+  }
+  /// Replaces the file of that name, and the parts that belonged to it.
+  void commit() {
+    to_.commit();
+    remove_parts(path_, parts_);
+  }
+
+ private:
+  std::string path_;
+  safetensors_metadata parts_;
+  checkpoint_writer to_;
+};
+
+/// A checkpoint's file in memory, made as a file is. States are in the order of memory.
+template <class T>
+class tensor_copy {
+ public:
+  /// Takes memory for `bytes` bytes of states, unless it has it from the copy before.
+  ///
+  /// throws: std::bad_alloc
+  void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
+  tensor_copy& begin(checkpoint_head head, std::vector<named_parameter<T>> states) {
+    head_ = std::move(head);
+    states_ = std::move(states);
+    values_.clear();
+    return *this;
+  }
+  void write(named_parameter<T> const& of, T const* values) {
+    values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
+  }
+  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers).
+  template <class Blocks>
+    requires(!std::is_convertible_v<Blocks, T const*>)
+  void write(named_parameter<T> const&, Blocks const& blocks) {
+    blocks([&](std::span<T> numbers) {
+      values_.insert(values_.end(), numbers.begin(), numbers.end());
+    });
+  }
+  void commit() {}
+  /// Writes the file.
+  ///
+  /// throws: as checkpoint_writer
+  void save(checkpoint_target const& target) const {
+    tensor_file<T> to(target, head_, states_);
+    T const* next = values_.data();
+    for (named_parameter<T> const& of : states_) {
+      to.write(of, next);
+      next += of.rows * std::ptrdiff_t(of.columns);
+    }
+    to.commit();
+  }
+
+ private:
+  checkpoint_head head_;
+  std::vector<named_parameter<T>> states_;
+  std::vector<T> values_;  // of all states
+};
+
+/// A checkpoint in parts while it is saved, in one of its processes.
+struct part_saving {
+  checkpoint_target to;  ///< the first file
+  part_number part;      ///< of this process
+  checkpoint_head head;  ///< of the first file
+  long number = 0;       ///< of the saving
+
+  /// The file of this process's part.
+  checkpoint_target target() const {
+    std::error_code error;
+    bool const is_there = std::filesystem::exists(to.path, error);
+    return {name_of_part(to.path, part, number), is_there ? to.path : to.like};
+  }
+  /// Writes the first file. needs: all parts are on disk
+  ///
+  /// throws: file_error; data_error if a part is not what its process has written
+  void complete() const {
+    checkpoint_head all = head;
+    list_parts(all, to.path, part.count, number);
+    tensor_file<float>(to, all, {}).commit();
+  }
+  /// Removes this process's part after a failure, unless the first file has it all the same.
+  void remove() const {
+    if (part.number == 0) return;
+    std::string const mine = target().path;
+    try {
+      checkpoint_reader const first(to.path);
+      std::string const* const listed = first.metadata("part-" + std::to_string(part.number));
+      if (listed != nullptr && *listed == name_in_folder(mine)) return;
+    } catch (error const&) {
+      // There is none.
+    }
+    ::unlink(mine.c_str());
+  }
+};
+/// Another process could not save its part; its own error says why.
+struct failed_elsewhere : file_error {
+  using file_error::file_error;
+};
+/// Saves a part of something in all processes of an engine, which all call this.
+///
+/// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
+template <class Engine, class Work>
+void save_in_all(Engine& e, std::string const& name, Work const& work) {
+  outcome const o = try_in_all(e, work);
+  if (o.failure) std::rethrow_exception(o.failure);
+  if (!o.is_done) throw failed_elsewhere("another process could not save " + name);
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The loading of a checkpoint that need not be the one: what is damaged, or does not fit, is
+// skipped for an older one. Want of memory is no reason for that.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/file_descriptor.hpp>
+#include <pipe/checkpoint/kept_checkpoints.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/checkpoint/resumed_run.hpp>
+
+namespace pp::detail {
+
+/// The next checkpoint that the process that writes files has found; step -1: there is no more.
+template <class Trainer>
+kept_checkpoint found_by_first(Trainer const& trainer, std::vector<kept_checkpoint> const& all,
+                               std::size_t next) {
+  kept_checkpoint which{{-1}};
+  if (next < all.size()) which = all[next];
+  which.step = first_process_says(trainer, which.step);
+  which.folder = int(first_process_says(trainer, which.folder));
+  return which;
+}
+/// Loads a checkpoint by `load`, or adds to `skipped` why it cannot be: in all processes alike,
+/// which all call this.
+///
+/// law:    when it throws, the trainer is as before
+/// throws: rank_error; without memory std::bad_alloc or file_error
+template <class Trainer, class Load>
+std::optional<resumed_run> load_or_skip(Trainer& trainer, std::string const& path, Load const& load,
+                                        std::vector<std::string>& skipped) {
+  std::exception_ptr lack;
+  try {
+    try {
+      return load();
+    } catch (rank_error const&) {
+      throw;
+    } catch (no_memory_for_file const&) {
+      throw;
+    } catch (error const& e) {
+      skipped.push_back(e.what());
+    }
+  } catch (rank_error const&) {
+    throw;
+  } catch (...) {
+    lack = std::current_exception();
+  }
+  bool const all_had_memory = trainer.processes().agree(!lack);
+  if (lack) std::rethrow_exception(lack);
+  if (!all_had_memory) throw file_error("another process has no memory to load '" + path + "'");
+  return std::nullopt;
+}
+
+}  // namespace pp::detail

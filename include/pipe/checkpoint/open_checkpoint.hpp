@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A checkpoint that is open for reading, of one file or of several: in both cases a table of
+// tensors. A tensor that processes divide has pieces in several parts.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/io/temporary_file.hpp>
+#include <pipe/checkpoint/checkpoint_file.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/weights/safetensors_reader.hpp>
+
+namespace pp::detail {
+
+/// A checkpoint whose headers are sound, and whose parts are those that were saved together.
+/// Tensors are checked when they are read.
+///
+/// cost:   memory for the headers, and an open file for each part
+/// throws: file_error if a file cannot be read; data_error if it is no checkpoint, damaged, or one
+///         of its parts is another file
+class open_checkpoint {
+ public:
+  explicit open_checkpoint(std::string const& path) {
+    add_file(path);
+    checkpoint_reader const& first = *files_[0];
+    if (std::string const* const part = first.metadata(part_key))
+      first.refuse("it is part " + *part + " of a checkpoint, whose first file is '" +
+                   whole_of_part(path) + "'");
+    for (std::size_t i = 0; i < first.size(); ++i)
+      if (first[i].name == parts_name)
+        open_parts(i);
+      else
+        add(first[i].name, {0, i, 0}, false);
+    for (std::size_t f = 1; f < files_.size(); ++f)
+      for (std::size_t i = 0; i < files_[f]->size(); ++i) add_of_part(f, i);
+    for (tensor& t : tensors_)
+      if (t.is_divided) join(t);
+  }
+
+  /// Number of tensors, and one of them; that of a divided one has the shape [numbers].
+  std::size_t size() const { return tensors_.size(); }
+  safetensors_place const& operator[](std::size_t i) const { return tensors_[i].place; }
+  /// Whether a tensor has pieces: its bytes are those of the state's numbers in the order of
+  /// memory, otherwise in that of files.
+  bool is_divided(std::size_t i) const { return tensors_[i].is_divided; }
+  /// The number of a tensor, or -1: there is none of that name.
+  long find(std::string_view name) const {
+    auto const at = by_name_.find(name);
+    return at == by_name_.end() ? -1 : long(at->second);
+  }
+  std::string const* metadata(std::string const& name) const { return files_[0]->metadata(name); }
+  std::string const& name() const { return files_[0]->name(); }
+  [[noreturn]] void refuse(std::string const& why) const { files_[0]->refuse(why); }
+
+  /// The bytes of a tensor.
+  ///
+  /// throws: data_error if they are not those that were written; file_error without memory
+  std::unique_ptr<std::byte[]> bytes_of(std::size_t i) const {
+    tensor const& t = tensors_[i];
+    auto bytes = memory_for(t.bytes, "one of its tensors", name());
+    std::size_t done = 0;
+    for (piece const& p : t.pieces) {
+      std::size_t const count = bytes_in(p);
+      files_[p.file]->read(p.tensor, {bytes.get() + done, count});
+      done += count;
+    }
+    return bytes;
+  }
+
+  /// The same block by block: see checkpoint_reader::read.
+  template <class Use>
+  void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
+    for (piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
+  }
+
+ private:
+  /// A tensor of a file: the numbers of a state from `begin` on.
+  struct piece {
+    std::size_t file = 0, tensor = 0;
+    long begin = 0;
+  };
+  struct tensor {
+    safetensors_place place;
+    std::vector<piece> pieces;
+    bool is_divided = false;
+    std::uint64_t bytes = 0;
+  };
+
+  void add_file(std::string const& path) {
+    files_.push_back(std::make_unique<checkpoint_reader>(path));
+  }
+  std::size_t bytes_in(piece const& p) const {
+    safetensors_place const& place = (*files_[p.file])[p.tensor];
+    return std::size_t(place.end - place.begin);
+  }
+  /// Opens the parts that tensor i of the first file lists.
+  void open_parts(std::size_t i) {
+    checkpoint_reader const& first = *files_[0];
+    std::vector<std::byte> list(bytes_in({0, i, 0}));
+    first.read(i, list);
+    std::size_t const count = list.size() / 16;
+    for (std::size_t part = 1; part <= count; ++part) {
+      std::string const which = "its part " + std::to_string(part) + " of " + std::to_string(count);
+      std::string const* const file = first.metadata("part-" + std::to_string(part));
+      if (file == nullptr) refuse(which + " has no name");
+      try {
+        add_file(temporary_names(name()).folder + name_in_folder(*file));
+      } catch (no_memory_for_file const&) {
+        throw;
+      } catch (file_error const& e) {
+        throw file_error("cannot load " + in_quotes(name()) + ": " + which + ": " + e.what());
+      } catch (data_error const& e) {
+        refuse(which + ": " + e.what());
+      }
+      auto const number = [&](std::size_t n) {
+        return little_endian<std::uint64_t>(list.data() + 16 * (part - 1) + 8 * n);
+      };
+      if (files_.back()->bytes() != number(0) || files_.back()->checksum() != number(1))
+        refuse(which + ", " + in_quotes(files_.back()->name()) +
+               ", is not the file that was saved with it");
+    }
+  }
+  /// Adds a tensor of a part: a state, or a piece of one.
+  void add_of_part(std::size_t file, std::size_t i) {
+    std::string const& full = (*files_[file])[i].name;
+    std::string_view name = full;
+    piece p{file, i, 0};
+    bool const is_piece = name.starts_with(piece_prefix);
+    if (is_piece) {
+      name.remove_prefix(sizeof piece_prefix - 1);
+      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), p.begin);
+      std::size_t const digits = std::size_t(end - name.data());
+      if (error != std::errc() || p.begin < 0 || digits >= name.size() || *end != '/')
+        files_[file]->refuse("tensor " + in_quotes(full) + ": no piece has such a name");
+      name.remove_prefix(digits + 1);
+    }
+    add(std::string(name), p, is_piece);
+  }
+  void add(std::string name, piece const& p, bool is_piece) {
+    auto const [at, is_new] = by_name_.emplace(std::move(name), tensors_.size());
+    if (is_new) {
+      safetensors_place const& place = (*files_[p.file])[p.tensor];
+      tensors_.push_back({{at->first, place.type, place.shape}, {}, is_piece});
+    }
+    tensor& t = tensors_[at->second];
+    if (!is_new && !(is_piece && t.is_divided))
+      refuse("tensor " + in_quotes(at->first) + " is in two of its files");
+    t.pieces.push_back(p);
+    t.bytes += bytes_in(p);
+  }
+  /// Orders the pieces of a tensor.
+  ///
+  /// throws: data_error unless they follow each other
+  void join(tensor& t) const {
+    std::sort(t.pieces.begin(), t.pieces.end(),
+              [](piece const& a, piece const& b) { return a.begin < b.begin; });
+    long end = 0;
+    for (piece const& p : t.pieces) {
+      safetensors_place const& place = (*files_[p.file])[p.tensor];
+      if (p.begin != end || place.type != t.place.type || place.shape.size() != 1)
+        refuse("the pieces of tensor " + in_quotes(t.place.name) + " do not follow each other");
+      end += place.shape[0];
+    }
+    t.place.shape = {end};
+  }
+
+  std::vector<std::unique_ptr<checkpoint_reader>> files_;  // the first, then the parts
+  std::vector<tensor> tensors_;
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// States of a run on their way to a file, block by block, from whatever processes have parts of
+// them: none needs room for a whole one.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <pipe/weights/file_blocks.hpp>
+#include <pipe/weights/named_parameter.hpp>
+#include <pipe/checkpoint/run_states.hpp>
+
+namespace pp::detail {
+
+/// Reads states one after the other, block by block, in the order of a file. In several processes
+/// all of them make the same calls, and each gets all numbers.
+template <class T, class Engine>
+class state_collector {
+ public:
+  explicit state_collector(Engine& engine) : engine_(engine) {}
+
+  /// Takes memory for the blocks of a state: two, of which one is for those of several pieces.
+  void reserve(named_parameter<T> const& of) {
+    std::size_t const count = most_of_block(of);
+    if (block_.size() < count) block_.resize(count), packed_.resize(count);
+  }
+  /// Begins a state, of the layout `of`, for which there is memory.
+  void begin(named_parameter<T> const& of, std::vector<state_piece<T>> const& pieces) noexcept {
+    of_ = &of, pieces_ = &pieces, at_ = 0;
+  }
+  /// append(numbers) for each block that is left of it, unless it has thrown.
+  template <class Append>
+  void blocks(Append const& append) {
+    for (long const size = of_ != nullptr ? size_of(*of_) : 0; at_ < size;) {
+      long const begin = at_, count = std::min(block_of(*of_), size - at_);
+      at_ += count;
+      append(collect(begin, count));
+    }
+  }
+
+ private:
+  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece is sent by
+  /// the process that has it to all others, so that each of them has the whole block then.
+  ///
+  /// law: all processes make the same calls of the transport, whatever pieces they have
+  std::span<T> collect(long begin, long count) {
+    bool const is_one = pieces_->size() == 1;
+    if constexpr (requires { engine_.least(0L); })
+      if ((sent_ += count * long(sizeof(T))) > most_ahead) engine_.least(0), sent_ = 0;
+    for (state_piece<T> const& p : *pieces_) {
+      T* const numbers = is_one ? block_.data() : packed_.data();
+      long n = 0;
+      for_each_common(*of_, begin, count, p, [&](long k, long i) {
+        long const to = is_one ? k : n;
+        if (p.here != nullptr) numbers[to] = p.here[i - p.begin];
+        ++n;
+      });
+      if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
+        if (n > 0)
+          engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
+      T const* from = numbers;
+      if (!is_one)
+        for_each_common(*of_, begin, count, p,
+                        [&](long k, long) { block_[std::size_t(k)] = *from++; });
+    }
+    return {block_.data(), std::size_t(count)};
+  }
+
+  /// Bytes that a process may send before the others have received what came before.
+  static constexpr long most_ahead = 1L << 20;
+
+  Engine& engine_;
+  named_parameter<T> const* of_ = nullptr;
+  std::vector<state_piece<T>> const* pieces_ = nullptr;
+  long at_ = 0, sent_ = 0;
+  std::vector<T> block_, packed_;
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A mini-batch in memory of its own, for programs that make their samples: a trainer's batch is a
+// view of numbers that are elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <vector>
+
+#include <pipe/base/text.hpp>
+#include <pipe/data/data_set.hpp>
+#include <pipe/data/inputs.hpp>
+
+namespace pp {
+
+/// The lists of a mini-batch, as vectors, under the names that they have in `Trainer::batch`.
+template <class Trainer>
+struct owned_batch {
+  using batch = typename Trainer::batch;
+  using element = typename Trainer::element;
+
+  std::vector<typename Trainer::input_type> inputs;
+  std::vector<typename Trainer::label_type> labels;
+  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
+  std::vector<int> named_ids[detail::max_inputs];
+  std::vector<element> named_numbers[detail::max_inputs];
+
+  /// The list of an input by its name in the model.
+  template <text Name>
+  auto& get() {
+    using M = typename Trainer::model;
+    static_assert(detail::accepted<decltype(detail::diagnose_name<M, Name>())>::value);
+    constexpr int input = batch::template input_named<Name>;
+    if constexpr (input == 0)
+      return inputs;
+    else if constexpr (detail::model_tables<M>::inputs[input].is_ids)
+      return named_ids[input];
+    else
+      return named_numbers[input];
+  }
+
+  /// Gives every list the numbers of that many samples; those that come to it are 0.
+  void resize(std::size_t samples) {
+    data_set::for_each_list<Trainer>(
+        *this, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
+          list.resize(samples * per_sample);
+        });
+  }
+  /// Copies the lists of a batch.
+  void assign(batch const& from) {
+    inputs.assign(from.inputs.begin(), from.inputs.end());
+    labels.assign(from.labels.begin(), from.labels.end());
+    for (int i = 1; i < detail::max_inputs; ++i) {
+      named_ids[i].assign(from.named_ids[i].begin(), from.named_ids[i].end());
+      named_numbers[i].assign(from.named_numbers[i].begin(), from.named_numbers[i].end());
+    }
+  }
+  /// The mini-batch for a trainer, valid until a list changes.
+  batch view() const {
+    batch b{inputs, labels};
+    for (int i = 1; i < detail::max_inputs; ++i) {
+      b.named_ids[i] = named_ids[i];
+      b.named_numbers[i] = named_numbers[i];
+    }
+    return b;
+  }
+};
+
+}  // namespace pp

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The constants of a pipeline: the decisions of the passes and the schedule for one model and one
+// set of options. Backends instantiate kernels on them (`element`, `samples`, `group_at`), the
+// runtime walks them (`description`), and programs read them (`plan`).
+#pragma once
+
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/dtype.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/once.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/runtime_of.hpp>
+#include <pipe/plan/compiled/compiled_stage.hpp>
+#include <pipe/plan/compiled/find_links.hpp>
+#include <pipe/plan/compiled/make_plan.hpp>
+#include <pipe/plan/compiled/memory_map.hpp>
+#include <pipe/plan/compiled/step_memory.hpp>
+#include <pipe/plan/compiled/ties.hpp>
+#include <pipe/plan/options/diagnose.hpp>
+#include <pipe/plan/compiled/pipeline_schedule.hpp>
+#include <pipe/plan/plan.hpp>
+
+namespace pp::detail {
+
+/// Model M compiled with a valid option_set.
+///
+/// law: every member is a constant if by_compiler; otherwise those that depend on the schedule are
+///      made once, at first use
+template <class M, class Options>
+struct compiled_pipeline {
+  template <class Family>
+  using option = typename Options::template get<Family>;
+  using precision = option<option_family::precision>;
+  using element = typename precision::element;
+  using value = typename precision::value;
+  using optimizer = option<option_family::optimizer>;
+  using schedule = option<option_family::schedule>;
+  using backend = option<option_family::backend>;
+  using averaging = option<option_family::averaging>;
+  using prefetching = option<option_family::prefetching>;
+  using offload = offload_of<option<option_family::offload>, backend>;
+  using sum = option<option_family::sum>;
+  /// A type of its own, not first named in a lambda: g++ 14 cannot find an option there.
+  using host_threads_option = option<option_family::threads>;
+  using transport = typename option<option_family::transport>::transport;
+  using zero = zero_of<option<option_family::zero>, transport>;
+  using device_count = option<option_family::devices>;
+  static constexpr int devices = device_count::count;
+  static constexpr int reserved_multiprocessors =
+      pp::detail::reserved_multiprocessors<option<option_family::transport>>();
+  static constexpr product_policy products = option<option_family::products>::products;
+  using row_sort = typename option<option_family::sorts>::row_sort;
+  using attention_library = typename option<option_family::attentions>::attention_library;
+  using graphs = option<option_family::graphs>;
+  using model = M;
+  using leaves = typename M::leaves;
+  using context = update_context;
+  using tensor = tensor_update<element>;
+
+  using work = pipeline_schedule<M, Options>;
+  static constexpr int stages = work::stages, ranks = work::ranks,
+                       micro_batches = work::micro_batches, samples = work::samples,
+                       threads = host_threads_option::host_threads;
+  static constexpr int holder_count = holders(work::where, stages);
+  using passes = typename work::passes;
+  static constexpr int first_kept = work::first_kept;
+  static constexpr bool some_keep = work::some_keep, some_drop = work::some_drop;
+  static constexpr int groups = passes::groups;
+  static constexpr int group_count() { return groups; }
+  /// The kernels of chains; their launch numbers follow those of the groups.
+  static constexpr view<chain_kernel> chain_kernels() { return work::chain_kernels(); }
+  /// Whether group g needs kernels of its own: not if all of its launches are in chains.
+  static constexpr bool is_launched_alone(int g) { return work::is_launched_alone(g); }
+  static constexpr group group_at(int g) { return passes::group_at(g); }
+
+  template <int S>
+  using stage = compiled_stage<work, S>;
+  using step = step_memory<work>;
+
+  // ---- the schedule ----
+
+  static constexpr bool by_compiler = work::by_compiler;
+  static constexpr auto const& times() { return work::problem; }
+  static constexpr auto const& table() { return work::table(); }
+  static constexpr auto const& timeline() { return work::timeline(); }
+
+  // ---- memory ----
+
+  /// By kernel group: the number of parts that a launch is divided into among a rank's threads.
+  static constexpr auto parts = [](auto...) {
+    list<short, groups> p;
+    for (int g = 0; g < groups; ++g)
+      p[g] =
+          static_cast<short>(threads == 1 ? 1 : backend::parts_for(group_at(g), samples, threads));
+    return p;
+  }();
+  /// Bytes of workspace for the most demanding optimizer update of all stages.
+  template <int... S>
+  static constexpr long update_workspace(std::integer_sequence<int, S...>) {
+    long most = 0;
+    for (long const n :
+         {most_workspace_elements<optimizer, backend, element>(stage<S>::update_ranges)...})
+      if (n > most) most = n;
+    return align_up(most * long(sizeof(element)));
+  }
+  /// Bytes of workspace per thread: the maximum over kernels and optimizer updates, which never
+  /// overlap.
+  static constexpr long workspace = [](auto...) {
+    long const of_updates = update_workspace(std::make_integer_sequence<int, stages>{});
+    long const of_groups =
+        detail::runtime_of<backend>::template workspace_bytes<compiled_pipeline>();
+    return of_updates > of_groups ? of_updates : of_groups;
+  }();
+
+  static constexpr int tie_count = count_ties(passes::outline);
+  /// The ties of all stages, see find_ties.
+  template <int... S>
+  static constexpr auto list_ties(std::integer_sequence<int, S...>) {
+    list<tie, tie_count> all;
+    parameter_place const* const places[] = {stage<S>::places.items...};
+    find_ties(passes::outline, places, passes::stage_of_unit.items, all.items);
+    return all;
+  }
+  static constexpr auto ties = list_ties(std::make_integer_sequence<int, stages>{});
+  /// Whether a mini-batch may be several leaves: of SumIn, or one for each replica.
+  static constexpr bool may_have_leaves = sum::leaves > 1 || connects_replicas<transport>;
+  /// Whether gradients are added outside of kernels: of shared parameters, or of leaves.
+  /// Whether predicted weights, or averages of weights, are made of the newest ones.
+  static constexpr bool predicts_weights = predicts<typename work::flow>();
+  static constexpr bool approaches = averaging::averages || predicts_weights;
+  static constexpr bool adds_gradients = tie_count > 0 || may_have_leaves;
+
+  /// Maker of the memory map. Tables and slots depend on the schedule, so it is made by the
+  /// compiler or at first use, as the schedule is: see once.
+  struct make_memory {
+    /// Describes all chunks, then each rank: its chunks and shared memory first, staging and
+    /// bookkeeping after them.
+    template <int... S>
+    static constexpr auto lay_out(std::integer_sequence<int, S...>) {
+      memory_map<stages, ranks, holder_count> m{{{stage<S>::describe()...}}, {}, {}};
+      m.place(work::where);
+      constexpr list<long, stages> scratch{{stage<S>::scratch_bytes()...}};
+      graph_view const g = passes::outline;
+      list<unsigned, ranks> read;
+      constexpr list<unsigned, stages> reads{
+          {step::inputs_read(stage<S>::any_programs::totals(), passes::outline)...}};
+      for (chunk_holder const& h : m.holders.items) read[h.rank] |= reads[h.chunk];
+      for (int r = 0; r < ranks; ++r) {
+        rank_description& rank = m.rank[r];
+        rank.training = std::data(table().row(r));
+        rank.training_count = table().size(r);
+        if constexpr (work::is_free) {
+          using flow = flow_schedule<work>;
+          rank.flow = std::data(flow::period().row(r));
+          rank.flow_count = flow::period().size(r);
+          rank.predicts = predicts_weights;
+        }
+        rank.evaluation = std::data(work::evaluation().row(r));
+        rank.evaluation_count = work::evaluation().size(r);
+        lay_out_rank(m, r, scratch, threads, workspace);
+        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, m.holders.items,
+                   ties.items, tie_count);
+      }
+      return m;
+    }
+    static constexpr auto make() { return lay_out(std::make_integer_sequence<int, stages>{}); }
+  };
+  /// law: addresses and numbers of launches; their contents are made by description()
+  static constexpr auto const& memory() { return once<by_compiler, make_memory>::get(); }
+  /// Makes the launches of all stages.
+  template <int... S>
+  [[gnu::cold]] static void make_launches(std::integer_sequence<int, S...>) {
+    (stage<S>::make_launches(), ...);
+  }
+
+  /// Whether there are buffers that steps update.
+  static constexpr bool has_buffers = [](auto...) {
+    for (parameter const& p : passes::outline.parameters)
+      if (p.is_committed()) return true;
+    return false;
+  }();
+
+  /// The pipeline as the runtime sees it, with its launches, which the first call makes.
+  static pipeline_description description() {
+    make_launches(std::make_integer_sequence<int, stages>{});
+    auto const* const map = &memory();
+    graph_view const g = passes::outline;
+    pipeline_description d;
+    d.ranks = ranks;
+    d.devices = {devices, ranks};
+    d.chunks = stages;
+    d.micro_batches = micro_batches;
+    d.samples = samples;
+    d.leaves = sum::leaves;
+    d.leaf_room = sum::room;
+    d.zero = zero::level;
+    d.divides_gradients = work::divides_gradients;
+    d.threads = threads;
+    for (int s = 0; s + 1 < stages; ++s)
+      if (int const n = turns_of(replicas(work::where, s), replicas(work::where, s + 1));
+          n > d.turns)
+        d.turns = n;
+    for (chunk_description const& c : map->chunks)
+      if (c.has_copies() && c.holders > d.copied_holders) d.copied_holders = c.holders;
+    d.report_slots = work::report_slots;
+    d.element_bytes = int(sizeof(element));
+    d.parts = parts.items;
+    d.workspace_bytes = workspace;
+    d.losses = step::losses;
+    d.loss_rows = int(step::loss_rows(g));
+    d.chunk = map->chunks.items;
+    d.holder = map->holders.items;
+    d.rank = map->rank.items;
+    d.parameter_count = g.parameters.count;
+    d.streams = passes::streams.items;
+    d.stream_count = passes::stream_count;
+    d.ties = ties.items;
+    d.tie_count = tie_count;
+    d.inputs = g.inputs.count;
+    for (int i = 0; i < d.inputs; ++i) {
+      d.input_is_converted[i] = !g.inputs[i].is_ids && !g.inputs[i].of_loss;
+      d.input_bytes[i] = step::batch_bytes(g, i);
+    }
+    d.label_bytes = step::batch_bytes(g, d.inputs);
+    d.output_bytes = samples * g.output.elements() * long(sizeof(value));
+    d.value_type = dtype_of<value>::value;
+    d.scales_loss = precision::scales_loss;
+    d.has_buffers = has_buffers;
+    d.averages = averaging::averages;
+    d.average_decay = averaging::decay;
+    return d;
+  }
+
+  // ---- the order of transfers ----
+
+  /// Slots of each boundary between stages.
+  static std::vector<detail::slot_count> slots_of_boundaries() {
+    std::vector<detail::slot_count> all;
+    [&]<int... S>(std::integer_sequence<int, S...>) {
+      (all.push_back(work::template slots<S>()), ...);
+    }(std::make_integer_sequence<int, stages - 1>{});
+    return all;
+  }
+  /// The forward-only table in the form that communicate() reads.
+  static auto evaluation_table() {
+    using where = std::remove_const_t<decltype(work::where)>;
+    auto forward = dynamic_table_on<where>(ranks, work::where, false);
+    for (int r = 0; r < ranks; ++r)
+      for (int i = 0; i < work::evaluation().size(r); ++i)
+        forward.push(r, work::evaluation().at(r, i));
+    return forward;
+  }
+  /// The compute, send and receive steps of every rank for a transport that copies, made when the
+  /// first trainer is constructed. Only the header of such a transport includes
+  /// schedule/communication.hpp, to keep it out of pipe.hpp.
+  struct order_training {
+    static auto make() { return communicate(times(), table(), slots_of_boundaries()); }
+  };
+  struct order_evaluation {
+    static auto make() { return communicate(times(), evaluation_table(), slots_of_boundaries()); }
+  };
+  struct make_steps {
+    static auto make() {
+      auto const& training = once<false, order_training>::get();
+      auto const& evaluation = once<false, order_evaluation>::get();
+      list<rank_steps, ranks> steps;
+      for (int r = 0; r < ranks; ++r)
+        steps[r] = {std::data(training.row(r)), training.size(r), std::data(evaluation.row(r)),
+                    evaluation.size(r)};
+      return steps;
+    }
+  };
+  /// By rank: the steps of training and of evaluation; views of tables that live until the end.
+  static auto const& steps() { return once<false, make_steps>::get(); }
+
+  // ---- the plan ----
+
+  struct make_links {
+    static constexpr auto make() {
+      link_list<most_links(work::where, stages, tie_count)> all;
+      sink<link_plan> found{all.items};
+      find_links(work::where, ranks, memory().chunks.items, stages,
+                 view<tie>{ties.items, tie_count}, sizeof(element), micro_batches, step::losses,
+                 slowest_rank<stages, ranks>(times(), memory().chunks), found);
+      all.count = found.count;
+      return all;
+    }
+  };
+  static constexpr view<link_plan> links() {
+    auto const& all = once<by_compiler, make_links>::get();
+    return view<link_plan>{all.items, all.count};
+  }
+
+  struct planner {
+    static constexpr auto make() {
+      return make_plan<compiled_pipeline>(passes::outline, times(), memory());
+    }
+  };
+  static constexpr auto const& plan() { return once<by_compiler, planner>::get(); }
+
+  // ---- checks that need the plan ----
+  static constexpr long limit = option<option_family::memory_limit>::value;
+  /// The diagnosis of the memory limit, for a plan that is a constant; otherwise
+  /// check_at_construction() throws.
+  static constexpr auto diagnose_memory() {
+    if constexpr (by_compiler)
+      return diagnose_memory_limit<compiled_pipeline>();
+    else
+      return std::type_identity<nothing_wrong>{};
+  }
+  /// Checks at run time what the compiler has not: nothing if by_compiler.
+  ///
+  /// throws: pp::error if the schedule is not valid or a rank exceeds the memory limit
+  static void check_at_construction() {
+    if constexpr (!by_compiler) {
+      work::table();
+      require_memory(memory().rank, limit);
+    }
+  }
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// One stage of a compiled pipeline: programs, parameters, and memory layout in its chunk. Only this
+// header and step_memory.hpp read the layouts of the passes.
+#pragma once
+
+#include <utility>
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/plan/compiled/chunk_layout.hpp>
+#include <pipe/plan/compiled/update_ranges.hpp>
+
+namespace pp::detail {
+
+/// Stage S of Work, a pipeline_schedule with a valid table.
+template <class Work, int S>
+struct compiled_stage {
+  using passes = typename Work::passes;
+  using schedule = typename Work::schedule;
+  using element = typename Work::element;
+  using value = typename Work::value;
+  using optimizer = typename Work::optimizer;
+
+  /// The stage's programs, with recomputed values or with all values kept.
+  template <bool Drops>
+  using programs = typename Work::template programs<S, Drops>;
+  /// Either set of programs, for facts that both share, such as places of parameters.
+  using any_programs = programs<!Work::some_keep>;
+
+  /// The rank that owns the stage's weights: the first that holds it.
+  static constexpr int rank = rank_of(Work::where, Work::ranks, S);
+
+  /// Whether values from another stage arrive in a slot of this stage: see is_copied.
+  static constexpr bool copies_from(int other) {
+    return is_copied<Work>(rank_of(Work::where, Work::ranks, other), rank);
+  }
+
+  /// Parameters of the stage, with buffers and tied ones.
+  static constexpr int parameter_count = passes::ranges[S].parameters.size();
+
+  /// Where each parameter lies in the chunk, in model order.
+  static constexpr auto places = [](auto...) {
+    list<parameter_place, parameter_count> all;
+    pp::detail::place_parameters(passes::whole, passes::ranges[S],
+                                 any_programs::layout.parameters.items,
+                                 any_programs::layout.transposed.items, all.items);
+    return all;
+  }();
+
+  /// The result of find_update_ranges: at most one range per parameter, of which `count` are used.
+  struct update_memory {
+    list<update_range, parameter_count> ranges;
+    int count = 0;
+    long state = 0;  // elements of optimizer state
+  };
+  static constexpr update_memory updates = [](auto...) {
+    update_memory u;
+    sink<update_range> ranges{u.ranges.items};
+    u.state = find_update_ranges<optimizer, element>(
+        passes::outline.parameters.part(passes::ranges[S].parameters),
+        any_programs::layout.by_offset.items, ranges);
+    u.count = ranges.count;
+    return u;
+  }();
+  static constexpr view<update_range> update_ranges{updates.ranges.items, updates.count};
+
+  /// Bytes of a micro-batch's values that no later program reads, the larger of both sets of
+  /// programs.
+  static constexpr long scratch_bytes() {
+    long most = 0;
+    if constexpr (Work::some_keep) most = programs<false>::layout.bytes.scratch;
+    if constexpr (Work::some_drop)
+      if (long const n = programs<true>::layout.bytes.scratch; n > most) most = n;
+    return most;
+  }
+
+  /// The lists of a program. Their contents are made by make_launches_of, at run time.
+  template <class Programs, program P>
+  static constexpr program_view view_of() {
+    return {Programs::template launch_list<P>.items.items,
+            Programs::template launch_list<P>.operands.items,
+            Programs::template launch_list<P>.items.size(), Programs::counts.trained[int(P)]};
+  }
+  /// Makes the launches of every program of a set, at run time.
+  template <class Programs>
+  static void make_launches_of() {
+    Programs::template launches<program::forward>();
+    if constexpr (Work::recomputes_ahead) Programs::template launches<program::recompute>();
+    if constexpr (schedule::splits_backward) {
+      Programs::template launches<program::backward_input>();
+      Programs::template launches<program::backward_weight>();
+    } else {
+      Programs::template launches<program::backward>();
+    }
+  }
+  /// The programs of a set, the gradients that pass through the stage, and in the last stage the
+  /// address of the logits.
+  template <class Programs>
+  static constexpr program_set describe_set() {
+    program_set set;
+    set.programs[int(program::forward)] = view_of<Programs, program::forward>();
+    if constexpr (Work::recomputes_ahead)
+      set.programs[int(program::recompute)] = view_of<Programs, program::recompute>();
+    if constexpr (schedule::splits_backward) {
+      set.programs[int(program::backward_input)] = view_of<Programs, program::backward_input>();
+      set.programs[int(program::backward_weight)] = view_of<Programs, program::backward_weight>();
+    } else {
+      set.programs[int(program::backward)] = view_of<Programs, program::backward>();
+    }
+    set.passed_gradients = Programs::passed_gradients.items;
+    set.passed_gradient_count = Programs::passed_gradients.count;
+    if constexpr (S == Work::stages - 1)
+      set.output = Programs::template resolve<program::forward>(value_operand(passes::logits));
+    return set;
+  }
+
+  /// The inputs of lay_out_chunk. Micro-batches before first_kept run programs that recompute, the
+  /// others programs that keep what backward reads.
+  static constexpr chunk_facts facts() {
+    chunk_facts f;
+    if constexpr (Work::some_keep) f.keeping = programs<false>::totals();
+    if constexpr (Work::some_drop) f.dropping = programs<true>::totals();
+    f.dropping_micro_batches = Work::first_kept_of(S);
+    f.keeping_micro_batches = Work::micro_batches - f.dropping_micro_batches;
+    f.in_flight = Work::in_flight(S);
+    // Of several mini-batches at once, any number of each kind may be in flight.
+    if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;
+    if (Work::is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
+    f.holders = replicas(Work::where, S);
+    f.copies_weights = f.holders > 1 && Work::transport::copies;
+    f.pending_slots = Work::pending_slots(S);
+    f.widths = passes::widths;
+    f.state_bytes = updates.state * long(sizeof(element));
+    f.zero = Work::zero::level;
+    f.divides_gradients = Work::divides_gradients;
+    f.offloads_state = Work::offload::is_on;
+    f.averages = Work::averaging::averages;
+    f.version_slots = Work::version_slots(S);
+    f.keeps_state = Work::overlap == step_overlap::confirmed;
+    if constexpr (S > 0) {
+      f.has_entered = true;
+      f.entered = Work::template slots<S - 1>();
+      f.copies_value = copies_from(S - 1);
+      f.holders_before = replicas(Work::where, S - 1);
+      f.received_bytes = passes::boundaries[S].forward_bytes;
+    }
+    if constexpr (S + 1 < Work::stages) {
+      f.has_left = true;
+      f.left = Work::template slots<S>();
+      f.copies_gradient = copies_from(S + 1);
+      f.holders_after = replicas(Work::where, S + 1);
+      f.received_gradient_bytes = passes::boundaries[S + 1].gradient_bytes;
+    }
+    return f;
+  }
+
+  /// Makes the launches that describe() has the addresses of.
+  static void make_launches() {
+    if constexpr (Work::some_keep) make_launches_of<programs<false>>();
+    if constexpr (Work::some_drop) make_launches_of<programs<true>>();
+  }
+
+  /// Programs and memory layout, with offsets from the start of the chunk.
+  static constexpr chunk_description describe() {
+    chunk_description c;
+    c.rank = rank;
+    c.first_holder = holder_of(Work::where, S, 0);
+    c.parameters = places.items;
+    c.parameter_count = places.size();
+    c.updates = update_ranges.items;
+    c.update_count = update_ranges.count;
+    c.first_kept = Work::first_kept_of(S);
+    if constexpr (Work::some_keep) c.keeping = describe_set<programs<false>>();
+    if constexpr (Work::some_drop) c.dropping = describe_set<programs<true>>();
+    c.passed_values = any_programs::passed_values.items;
+    c.passed_value_count = any_programs::passed_values.count;
+    lay_out_chunk(facts(), c);
+    return c;
+  }
+};
+
+}  // namespace pp::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The plan of a compiled pipeline: times from the passes and the schedule, bytes from the memory
+// map.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/graph/position_tables.hpp>
+#include <pipe/passes/costs.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/schedule/in_flight.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/plan/plan.hpp>
+
+namespace pp::detail {
+
+/// Time that a chunk is computed for, per micro-batch, R included where it is apart.
+constexpr long time_of(chunk_cost const& c, chunk_description const& chunk) {
+  return c.forward + c.backward_input + c.backward_weight +
+         (chunk.first_kept > 0 ? c.recompute : 0);
+}
+/// The most that any rank computes for a micro-batch; for one of r micro-batches if there are r in
+/// its stage.
+///
+/// chunks: with their ranks
+template <int Stages, int Ranks, class Problem>
+constexpr long slowest_rank(Problem const& problem, list<chunk_description, Stages> const& chunks) {
+  list<long, Ranks> time;
+  long slowest = 0;
+  for (int s = 0; s < Stages; ++s) {
+    long& all = time[chunks[s].rank];
+    all += time_of(problem.cost(s), chunks[s]) / chunks[s].holders;
+    if (all > slowest) slowest = all;
+  }
+  return slowest;
+}
+
+/// The plan of P, a compiled_pipeline or a planned_pipeline.
+///
+/// g: the model, with or without ops and values. problem, map: P::work::times(), P::memory()
+template <class P, class Problem, class Map>
+constexpr plan_of<P::stages, P::ranks> make_plan(graph_view const& g, Problem const& problem,
+                                                 Map const& map) {
+  constexpr int stages = P::stages, ranks = P::ranks, samples = P::samples,
+                micro_batches = P::micro_batches;
+  int const* const cuts = P::work::cuts();
+  plan_of<stages, ranks> p;
+  p.leaves = P::sum::leaves;
+  p.zero = P::zero::level;
+  p.arenas = {map.chunks.items,
+              stages,
+              p.leaves,
+              p.zero,
+              long(sizeof(typename P::element)),
+              P::sum::room,
+              P::work::divides_gradients};
+  p.rank_memory = map.rank.items;
+  p.micro_batches = micro_batches;
+  p.micro_batch_size = samples;
+  p.threads = P::threads;
+  p.schedule = P::work::flow::name;
+  p.optimizer = P::optimizer::name;
+  p.precision = P::precision::name;
+  p.kernels = P::group_count();
+  p.bubble = P::timeline().bubble_by_makespan();
+  p.bubble_stage_local = P::timeline().bubble_by_stage_local_span();
+  if constexpr (P::work::overlap != step_overlap::none) {
+    p.period = P::work::period();
+    p.bubble_steady = p.period.idle_share(P::timeline().total_busy(), ranks);
+  }
+  p.links = P::links();
+  long total = 0;
+  double slowest = 0;
+  for (int s = 0; s < stages; ++s) {
+    long const time = time_of(problem.cost(s), map.chunks[s]);
+    total += time;
+    if (double const each = double(time) / map.chunks[s].holders; each > slowest) slowest = each;
+  }
+  p.imbalance = slowest * map.holders.size() / double(total);
+  for (int s = 0; s < stages; ++s) {
+    chunk_description const& c = map.chunks[s];
+    stage_plan& q = p.stages[s];
+    q.rank = c.rank;
+    q.first_layer = cuts[s];
+    q.end_layer = cuts[s + 1];
+    q.in = s == 0 ? g.inputs.items[0].form : g.units.items[cuts[s] - 1].out;
+    q.out = g.units.items[cuts[s + 1] - 1].out;
+    for (int i = 0; i < c.parameter_count; ++i) {
+      parameter_place const& place = c.parameters[i];
+      if (place.shared || is_table(g.parameters.items[place.index].initial.kind)) continue;
+      if (place.is_buffer) {
+        q.buffers += place.elements();
+        continue;
+      }
+      q.parameters += place.elements();
+      if (place.trained) q.trained += place.elements();
+    }
+    for (int u = q.first_layer; u < q.end_layer; ++u) {
+      unit_cost const& layer = P::work::costs()[u];
+      q.forward_flops += samples * layer[op_list::forward].flops;
+      q.backward_flops += samples * (layer[op_list::input_gradients].flops +
+                                     layer[op_list::weight_gradients].flops);
+      if (c.first_kept > 0) q.recompute_flops += samples * layer[op_list::recompute].flops;
+    }
+    q.share = double(time_of(problem.cost(s), c)) / double(total);
+    // As norms_of() and loss_of() have them.
+    p.norm_bytes[c.rank] +=
+        (2 * c.parameter_count + (s + 1 == stages ? P::step::losses : 0)) * long(sizeof(double));
+    q.ranks = c.holders;
+    if (c.holders > 1) q.apart = map.holders[c.first_holder + 1].rank - c.rank;
+    q.in_flight = P::work::in_flight(s);
+    program_set const& set = c.first_kept > 0 ? c.dropping : c.keeping;
+    q.forward_kernels = set.programs[int(program::forward)].count;
+    for (int k = 1; k < program_count; ++k) q.backward_kernels += set.programs[k].count;
+    q.parameter_bytes = c.parameter_bytes + align_up(c.copy_bytes);
+    q.gradient_bytes = c.trained_bytes;
+    // With ZeRO some of this is no part of the chunk: a replica has what it owns at the arena's
+    // end.
+    long const apart = (p.zero > 0 ? c.state_bytes - c.host_bytes : 0) +
+                       (p.arenas.divides_gradients ? c.divided_bytes : 0) +
+                       (p.zero > 2 ? c.divided_bytes : 0);
+    q.host_bytes = c.host_bytes;
+    q.optimizer_bytes = c.copies - c.state + (p.zero > 0 ? c.state_bytes - c.host_bytes : 0);
+    q.transposed_bytes =
+        align_up(c.transposed_bytes) - (p.zero > 2 ? c.divided_transposed_bytes : 0);
+    q.saved_bytes = c.keeping.records.bytes() + c.dropping.records.bytes() + c.pending.bytes();
+    q.boundary_bytes =
+        c.boundary.bytes() + c.gradient.bytes() + c.received.bytes() + c.received_gradient.bytes();
+    q.buffer_bytes = align_up(c.buffer_bytes) + c.state - c.sums;
+    q.versions = c.version_slots;
+    q.version_bytes = c.version_slots > 1 ? c.weight_bytes - (c.versions - c.values) : 0;
+    q.bytes = c.bytes() + apart;
+    q.copied_bytes = c.copy_size;
+    p.buffers += q.buffers;
+    p.parameters += q.parameters;
+    p.trained += q.trained;
+    p.step_flops += p.leaves * micro_batches * (q.forward_flops + q.backward_flops);
+    if (q.in_flight > p.peak_in_flight) p.peak_in_flight = q.in_flight;
+  }
+  for (int r = 0; r < ranks; ++r) {
+    p.rank_bytes[r] = map.rank[r].bytes;
+    p.host_bytes[r] = map.rank[r].host_bytes;
+    p.staging_bytes[r] = map.rank[r].staging_bytes;
+    p.bookkeeping_bytes[r] = map.rank[r].bookkeeping_bytes;
+    p.summed_bytes[r] = map.rank[r].level_bytes;
+    p.gradient_sum_bytes[r] = levels_of(p.leaves) * map.rank[r].level_bytes;
+    p.bytes += map.rank[r].bytes;
+  }
+  return p;
+}
+
+}  // namespace pp::detail

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The memory of a rank besides the model's values: staged inputs, losses, gradient norms and
+// records of executed actions.
+#pragma once
+
+#include <pipe/base/bytes.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/graph/graph.hpp>
+#include <pipe/runtime/description.hpp>
+#include <pipe/runtime/device_blocks.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/leaves.hpp>
+#include <pipe/runtime/runtime_of.hpp>
+#include <pipe/runtime/shards.hpp>
+#include <pipe/plan/compiled/flow_schedule.hpp>
+#include <pipe/plan/options/transport.hpp>
+
+namespace pp::detail {
+
+/// Layout of a rank's staging and bookkeeping. Work: a pipeline_schedule with a valid table, or a
+/// planned_pipeline.
+template <class Work>
+struct step_memory {
+  using backend = typename Work::backend;
+  using model = typename Work::model;
+  using element = typename Work::element;
+  using value = typename Work::value;
+  static constexpr int samples = Work::samples;
+
+  static constexpr int losses = losses_in<typename model::loss>;
+
+  /// Labels per sample.
+  static constexpr long label_elements(graph_view const& g) {
+    return model::labels_are_ids ? g.output.rows() : g.output.elements();
+  }
+  /// Loss terms per micro-batch: of the first loss, then of further ones.
+  static constexpr long loss_rows(graph_view const& g) {
+    long rows = g.output.rows();
+    for (int i = 1; i < g.inputs.count; ++i)
+      rows += further_loss_rows(g.inputs.items[i], typename model::leaves{});
+    return samples * rows;
+  }
+  /// Bytes of an input per micro-batch; of the labels for the number after the last input.
+  static constexpr long batch_bytes(graph_view const& g, int input) {
+    if (input == g.inputs.count)
+      return samples * label_elements(g) *
+             long(model::labels_are_ids ? sizeof(int) : sizeof(element));
+    input_record const& in = g.inputs.items[input];
+    return samples * in.form.elements() *
+           long(in.is_ids    ? sizeof(int)
+                : in.of_loss ? sizeof(element)
+                             : sizeof(value));
+  }
+
+  /// A bit set of the inputs that a stage reads; the bit after the last input is the labels.
+  static constexpr unsigned inputs_read(layout_totals const& stage, graph_view const& g) {
+    return stage.inputs_read | unsigned(stage.reads_labels) << g.inputs.count;
+  }
+
+  /// Whether the backend has its own memory: inputs are uploaded, and bookkeeping is on the device.
+  static constexpr bool on_device = backend::has_own_memory;
+  /// Micro-batches of an input that are staged at a time. The host stages only a partly filled
+  /// micro-batch, so none if a micro-batch is a single sample.
+  static constexpr int staged = on_device ? Work::micro_batches : samples > 1;
+  /// Of those that are prefetched: of all leaves.
+  static constexpr int prefetched =
+      prefetch_rooms(Work::sum::leaves) * Work::sum::leaves * Work::micro_batches;
+
+  /// Size of the largest gradient of a shared parameter that rank r receives.
+  static constexpr long received_tie(int r, chunk_description const* chunks, tie const* ties,
+                                     int count) {
+    long most = 0;
+    for (int i = 0; i < count; ++i)
+      if (chunks[ties[i].owner_chunk].rank == r && is_copied<Work>(chunks[ties[i].chunk].rank, r) &&
+          ties[i].place.elements() > most)
+        most = ties[i].place.elements();
+    return most * long(sizeof(element));
+  }
+
+  /// Records of executed actions: of a run, or of steps that overlap, with their updates.
+  static constexpr long records(rank_description const& rank) {
+    if constexpr (Work::overlap == step_overlap::none) return rank.most_actions();
+    long const runs = Work::is_free ? 1 : Work::sum::leaves;  // a period has all leaves
+    int const ahead = Work::is_free ? steps_ahead_of_flow(Work::ranks, Work::mini_batch) : 0;
+    return (recorded_steps + ahead) * (runs * rank.most_actions() + 1);
+  }
+
+  /// Appends staging and bookkeeping to the arena of rank r, which reads the inputs in
+  /// `inputs_read`. streams: of random bits
+  static constexpr void take(rank_description& rank, int r, unsigned inputs_read,
+                             graph_view const& g, int streams, chunk_description* chunks,
+                             chunk_holder const* holders, tie const* ties, int tie_count) {
+    // Staging comes first, so that staging_bytes and bookkeeping_bytes are two adjacent ranges.
+    constexpr int stages = Work::stages;
+    long from = rank.bytes;
+    auto const take = [&](long bytes) {
+      long const at = rank.bytes;
+      rank.bytes += align_up(bytes);
+      return at;
+    };
+    // The bit after the last input stands for the labels, as in inputs_read.
+    for (int i = 0; i <= g.inputs.count; ++i)
+      if (inputs_read >> i & 1) {
+        rank.staging[i] = take(staged * batch_bytes(g, i));
+        if (on_device && Work::prefetching::is_on)
+          rank.prefetched[i] = take(prefetched * batch_bytes(g, i));
+      }
+    rank.staging_bytes = rank.bytes - from;
+    from = rank.bytes;
+    chunk_description const& last = chunks[stages - 1];
+    bool is_last = last.rank == r;
+    for (int n = last.first_holder; n < last.first_holder + last.holders; ++n)
+      if (holders[n].rank == r) {
+        rank.row_losses = take(loss_rows(g) * long(sizeof(double)));
+        is_last = is_last || last.has_copies();
+      }
+    int const sums = last.holders * losses_of_holder(Work::micro_batches, last.holders);
+    // Of every micro-batch, and partial sums. A transport that copies gives every rank that of the
+    // mini-batch, not only the rank of the last stage. On devices rank 0 judges the step.
+    constexpr int levels = levels_of(Work::sum::leaves);
+    bool const judges = on_device && r == 0 && is_copied<Work>(chunks[stages - 1].rank, r);
+    if (is_last || judges || Work::transport::copies)
+      rank.losses = take((is_last  ? sums + levels
+                          : judges ? sums
+                                   : 1) *
+                         losses * long(sizeof(double)));
+    if constexpr (on_device) {
+      // Which ranks are the first of a process is known at run time.
+      constexpr device_blocks blocks{Work::devices, Work::ranks};
+      rank.device_bookkeeping_bytes =
+          detail::runtime_of<backend>::template bookkeeping_bytes<typename Work::optimizer>(
+              chunks, stages, r, blocks.is_first(r) || Work::transport::copies, g.parameters.count,
+              streams);
+      rank.device_bookkeeping = take(rank.device_bookkeeping_bytes);
+      rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
+    } else {
+      rank.executed = take(records(rank) * long(sizeof(executed_action)));
+      for (int s = 0; s < stages; ++s) {
+        chunk_description& c = chunks[s];
+        if (c.rank != r) continue;
+        c.norms = take(2 * c.parameter_count * long(sizeof(double)));
+        for (int i = 0; i < c.parameter_count; ++i) rank.block_count += blocks_of(c.parameters[i]);
+      }
+      rank.blocks = take(rank.block_count * long(sizeof(gradient_block)));
+      if constexpr (Work::transport::copies) {
+        long norms = 0;
+        for (int s = 0; s < stages; ++s) {
+          chunks[s].norms_before = norms;
+          norms += 2 * chunks[s].parameter_count * long(sizeof(double));
+        }
+        rank.norms = take(norms);
+        rank.report_stride = norms + losses * long(sizeof(double));
+        rank.reports = take(Work::report_slots * rank.report_stride);
+        rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
+      }
+    }
+    long summed = 0, level = 0;
+    for (int s = 0; s < stages; ++s) {
+      chunk_description& c = chunks[s];
+      if (c.rank != r) continue;
+      c.in_level = level;
+      level += c.summed_bytes();
+      if (c.summed_bytes() > summed) summed = c.summed_bytes();
+    }
+    constexpr int zero = Work::zero::level;
+    if constexpr (connects_replicas<typename Work::transport> && (on_device || zero == 0)) {
+      rank.received_leaf_bytes = room_for_replicas(summed);
+      rank.received_leaves = take(rank.received_leaf_bytes);
+    }
+    rank.bookkeeping_bytes = rank.bytes - from;
+    rank.fixed_bytes = rank.bytes;
+    rank.level_bytes = level;
+    arena_facts const facts{
+        chunks, stages, Work::sum::leaves, zero, long(sizeof(element)), 1, Work::divides_gradients};
+    rank.bytes = end_of_arena(facts, rank, r, 1, 0).end;
+  }
+};
+
+}  // namespace pp::detail

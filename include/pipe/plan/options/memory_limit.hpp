@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option for a limit on the memory of a rank, checked against the plan at compile time, or at
+// construction for schedules that the program makes.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/list.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/schedule/proved.hpp>
+#include <pipe/plan/options/family.hpp>
+#include <pipe/plan/plan.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct memory_limit;
+}
+
+/// Upper bound of every rank's planned memory, N bytes (default 0: no limit).
+template <long N>
+struct MemoryLimit {
+  using family = option_family::memory_limit;
+  static constexpr long value = N;
+};
+
+namespace wrong {
+/// A rank's planned memory is above the limit. The message lists the uses of its memory.
+template <class... What>
+struct memory_limit_is_exceeded;
+
+/// Words of the message.
+template <long Bytes>
+struct LimitBytes;
+template <long Bytes>
+struct NeededBytes;
+template <long Bytes>
+struct OverBytes;
+template <memory_use What, long Bytes>
+struct Takes;
+}  // namespace wrong
+
+/// The family of the memory limit. Here only its sign is checked; the limit itself needs the plan,
+/// see diagnose_memory_limit.
+struct option_family::memory_limit : detail::any_family {
+  using fallback = MemoryLimit<0>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<memory_limit>;
+    if constexpr (option::value < 0)
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+};
+
+/// The first rank whose memory exceeds the limit, or -1. A limit of 0 is none.
+template <class Ranks>
+constexpr int first_over(Ranks const& ranks, long limit) {
+  for (int r = 0; r < ranks.size(); ++r)
+    if (limit > 0 && ranks[r].bytes > limit) return r;
+  return -1;
+}
+
+/// The check of a plan that is no constant: of a schedule made at run time, and of Planned.
+///
+/// throws: error that names the first rank over the limit
+template <class Ranks>
+void require_memory(Ranks const& ranks, long limit) {
+  if (int const rank = first_over(ranks, limit); rank >= 0)
+    detail::throw_error<error>({"rank ", rank, " needs ", ranks[rank].bytes, " bytes of memory, ",
+                                ranks[rank].bytes - limit, " more than the limit of ", limit});
+}
+
+/// Number of uses of memory with at least one byte.
+constexpr int used(detail::list<detail::memory_share, detail::memory_uses> const& shares) {
+  int n = 0;
+  for (detail::memory_share const& s : shares) n += s.bytes > 0;
+  return n;
+}
+
+/// The diagnosis of compiled pipeline P against its memory limit. Requires a plan that is a
+/// constant.
+template <class P>
+constexpr auto diagnose_memory_limit() {
+  if constexpr (constexpr int rank = first_over(P::memory().rank, P::limit); rank < 0) {
+    return std::type_identity<detail::nothing_wrong>{};
+  } else {
+    constexpr long bytes = P::plan().rank_bytes[rank];
+    return []<int... Is>(std::integer_sequence<int, Is...>) {
+      return detail::diagnosis_of<wrong::memory_limit_is_exceeded, wrong::OnRank<rank>,
+                                  wrong::OverBytes<bytes - P::limit>, wrong::LimitBytes<P::limit>,
+                                  wrong::NeededBytes<bytes>,
+                                  wrong::Takes<P::plan().memory_of(rank)[Is].what,
+                                               P::plan().memory_of(rank)[Is].bytes>...>();
+    }(std::make_integer_sequence<int, used(P::plan().memory_of(rank))>{});
+  }
+}
+
+}  // namespace pp

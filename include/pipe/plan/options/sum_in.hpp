@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option for the order in which the gradients of a mini-batch are added.
+#pragma once
+
+#include <pipe/plan/options/micro_batch_size.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct sum;
+}
+
+/// A mini-batch is G leaves, each as many samples as MicroBatches and MicroBatchSize say: a leaf is
+/// a run of the schedule. Losses and gradients of the leaves are added in one balanced binary tree.
+/// Replicas (see Mpi) divide the leaves as evenly as they can, each whole branches of the tree, and
+/// meet in its upper part. A rank has room for log2 G partial sums of its gradients, less one for
+/// each halving of its share. Default: SumIn<1>, where each replica is one leaf. G is a power of
+/// two; so are the replicas on GPUs, and with ZeRO<3>.
+///
+/// law: loss, gradients and parameters have the same bits for every number of replicas up to G
+template <int G>
+struct SumIn {
+  using family = option_family::sum;
+  static constexpr int leaves = G, room = 1;
+};
+
+/// The sum of SumIn<G>, of which a replica gets leaves by its speed: as executor_settings::speed
+/// states it, or else as its steps have taken. Each has one, and room for those of `Room` even
+/// shares, as partial sums of its gradients. On the host.
+///
+/// law: loss, gradients and parameters have the bits of SumIn<G>
+template <int G, int Room = 2>
+struct SumBySpeed {
+  using family = option_family::sum;
+  static constexpr int leaves = G, room = Room;
+};
+
+namespace wrong {
+/// The leaves of SumIn do not fill a balanced binary tree.
+template <class... What>
+struct number_must_be_a_power_of_two;
+/// A mini-batch is accumulated, of which SumIn is already the sum.
+template <class... What>
+struct mini_batch_of_leaves_is_not_accumulated;
+}  // namespace wrong
+
+/// The family of sums: a power of two of leaves, and at most most_samples samples in all.
+struct option_family::sum : detail::any_family {
+  using fallback = SumIn<1>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<sum>;
+    using count = typename Options::template get<micro_batches>;
+    using size = typename Options::template get<micro_batch_size>;
+    if constexpr (option::leaves < 1 || option::room < 1)
+      return detail::diagnosis_of<wrong::number_must_be_positive, option>();
+    else if constexpr ((option::leaves & (option::leaves - 1)) != 0)
+      return detail::diagnosis_of<wrong::number_must_be_a_power_of_two, option>();
+    else if constexpr (long(count::value) * size::value > most_samples / option::leaves)
+      return detail::diagnosis_of<wrong::number_is_too_large, option, count, size,
+                                  wrong::AtMost<most_samples>>();
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+};
+
+}  // namespace pp

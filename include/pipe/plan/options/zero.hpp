@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The option for what replicas divide among them instead of each having all of it.
+#pragma once
+
+#include <type_traits>
+
+#include <pipe/optim/optimizer.hpp>
+#include <pipe/plan/options/averaging.hpp>
+#include <pipe/plan/options/micro_batches.hpp>
+#include <pipe/plan/options/optimizer.hpp>
+#include <pipe/plan/options/schedule.hpp>
+#include <pipe/plan/options/stages.hpp>
+#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/transport.hpp>
+
+namespace pp {
+
+namespace option_family {
+struct zero;
+}
+
+/// What replicas (see Mpi, Nccl) divide among them, each of which otherwise has all of it. Default:
+/// ZeRO<0>, nothing. Rajbhandari et al., 2020.
+///
+/// 1: The optimizer's state. Each replica updates its part of the parameters, and gives it to the
+///    others. A step sends as much as without; between GPUs, which have level 1 alone, half as much
+///    again, as each has all gradients.
+/// 2: Gradients, too, of parameters of more than 32,768 elements that are not shared by layers: a
+///    replica keeps its part of the sum. The same is sent.
+/// 3: Parameters, too: they are brought together for the launches that read them, layer by layer,
+///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
+///    parameters, in place of twice.
+///
+/// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
+/// are whole, and gives the others their parts after the last backward of each stage: they cannot
+/// be divided sooner, since each replica's sum is another one until the leaf ends, and the order of
+/// additions is that of ZeRO<0>. So level 2 then has the memory of level 1, and level 3 that of
+/// level 2. From level 2 on the optimizer works by element.
+///
+/// law: loss, gradient norm and parameters have the bits of ZeRO<0>
+template <int Level>
+struct ZeRO {
+  using family = option_family::zero;
+  static constexpr int level = Level;
+};
+
+namespace detail {
+
+/// The level that a pipeline has: none where the transport knows no replicas, or none that divide.
+template <class Option, class Transport>
+using zero_of = std::conditional_t<connects_replicas<Transport>, Option, ZeRO<0>>;
+
+}  // namespace detail
+
+namespace wrong {
+/// ZeRO has no such level.
+template <class... What>
+struct zero_has_levels_0_to_3;
+/// ZeRO<2> or ZeRO<3> with a transport between GPUs, whose replicas divide the optimizer's state
+/// (ZeRO<1>), and have all gradients and parameters.
+template <class... What>
+struct gradients_are_divided_on_the_host;
+/// A mini-batch is accumulated, and ZeRO divides gradients while they are computed, so that there
+/// is no whole one to which those of the next mini-batch could be added.
+template <class... What>
+struct divided_gradients_are_of_one_micro_batch;
+/// ZeRO divides gradients, and several ranks hold a stage, which add to its whole gradient in turn.
+template <class... What>
+struct divided_gradients_are_of_one_rank;
+/// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
+template <class... What>
+struct divided_gradients_are_updated_by_element;
+/// Leaves are for the fastest (SumBySpeed), and all replicas must run as many: between GPUs, and
+/// with ZeRO<3>, where they bring parameters together in every run.
+template <class... What>
+struct leaves_are_divided_evenly;
+/// ZeRO divides parameters, and averages of them are kept, which it does not.
+template <class... What>
+struct divided_parameters_have_no_averages;
+}  // namespace wrong
+
+/// The family of divisions among replicas.
+struct option_family::zero : detail::any_family {
+  using fallback = ZeRO<0>;
+
+  template <class Options>
+  static constexpr auto diagnose() {
+    using option = typename Options::template get<zero>;
+    using optimizer = typename Options::template get<option_family::optimizer>;
+    using averages = typename Options::template get<averaging>;
+    using connection = typename Options::template get<option_family::transport>;
+    using sum = typename Options::template get<option_family::sum>;
+    using by = detail::replicated_by<typename Options::template get<stages>,
+                                     typename Options::template get<schedule>>;
+    if constexpr (option::level < 0 || option::level > 3)
+      return detail::diagnosis_of<wrong::zero_has_levels_0_to_3, option>();
+    else if constexpr (option::level > 1 &&
+                       detail::device_transport<typename connection::transport>)
+      return detail::diagnosis_of<wrong::gradients_are_divided_on_the_host, option, connection>();
+    else if constexpr (option::level > 1 && !std::is_void_v<by> &&
+                       detail::connects_replicas<typename connection::transport>)
+      return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
+    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+      return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
+                                  optimizer>();
+    else if constexpr (sum::room > 1 && detail::device_transport<typename connection::transport>)
+      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, connection>();
+    else if constexpr (sum::room > 1 && option::level > 2)
+      return detail::diagnosis_of<wrong::leaves_are_divided_evenly, sum, option>();
+    else if constexpr (option::level > 2 && averages::averages)
+      return detail::diagnosis_of<wrong::divided_parameters_have_no_averages, option, averages>();
+    else
+      return std::type_identity<detail::nothing_wrong>{};
+  }
+};
+
+/// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
+template <class Sum, class Zero, class MicroBatches>
+constexpr auto diagnose_accumulation_of() {
+  if constexpr (Sum::leaves > 1)
+    return detail::diagnosis_of<wrong::mini_batch_of_leaves_is_not_accumulated, Sum>();
+  else if constexpr (Zero::level > 1 && MicroBatches::value == 1)
+    return detail::diagnosis_of<wrong::divided_gradients_are_of_one_micro_batch, Zero,
+                                MicroBatches>();
+  else
+    return std::type_identity<detail::nothing_wrong>{};
+}
+
+}  // namespace pp

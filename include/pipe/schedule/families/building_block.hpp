@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Schedules as building blocks. The four F and B of a micro-batch on a rank (two chunks each) have
+// fixed slots in time, and each next micro-batch comes six slots later. The lifetime of
+// activations, and so the peak memory, can be read off the block; slots left free are for Ws. Every
+// action then starts as early as it can, which turns the order into a schedule.
+#pragma once
+
+#include <pipe/schedule/families/weave.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// The slots of F and B of micro-batch 0 on the two chunks of a rank (placement::vee).
+///
+/// law: all differ modulo 6
+struct building_block {
+  int forward_down, forward_up, backward_up, backward_down;
+};
+
+/// The Fs and Bs of all ranks in slots, for `micro_batches` repetitions of a block. Ws are not
+/// placed: a free slot counts as a W if one could run there.
+class block_slots {
+ public:
+  static constexpr int period = 6, kinds = 4;  ///< F down, F up, B up, B down
+
+  template <class Block>
+  constexpr block_slots(int ranks, int micro_batches, int most_live, Block block)
+      : p_(ranks), m_(micro_batches), most_live_(most_live),
+        slots_(period * (m_ - 1) + last_of(ranks, block) + 1), cell_(p_ * slots_, none),
+        slot_(p_ * kinds * m_), state_(p_ * slots_) {
+    for (int rank = 0; rank < p_; ++rank) {
+      building_block const b = block(rank);
+      int const due[kinds] = {b.forward_down, b.forward_up, b.backward_up, b.backward_down};
+      for (int kind = 0; kind < kinds; ++kind)
+        for (int mb = 0; mb < m_; ++mb) put(rank, kind + kinds * mb, due[kind] + period * mb);
+      walk(rank, 0, slots_, slots_, any_number);
+    }
+  }
+
+  constexpr int slots() const { return slots_; }
+  /// kind + kinds * micro-batch, or none
+  constexpr int at(int rank, int slot) const { return cell_.item[rank * slots_ + slot]; }
+  static constexpr int none = -1;
+
+  /// Moves the actions of the slots [first, last) to earlier free slots where memory allows it.
+  ///
+  /// law: no F or B runs later than before, and where a rank has more than `most_live` chunks in
+  ///      memory, it had as many before
+  constexpr void advance(int first, int last) {
+    for (int s = first; s < last; ++s)
+      for (int rank = 0; rank < p_; ++rank) {
+        int const what = at(rank, s);
+        if (what == none) continue;
+        int const soonest = ready(rank, what);
+        for (int to = soonest < s - reach ? s - reach : soonest; to < s; ++to)
+          if (at(rank, to) == none && move(rank, s, to)) break;
+      }
+  }
+
+ private:
+  /// The largest move of an action, in slots: bounds the cost for a thousand ranks.
+  static constexpr int reach = 256;
+  /// The unit of waiting Ws in a state: live chunks + w * Ws that could run.
+  static constexpr int w = 1 << 16;
+
+  template <class Block>
+  static constexpr int last_of(int ranks, Block block) {
+    int last = 0;
+    for (int rank = 0; rank < ranks; ++rank)
+      if (int const down = block(rank).backward_down; down > last) last = down;
+    return last;
+  }
+  constexpr void put(int rank, int what, int slot) {
+    cell_.item[rank * slots_ + slot] = what;
+    slot_.item[rank * kinds * m_ + what] = slot;
+  }
+
+  /// The first slot in which an action can run: after its input, and after the same action of the
+  /// previous micro-batch.
+  constexpr int ready(int rank, int what) const {
+    int const kind = what % kinds, before = kind % 2 == 0 ? rank - 1 : rank + 1;
+    int slot = -1;
+    if (before >= 0 && before < p_)
+      slot = slot_.item[before * kinds * m_ + what];
+    else if (kind > 0)
+      slot = slot_.item[rank * kinds * m_ + what - 1];
+    if (what >= kinds)
+      if (int const earlier = slot_.item[rank * kinds * m_ + what - kinds]; earlier > slot)
+        slot = earlier;
+    return slot + 1;
+  }
+
+  static constexpr int any_number = w - 1;
+
+  /// Recomputes the states of the slots [first, last), until one behind slot `changed` is
+  /// unchanged. Returns the first slot with more than `most` chunks in memory, and more than
+  /// before, or none.
+  constexpr int walk(int rank, int first, int changed, int last, int most) {
+    int const* const cells = cell_.item + rank * slots_;
+    int* const states = state_.item + rank * slots_;
+    int now = first > 0 ? states[first - 1] : 0;
+    for (int s = first; s < last; ++s) {
+      now += cells[s] == none ? (now < w ? 0 : -1 - w) : cells[s] % kinds < 2 ? 1 : w;
+      if (now % w > most && now % w > states[s] % w) return s;
+      if (s > changed && now == states[s]) break;
+      states[s] = now;
+    }
+    return none;
+  }
+
+  /// Moves an action to an earlier slot. Returns false, with nothing changed, if it would exceed
+  /// the memory.
+  constexpr bool move(int rank, int from, int to) {
+    int* const cells = cell_.item + rank * slots_;
+    int const what = cells[from];
+    cells[from] = none;
+    cells[to] = what;
+    int const full = walk(rank, to, from, slots_, most_live_);
+    if (full != none) {
+      cells[from] = what;
+      cells[to] = none;
+      walk(rank, to, full, full, any_number);
+      return false;
+    }
+    slot_.item[rank * kinds * m_ + what] = to;
+    return true;
+  }
+
+  int p_, m_, most_live_, slots_;
+  scratch<int> cell_;   // by rank and slot: the action, or none
+  scratch<int> slot_;   // by rank, micro-batch and kind: its slot
+  scratch<int> state_;  // by rank and slot: the state after the slot
+};
+
+/// Fills `table` with the Fs and Bs of `slots` in their order, and with Ws where they fit; of the
+/// slots from `middle` on, first come `more` further repetitions of a block. limit(rank): as
+/// weave's
+template <pipeline_problem Problem, action_table Table, class Limit>
+constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots const& slots,
+                               int middle, int more, Limit limit) {
+  constexpr int period = block_slots::period, kinds = block_slots::kinds;
+  int const p = problem.ranks;
+  auto fixed = table.template like<action>();
+  for (int rank = 0; rank < p; ++rank) {
+    int const down = rank, up = 2 * p - 1 - rank;
+    int const chunk[kinds] = {down, up, up, down};
+    auto const push = [&](int first, int last, int later) {
+      for (int s = first; s < last; ++s) {
+        int const what = slots.at(rank, s);
+        if (what == block_slots::none) continue;
+        int const kind = what % kinds;
+        fixed.push(rank, {kind < 2 ? action_kind::forward : action_kind::backward_input,
+                          chunk[kind], what / kinds + later});
+      }
+    };
+    push(0, middle < slots.slots() ? middle : slots.slots(), 0);
+    for (int later = 0; later < more; ++later) push(middle, middle + period, later);
+    push(middle, slots.slots(), more);
+  }
+  weave(problem, fixed, table, limit, gap_rule::any);
+}
+
+/// Fills `table` with block(rank) for every rank, moved earlier at both ends of a step, and with Ws
+/// where they fit. Each rank uses at most the memory of `stages` stages.
+///
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: repeating, squeezing,
+///         reordering. Here reordering comes first, in slots, and only before the first rank's
+///         first B and after its last F
+template <pipeline_problem Problem, action_table Table, class Block>
+constexpr void fill_with_blocks(Problem const& problem, Table& table, int stages, Block block) {
+  constexpr int period = block_slots::period;
+  int const p = problem.ranks, m = problem.micro_batches, begun = block(0).backward_down;
+  // Few micro-batches suffice for both ends; every period between them is like the next.
+  int const both_ends = begun / period + 5, few = m < both_ends ? m : both_ends;
+  auto slots = block_slots(p, few, 2 * stages, block);
+  slots.advance(0, begun);
+  slots.advance(period * (few - 1) + 1 > begun ? period * (few - 1) + 1 : begun, slots.slots());
+  fill_with_slots(problem, table, slots, begun + period, m - few, [&](int rank) {
+    return stages *
+           (problem.cost(rank).memory.forward + problem.cost(2 * p - 1 - rank).memory.forward);
+  });
+}
+
+}  // namespace detail
+
+/// V-Half: about half the activations of 1F1B, the same on all ranks.
+///
+/// law:    TF = TB = TW: the peak of every rank is (P+2) div 2 stages, of two chunks each; without
+///         hops and with M >= P > 2 it is idle for at most 3P-7 chunk actions if P is even, else
+///         3P-4
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
+struct VHalf {
+  static constexpr char const* name = "v-half";
+  static constexpr placement where = placement::vee;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks, k = p % 2 == 0 ? 3 : 0;
+    detail::fill_with_blocks(problem, table, (p + 2) / 2, [=](int i) {
+      return detail::building_block{2 * i, 3 * p - i - 2, 3 * p + k + 2 * i - 1, 6 * p + k - i - 2};
+    });
+  }
+};
+
+/// V-Min: about a third of the activations of 1F1B, the same on all ranks.
+///
+/// law:    TF = TB = TW: the peak of every rank is (P+4) div 3 stages, of two chunks each; without
+///         hops and with M >= 2P > 2 it is idle for at most 4P-7 chunk actions if P is a multiple
+///         of 3, else 4P-5
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024
+struct VMin {
+  static constexpr char const* name = "v-min";
+  static constexpr placement where = placement::vee;
+  static constexpr int chunks_per_rank = 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    int const p = problem.ranks, k = p % 3 == 0 ? 2 : 0;
+    detail::fill_with_blocks(problem, table, (p + 4) / 3, [=](int i) {
+      return detail::building_block{i, 2 * p - i - 1, 2 * p + k + i, 4 * p + k - i - 1};
+    });
+  }
+};
+
+}  // namespace pp

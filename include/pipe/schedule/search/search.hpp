@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Families whose order is searched, under a memory limit and for any times, and certificates of how
+// far a table is from a lower bound: see schedule_search.hpp for the methods.
+#pragma once
+
+#include <pipe/schedule/floors.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/search/schedule_search.hpp>
+#include <pipe/schedule/search/search_period.hpp>
+#include <pipe/schedule/simulate.hpp>
+
+namespace pp {
+
+/// The times of a table and their lower bounds. Under a memory limit the floor still holds, though
+/// perhaps no schedule reaches it.
+struct certificate {
+  flush_floor floor{}, achieved{};
+
+  /// The most time that a better schedule could save.
+  constexpr long gap(objective want = objective::stage_local_span) const {
+    return want == objective::makespan ? achieved.makespan - floor.makespan
+                                       : achieved.stage_local_span - floor.stage_local_span;
+  }
+};
+
+/// The times of a table beside the floor of its problem and placement.
+///
+/// needs: validate(problem, table)
+template <pipeline_problem Problem, detail::action_table Table>
+constexpr certificate certify(Problem const& problem, Table const& table) {
+  auto const when = simulate(problem, table);
+  return certificate{floor_of(problem, table.where),
+                     flush_floor{when.makespan, when.stage_local_span()}};
+}
+
+/// The memory of 1F1B on equal ranks: P times what one micro-batch takes on the rank where it takes
+/// the most.
+///
+/// throws: pp::error if the problem does not fit the placement
+template <pipeline_problem Problem>
+constexpr long memory_of_1f1b(Problem const& problem, placement where) {
+  detail::require_placement(problem, where);
+  int const p = problem.ranks;
+  long most = 0;
+  for (int rank = 0; rank < p; ++rank) {
+    long added = 0;
+    for (int index = 0; index < problem.chunks / p; ++index)
+      added += problem.cost(chunk_on(where, p, rank, index)).memory.forward;
+    most = added > most ? added : most;
+  }
+  return p * most;
+}
+
+/// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
+/// own limit where it has one. Numerator 0: no limit but the problem's own.
+///
+/// note: the default objective is the stage-local span, the papers' measure. For steps with a
+///       barrier take objective::makespan. Where steps overlap, Steady<Searched<...>> takes
+///       objective::period, whatever Want is
+template <int Numerator = 0, int Denominator = 1, placement Where = placement::straight,
+          objective Want = objective::stage_local_span,
+          long Effort = detail::search_options::usual_effort>
+struct Searched {
+  static_assert(Numerator >= 0 && Denominator > 0,
+                "the memory limit of a search is a quotient of at least 0");
+  static_assert(replicas(Where) == 1, "a search is for placements that hold every chunk once");
+
+  static constexpr char const* name = "searched";
+  static constexpr placement where = Where;
+  static constexpr int chunks_per_rank = Where == placement::straight ? 1 : 2;
+  static constexpr bool splits_backward = true;
+  static constexpr bool trains = true;
+
+  template <pipeline_problem Problem>
+  static constexpr detail::search_options options(Problem const& problem) {
+    long const limit = problem.limit > 0 ? problem.limit
+                       : Numerator > 0   ? memory_of_1f1b(problem, where) * Numerator / Denominator
+                                         : detail::search_options::no_limit;
+    return detail::search_options{Want, limit, Effort};
+  }
+
+  /// Whether a constant evaluation has room for its few plans; beyond this, search at run time.
+  static constexpr bool fits_a_constant(int ranks, int micro_batches) {
+    return ranks * micro_batches <= 8 * 32;
+  }
+
+  /// The reason why a problem has no solution, or null.
+  template <pipeline_problem Problem>
+  static constexpr char const* refuses(Problem const& problem) {
+    return detail::planner<Problem>(problem, where, options(problem).limit).possible()
+               ? nullptr
+               : "not even one micro-batch fits into the memory limit";
+  }
+
+  template <objective Minimised = Want, pipeline_problem Problem, detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    detail::search_options minimising = options(problem);
+    minimising.want = Minimised;
+    if constexpr (Minimised == objective::period)
+      detail::search_by_period(problem, table, minimising);
+    else
+      detail::search(problem, table, minimising);
+  }
+};
+
+namespace detail {
+
+/// The best order found within `Multiple` times the memory of 1F1B, and within the problem's own
+/// limit.
+///
+/// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3
+template <int Multiple>
+struct SearchedWithin : Searched<> {
+  template <pipeline_problem Problem>
+  static constexpr Problem limited(Problem problem) {
+    long const own = Multiple * memory_of_1f1b(problem, where);
+    if (problem.limit == 0 || own < problem.limit) problem.limit = own;
+    return problem;
+  }
+  template <pipeline_problem Problem>
+  static constexpr char const* refuses(Problem const& problem) {
+    return Searched<>::refuses(limited(problem));
+  }
+  template <objective Minimised = objective::stage_local_span, pipeline_problem Problem,
+            detail::action_table Table>
+  static constexpr void fill(Problem const& problem, Table& table) {
+    Searched<>::fill<Minimised>(limited(problem), table);
+  }
+};
+
+}  // namespace detail
+
+/// ZB-1p: searched within the memory of 1F1B.
+struct ZeroBubble1P : detail::SearchedWithin<1> {
+  static constexpr char const* name = "zb-1p";
+};
+
+/// ZB-2p: searched within twice the memory of 1F1B.
+///
+/// law: TF = TB = TW without hops and M >= 2P: no bubble in the stage-local span
+struct ZeroBubble2P : detail::SearchedWithin<2> {
+  static constexpr char const* name = "zb-2p";
+};
+
+}  // namespace pp

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// All building blocks of a V whose ranks are alike. V-Half and V-Min are two of them; between them
+// and the memory of 1F1B, others are the best ones known for almost any number of chunks.
+#pragma once
+
+#include <bit>
+
+#include <pipe/schedule/families/building_block.hpp>
+
+namespace pp::detail {
+
+/// A block in which micro-batches come down the ranks slowly and go up at once: from a rank to the
+/// next, F on the way down is `steep` slots later on the first `turn` ranks and `flat` slots on the
+/// others, and so is B on the way up; what comes back is one slot after the next rank's.
+///
+/// needs: 0 < turn <= ranks
+struct sloped_block {
+  int ranks, steep, flat, turn;
+  /// The slots on rank 0 of F up, B up and B down, modulo 6; that of F down is 0.
+  int due[3];
+
+  /// The slot of F down on a rank.
+  constexpr int down(int rank) const {
+    return rank < turn ? steep * rank : steep * (turn - 1) + flat * (rank - turn + 1);
+  }
+  /// The time of a micro-batch of rank 0 in both of its chunks, but for the waits at both turns.
+  constexpr int lifetime() const { return 2 * (down(ranks - 1) + ranks - 1); }
+  /// Whether no two actions of a rank have the same slot modulo 6.
+  constexpr bool is_possible() const {
+    for (int rank = 0; rank < ranks; ++rank) {
+      int taken = 0;
+      for (int slot : {down(rank), due[0] + 5 * rank, due[1] + down(rank), due[2] + 5 * rank})
+        taken |= 1 << slot % block_slots::period;
+      if (std::popcount(static_cast<unsigned>(taken)) < block_slots::kinds) return false;
+    }
+    return true;
+  }
+  /// The slots of every rank: each action as early as its residue allows.
+  constexpr auto slots() const {
+    constexpr auto from = [](int earliest, int residue) {
+      constexpr int n = block_slots::period;
+      return earliest + ((residue - earliest) % n + n) % n;
+    };
+    int const up = ranks - 1, forward_up = from(down(up) + 1 + up, due[0]),
+              backward_up = from(forward_up + 1, due[1]),
+              backward_down = from(backward_up + down(up) + 1 + up, due[2]);
+    return [block = *this, forward_up, backward_up, backward_down](int rank) {
+      int const later = block.down(rank);
+      return building_block{later, forward_up - rank, backward_up + later, backward_down - rank};
+    };
+  }
+};
+
+/// Calls use(block) for every possible block of P ranks that may need `chunks` chunks of memory,
+/// those with the longest lifetime first, until it returns false.
+///
+/// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: the blocks that the
+///         authors' program tries
+template <class Use>
+constexpr void for_each_sloped_block(int ranks, int chunks, Use use) {
+  constexpr int period = block_slots::period;
+  // What waits at the turns, and W, take two to five chunks more than the lifetime says.
+  for (int lifetime = period * (chunks - 2); lifetime >= period * (chunks - 5); lifetime -= 2)
+    for (int steep = 1; steep < period; ++steep)
+      for (int flat = 1; flat <= steep; ++flat)
+        for (int turn = steep == flat ? ranks : 1; turn < ranks + (steep == flat); ++turn) {
+          auto block = sloped_block{ranks, steep, flat, turn, {}};
+          if (block.lifetime() != lifetime) continue;
+          for (int a = 1; a < period; ++a)
+            for (int b = 1; b < period; ++b)
+              for (int c = 1; c < period; ++c) {
+                block.due[0] = a, block.due[1] = b, block.due[2] = c;
+                if (block.is_possible() && !use(block)) return;
+              }
+        }
+}
+
+}  // namespace pp::detail

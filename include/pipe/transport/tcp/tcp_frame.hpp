@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The frames of the hand-shake between the processes of a job, and what a process brings to it:
+//
+//     guest                                           host
+//     hello: nonce, who it is                  ->
+//                                              <-     challenge: nonce, proof
+//     proof                                    ->     believes what the hello has said
+//                                              <-     accepted, or refused and why
+//     lives                                    <->    lives, twice a second
+//                                              <-     begins, or refused and why
+//
+// Before a proof is compared each side treats the other one as a stranger: it may be anything. A
+// frame says how many bytes follow; the number is compared with what is expected before anything is
+// read, and never decides about memory.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/base/utf8.hpp>
+#include <pipe/transport/process/job_token.hpp>
+#include <pipe/transport/process/process_launch.hpp>
+#include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/tcp/tcp_socket.hpp>
+
+namespace pp::detail {
+
+/// The data of a process in the hand-shake, the same in all but for its number.
+struct tcp_start {
+  int process = 0, processes = 1;
+  int host = 0;      ///< the process that listens, for all with greater numbers
+  int channels = 2;  ///< connections of each
+  meeting_place at;
+  job_token token;
+  /// The token is that of all jobs of this user at the port: no other may begin there.
+  bool is_of_user = false;
+  std::uint64_t plan = 0;  ///< equal in processes that run the same program: see fingerprint()
+  std::chrono::milliseconds deadline{60'000};
+  /// What ends the hand-shake of processes that watch each other already; null: they say
+  /// themselves that they live, until all have come.
+  process_watch const* watch = nullptr;
+};
+
+/// Signs of life of processes that have joined, until all have: what the watch does later. Time in
+/// which this process was stopped counts at most as one period.
+struct tcp_signs {
+  static constexpr std::chrono::milliseconds period{500}, patience{5000};
+  using clock = std::chrono::steady_clock;
+
+  /// The time since the last call.
+  clock::duration passed() {
+    auto const now = clock::now();
+    clock::duration const time = now - std::exchange(before_, now);
+    return time < period ? time : clock::duration(period);
+  }
+  /// Whether a sign is to be sent now.
+  bool is_due(clock::duration passed) {
+    since_sign_ += passed;
+    if (since_sign_ < period) return false;
+    since_sign_ = {};
+    return true;
+  }
+
+ private:
+  clock::time_point before_ = clock::now();
+  clock::duration since_sign_{};
+};
+
+/// The connections of a process after the hand-shake: the host has one of each kind to every
+/// process with a greater number, by that number; the others have them to the host.
+struct tcp_connections {
+  /// calls: data. watch: signs of life, beside any data.
+  enum channel : int { calls, watch, channels };
+  heap_array<tcp_socket> of[channels];
+  std::string address;  ///< of process 0
+
+  explicit tcp_connections(int processes) {
+    for (heap_array<tcp_socket>& a : of) a = heap_array<tcp_socket>(processes);
+  }
+};
+
+/// What comes before all bytes that are sent, in the order of bytes of the machine. The hand-shake
+/// up to the proofs is that of every version.
+///
+/// law: without a length that is compared with the expected one, nothing after a frame is read
+struct tcp_frame {
+  static constexpr int magic_size = 8, longest_text = 1000;
+  static constexpr char right_magic[magic_size + 1] = "pipe/job";
+  /// hello: to the host, once for each channel, then a tcp_hello. challenge: to the sender of one,
+  /// with a tcp_challenge. proof: to the host, with a job_proof. accepted: to the sender of one.
+  /// lives: of a process that has joined, while others are missing; on the channel for calls.
+  /// begins: all processes have come; on the same. refused: a text, why this process or the job
+  /// cannot begin. call: an operation of all processes.
+  enum kinds : std::uint32_t {
+    hello = 1,
+    challenge,
+    proof,
+    accepted,
+    lives,
+    begins,
+    refused,
+    call
+  };
+
+  char magic[magic_size]{};
+  std::uint32_t version = PIPE_VERSION;
+  kinds kind = hello;
+  std::uint32_t length = 0;  ///< bytes that follow
+  std::uint32_t number = 0;  ///< refused: 1 if a process is missing or lost. call: which operation
+
+  tcp_frame() = default;
+  explicit tcp_frame(kinds what, std::uint32_t bytes = 0, std::uint32_t n = 0)
+      : kind(what), length(bytes), number(n) {
+    std::memcpy(magic, right_magic, magic_size);
+  }
+  bool has_magic() const { return std::memcmp(magic, right_magic, magic_size) == 0; }
+};
+static_assert(sizeof(tcp_frame) == 24);
+
+/// Which process this is, of which job, and for how long it waits for the others.
+struct tcp_hello {
+  nonce drawn;
+  std::uint64_t plan = 0;
+  std::int32_t process = 0, processes = 0, host = 0, channel = 0;
+  std::uint32_t milliseconds = 0, unused = 0;
+};
+static_assert(sizeof(tcp_hello) == 48);
+
+/// The answer to a hello.
+struct tcp_challenge {
+  nonce drawn;
+  job_proof proof;
+};
+static_assert(sizeof(tcp_challenge) == 48);
+
+/// The proof over the words of a guest, by its host or itself: a whole frame and its hello.
+[[gnu::cold]] inline job_proof proof_of(job_token const& token, job_proof::roles role,
+                                        tcp_frame const& f, tcp_hello const& h,
+                                        nonce const& of_host) {
+  char said[sizeof(f) + sizeof(h)];
+  std::memcpy(said, &f, sizeof(f));
+  std::memcpy(said + sizeof(f), &h, sizeof(h));
+  return {token, role, std::span<char const>(said), of_host};
+}
+
+/// Sends a frame and what follows it, all of which a new connection takes at once. Returns whether
+/// it did.
+///
+/// needs: f.length <= tcp_frame::longest_text
+/// shape: body: [f.length]
+[[gnu::cold]] inline bool send_frame(tcp_socket const& to, tcp_frame const& f, void const* body) {
+  char bytes[sizeof(f) + tcp_frame::longest_text];
+  std::memcpy(bytes, &f, sizeof(f));
+  if (f.length > 0) std::memcpy(bytes + sizeof(f), body, f.length);
+  long const size = long(sizeof(f)) + f.length;
+  long sent = 0;
+  while (sent < size && to.write(bytes + sent, size - sent, sent) == moved::some) continue;
+  return sent == size;
+}
+/// Refuses a connection; the text may be cut.
+[[gnu::cold]] inline void send_refusal(tcp_socket const& to, std::string_view text, bool is_loss) {
+  text = text.substr(0, tcp_frame::longest_text);
+  send_frame(to, tcp_frame(tcp_frame::refused, std::uint32_t(text.size()), is_loss ? 1u : 0u),
+             text.data());
+}
+/// Reads exactly `bytes` bytes, and waits for them.
+///
+/// returns: some if all have come; none_now at the limit; otherwise what ended the connection
+[[gnu::cold]] inline moved read_all(tcp_socket const& from, void* to, long bytes,
+                                    time_limit limit) {
+  for (long done = 0; done < bytes;) {
+    moved const m = from.read(static_cast<char*>(to) + done, bytes - done, done);
+    if (m == moved::some) continue;
+    if (m != moved::none_now) return m;
+    if (limit.is_over()) return moved::none_now;
+    from.waits(POLLIN, limit.left(1000));
+  }
+  return moved::some;
+}
+/// A text of another process, without what a terminal might obey: control characters, those of
+/// Unicode included, and what is no UTF-8.
+[[gnu::cold]] inline std::string printable(char const* text, long size) {
+  std::string line(text, std::size_t(size));
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    std::string_view const left = std::string_view(line).substr(at);
+    unsigned const first = static_cast<unsigned char>(left[0]);
+    std::size_t const bytes = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    bool const is_control =
+        (first < 32 && first != '\n') || first == 127 ||
+        (first == 0xC2 && left.size() > 1 && static_cast<unsigned char>(left[1]) < 0xA0);
+    if (is_control || valid_utf8_bytes(left.substr(0, bytes)) < bytes)
+      line[at] = '?';
+    else
+      at += bytes - 1;
+  }
+  return line;
+}
+
+}  // namespace pp::detail

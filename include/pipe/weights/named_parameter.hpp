@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A parameter as weight files see it: its name, its shape there, and its numbers in a file's order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/weights/safetensors.hpp>
+
+namespace pp::detail {
+
+/// A view of a parameter, with its name and shape in files.
+///
+/// shape: values[rows, columns], row-major; in the file [columns, rows] if transposed, as PyTorch
+///        stores [outputs, inputs]. The rows of a convolution are (window, channels), in the file
+///        [filters, channels, window]
+/// law:   the product of `shape` is rows * columns == values.size()
+template <class T>
+struct named_parameter {
+  std::string name;
+  std::vector<long> shape;  ///< in the file
+  bool transposed = false;
+  int rows = 0, columns = 0;
+  std::span<T> values;
+  bool elsewhere = false;  ///< in another process: there are no values here
+  bool in_parts = false;   ///< replicas divide it: see list_of
+
+  /// The positions of a transposed tensor's window: 1 for a matrix.
+  std::size_t window() const {
+    std::size_t n = 1;
+    for (std::size_t i = 2; i < shape.size(); ++i) n *= std::size_t(shape[i]);
+    return n;
+  }
+  /// The place in a column of the file of the number in row `row`. needs: transposed
+  std::size_t place_of(std::size_t row) const {
+    std::size_t const taps = window(), channels = std::size_t(rows) / taps;
+    return row % channels * taps + row / channels;
+  }
+  /// The number in memory of number `at` of the file.
+  std::size_t number_at(std::size_t at) const {
+    if (!transposed) return at;
+    std::size_t const taps = window(), all = std::size_t(rows), place = at % all;
+    return (place % taps * (all / taps) + place / taps) * std::size_t(columns) + at / all;
+  }
+};
+
+/// A Pipeline, or any other type with named parameters and file shapes.
+template <class Trainer>
+concept has_named_parameters = requires(Trainer& trainer) {
+  std::string(trainer.parameters().front().name);
+  std::vector<long>(trainer.parameters().front().file_shape);
+  bool(trainer.parameters().front().stored_transposed);
+  trainer.parameters().front().values;
+  trainer.parameters_changed();
+};
+
+/// A trainer whose ranks may be in several processes.
+template <class Trainer>
+concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().agree(true)); };
+
+/// A trainer that brings parameters together one by one, where replicas divide them (ZeRO<3>).
+template <class Trainer>
+concept lists_parameters = requires(Trainer& trainer) { trainer.processes().list(); };
+
+/// Views of a trainer's parameters in the order of parameters(). Of those that replicas divide the
+/// spans are empty: values_in_all() has their values, set_values() sets them.
+template <class Trainer>
+auto list_of(Trainer& trainer) {
+  if constexpr (lists_parameters<Trainer>)
+    return trainer.processes().list();
+  else
+    return trainer.parameters();
+}
+/// Whether this process has a listed parameter, or its replica's parts of it.
+template <class Trainer, class View>
+bool is_here(Trainer& trainer, View const& view) {
+  if constexpr (lists_parameters<Trainer>) return trainer.processes().has(view.index);
+  return !view.values.empty();
+}
+/// The same, with their names and shapes in files.
+template <has_named_parameters Trainer>
+auto named_parameters(Trainer& trainer) {
+  auto const views = list_of(trainer);
+  using element = typename decltype(views.front().values)::element_type;
+  std::vector<named_parameter<element>> all;
+  for (auto const& p : views) {
+    bool const is_empty = has_processes<Trainer> && p.values.empty();
+    bool const in_parts = is_empty && is_here(trainer, p);
+    all.push_back({std::string(p.name), std::vector<long>(p.file_shape), bool(p.stored_transposed),
+                   p.rows, p.columns, p.values, is_empty && !in_parts, in_parts});
+  }
+  return all;
+}
+/// The values of a listed parameter, in every process that calls it: until the next call, if
+/// replicas divide them; those of another process are received into `room`.
+template <class Trainer, class View, class T>
+auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
+  if constexpr (has_processes<Trainer>)
+    return trainer.processes().values_of(view, room);
+  else
+    return view.values;
+}
+/// Sets the values of a listed parameter that this process has: fill(span) writes all of them.
+template <class Trainer, class View, class Fill>
+void set_values(Trainer& trainer, [[maybe_unused]] View const& view, Fill const& fill) {
+  if constexpr (lists_parameters<Trainer>)
+    trainer.processes().set(view.index, fill);
+  else
+    fill(view.values);
+}
+/// use(span) for the parts of a listed parameter that this process has.
+template <class Trainer, class View, class Use>
+void for_each_part(Trainer& trainer, View const& view, Use const& use) {
+  if constexpr (lists_parameters<Trainer>)
+    trainer.processes().for_each_part(view.index, use);
+  else
+    use(view.values);
+}
+
+/// Throws error for a parameter that violates the law of named_parameter and could not be copied
+/// safely.
+template <class T>
+void require_law(named_parameter<T> const& p) {
+  std::uint64_t bytes = 0;
+  std::size_t const numbers = std::size_t(p.rows) * std::size_t(p.columns);
+  bool const counted =
+      count_bytes(stored_type_of<T>(), p.shape, bytes) && bytes == numbers * sizeof(T);
+  bool const has_values = numbers == p.values.size() || p.elsewhere || p.in_parts;
+  if (!counted || p.rows < 0 || p.columns < 0 || !has_values)
+    throw error("parameter " + in_quotes(p.name) + ": " + std::to_string(p.rows) + " x " +
+                std::to_string(p.columns) + " and shape " + text_of_shape(p.shape) +
+                " must both be its " + std::to_string(p.values.size()) + " numbers");
+}
+
+/// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
+/// in the file's order: in memory they are numbers first, first + stride, ...
+template <class T, class One>
+void for_each_run(named_parameter<T> const& p, One one) {
+  std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
+  std::size_t const taps = p.transposed ? p.window() : 1;
+  if (taps > 1)
+    for (std::size_t at = 0; at < rows * columns; at += taps)
+      one(at, p.number_at(at), rows / taps * columns, taps);
+  else if (p.transposed)
+    for (std::size_t c = 0; c < columns; ++c) one(c * rows, c, columns, rows);
+  else
+    for (std::size_t r = 0; r < rows; ++r) one(r * columns, r * columns, std::size_t(1), columns);
+}
+
+/// Calls one(at, i) for each number, which is number `at` of the file and number i in memory, in
+/// any order: transposed ones tile by tile, so that what is read and written of a tile stays in the
+/// cache.
+template <class T, class One>
+void for_all_numbers(named_parameter<T> const& p, One one) {
+  std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
+  constexpr std::size_t tile = 16;
+  std::size_t const taps = p.transposed ? p.window() : 1;
+  if (taps > 1)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t k = 0, place = p.place_of(i); k < columns; ++k)
+        one(k * rows + place, i * columns + k);
+  else if (!p.transposed)
+    for (std::size_t i = 0; i < rows * columns; ++i) one(i, i);
+  else
+    for (std::size_t r = 0; r < rows; r += tile)
+      for (std::size_t c = 0; c < columns; c += tile)
+        for (std::size_t k = c; k < columns && k < c + tile; ++k)
+          for (std::size_t i = r; i < rows && i < r + tile; ++i) one(k * rows + i, i * columns + k);
+}
+
+/// Copies a tensor of a real type and of the parameter's shape to the parameter's memory.
+template <class T>
+void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& to) noexcept {
+  with_reader_of(type, [&, size = std::size_t(size_of(type))](auto number_at) {
+    for_all_numbers(
+        to, [&](std::size_t at, std::size_t i) { to.values[i] = T(number_at(from + at * size)); });
+  });
+}
+
+/// Converts a parameter to its bytes in a file, in blocks: append(bytes). Throws data_error for a
+/// number that the type cannot represent.
+template <class T, class Append>
+void copy_out(named_parameter<T> const& from, stored_type type, Append const& append) {
+  constexpr std::size_t most = 64 << 10;  // numbers of a block
+  std::size_t const size = std::size_t(size_of(type));
+  std::vector<T> run, stored;
+  std::vector<std::byte> bytes;
+  std::size_t begin = 0;
+  auto const end_block = [&] {
+    bytes.resize(run.size() * size), stored.resize(run.size());
+    encode(type, std::span<T const>(run), bytes.data());
+    // Read back, because a number that is too large becomes infinite only by rounding to the type.
+    decode(type, bytes.data(), std::span<T>(stored));
+    for (std::size_t i = 0; i < run.size(); ++i)
+      if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))
+        throw data_error("parameter " + in_quotes(from.name) + ": number " +
+                         std::to_string(begin + i) + ", " + std::to_string(run[i]) +
+                         ", is too large for " + name_of(type));
+    append(std::span<std::byte const>(bytes));
+    begin += run.size();
+    run.clear();
+  };
+  for_each_run(from, [&](std::size_t, std::size_t first, std::size_t stride, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) {
+      run.push_back(from.values[first + i * stride]);
+      if (run.size() == most) end_block();
+    }
+  });
+  if (!run.empty()) end_block();
+}
+
+}  // namespace pp::detail

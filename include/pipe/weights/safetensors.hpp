@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// A whole safetensors file in memory, for programs that read arbitrary tensors. Loading of weights
+// does not need it (weights/weights.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/weights/safetensors_reader.hpp>
+#include <pipe/weights/safetensors_writer.hpp>
+
+namespace pp {
+
+/// A safetensors file in memory. Views of tensors stay valid as long as the object, also after a
+/// move.
+///
+/// throws: file_error if the file cannot be read or memory is exhausted; data_error if it violates
+///         the format
+class safetensors_file {
+ public:
+  explicit safetensors_file(std::string const& path) : safetensors_file(safetensors_reader(path)) {}
+  /// Reads from bytes in memory, which are copied. `name`: for messages.
+  safetensors_file(std::span<std::byte const> bytes, std::string const& name)
+      : safetensors_file(safetensors_reader(bytes, name)) {}
+
+  std::string const& name() const { return name_; }
+  /// All tensors, in the order of their bytes.
+  std::vector<safetensors_entry> const& tensors() const { return tensors_; }
+  detail::safetensors_metadata const& metadata() const { return metadata_; }
+
+  /// The tensor with that name, or nullptr.
+  safetensors_entry const* find(std::string_view tensor) const {
+    auto const at = std::lower_bound(
+        by_name_.begin(), by_name_.end(), tensor,
+        [&](std::size_t i, std::string_view name) { return tensors_[i].name < name; });
+    return at != by_name_.end() && tensors_[*at].name == tensor ? &tensors_[*at] : nullptr;
+  }
+
+ private:
+  explicit safetensors_file(safetensors_reader from)
+      : name_(from.name()), data_(detail::memory_for(from.data_bytes(), "its tensors", name_)) {
+    from.read(0, {data_.get(), std::size_t(from.data_bytes())});
+    detail::safetensors_header header = from.take_header();
+    metadata_ = std::move(header.metadata);
+    tensors_.reserve(header.tensors.size());
+    for (detail::safetensors_place& p : header.tensors)
+      tensors_.push_back({std::move(p.name),
+                          p.type,
+                          std::move(p.shape),
+                          {data_.get() + p.begin, std::size_t(p.end - p.begin)},
+                          std::move(p.other_type)});
+    for (std::size_t i = 0; i < tensors_.size(); ++i) by_name_.push_back(i);
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return tensors_[a].name < tensors_[b].name; });
+  }
+
+  std::string name_;
+  std::unique_ptr<std::byte[]> data_;
+  std::vector<safetensors_entry> tensors_;
+  std::vector<std::size_t> by_name_;
+  detail::safetensors_metadata metadata_;
+};
+
+}  // namespace pp

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Reader of safetensors files: named arrays, in a format shared with other frameworks that contains
+// only data. Files may come from untrusted sources, so the header is validated against the file's
+// size before any data is read, and memory is allocated only for requested data.
+//
+//     8 bytes    length of the header, little-endian
+//     header     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...,
+//                 "__metadata__": {"a": "b"}}
+//     the rest   the data; offsets count from its beginning
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/file_descriptor.hpp>
+#include <pipe/weights/safetensors_header.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// Uninitialised memory for `count` bytes of a file. `of`: their description in messages.
+///
+/// throws: file_error with the file and the size, if memory is exhausted
+inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* of,
+                                               std::string const& file) {
+  bool const possible = count <= std::uint64_t(PTRDIFF_MAX);
+  std::unique_ptr<std::byte[]> memory(possible ? new (std::nothrow) std::byte[std::size_t(count)]
+                                               : nullptr);
+  if (memory) return memory;
+  throw no_memory_for_file("cannot read '" + file + "': no memory for the " +
+                           std::to_string(count) + " bytes of " + of);
+}
+
+}  // namespace detail
+
+/// An open safetensors file with a validated header. Tensor data is read on request.
+///
+/// throws: file_error if the file cannot be read or memory is exhausted; data_error if it violates
+///         the format
+class safetensors_reader {
+ public:
+  /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns, so that it is refused
+  /// instead of waiting for a writer.
+  explicit safetensors_reader(std::string path)
+      : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
+    struct stat about{};
+    if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
+      detail::throw_file_error("read", name_);
+    if (!S_ISREG(about.st_mode)) throw file_error("cannot read '" + name_ + "': it is not a file");
+    read_header(std::uint64_t(about.st_size));
+  }
+  /// Reads from bytes in memory, which must outlive the reader. `name`: for messages.
+  safetensors_reader(std::span<std::byte const> bytes, std::string name)
+      : name_(std::move(name)), bytes_(bytes) {
+    read_header(bytes.size());
+  }
+
+  std::string const& name() const { return name_; }
+  /// All tensors, in the order of their bytes.
+  std::vector<detail::safetensors_place> const& tensors() const { return header_.tensors; }
+  detail::safetensors_metadata const& metadata() const { return header_.metadata; }
+  /// Moves the header out of the reader.
+  detail::safetensors_header take_header() { return std::move(header_); }
+  /// The bytes before the data: the header's length, and the header.
+  std::vector<std::byte> preamble() const {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(data_begin_));
+    read_at(0, bytes);
+    return bytes;
+  }
+  /// Size of the data of all tensors.
+  std::uint64_t data_bytes() const { return data_bytes_; }
+
+  /// Fills `to` with data from offset `begin` on, such as a tensor's [begin, end).
+  void read(std::uint64_t begin, std::span<std::byte> to) const {
+    read_at(data_begin_ + begin, to);
+  }
+  /// Fills `to` with bytes of a tensor, from number `from` on. needs: it has as many
+  void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
+            std::uint64_t from = 0) const {
+    read(tensor.begin + from, to);
+  }
+
+ private:
+  /// Throws data_error with the name of the file.
+  [[noreturn]] void refuse(std::string const& what) const {
+    throw data_error("'" + name_ + "': " + what);
+  }
+
+  /// Fills `to` with bytes from position `at` of the file or of the memory.
+  ///
+  /// needs: for memory, [at, at + to.size()) is inside it
+  /// throws: file_error if reading fails, data_error if the file ends before
+  void read_at(std::uint64_t at, std::span<std::byte> to) const {
+    if (!file_.is_open()) {
+      std::copy_n(bytes_.begin() + std::ptrdiff_t(at), to.size(), to.begin());
+      return;
+    }
+    std::int64_t const count = file_.read(at, to);
+    if (count < 0) detail::throw_file_error("read", name_);
+    if (std::size_t(count) < to.size())
+      refuse("byte " + std::to_string(at) + ": expected " + std::to_string(to.size()) +
+             " bytes, got " + std::to_string(count) + ": the file was shortened while it was read");
+  }
+
+  /// Reads and validates the header. The length that the file declares is compared with the file's
+  /// size before memory is allocated for it.
+  void read_header(std::uint64_t file_bytes) {
+    std::byte length[8];
+    if (file_bytes < sizeof length)
+      refuse("a safetensors file has at least 8 bytes, found " + std::to_string(file_bytes));
+    read_at(0, length);
+    std::uint64_t const header_bytes = detail::little_endian<std::uint64_t>(length),
+                        rest = file_bytes - sizeof length;
+    if (header_bytes > detail::safetensors_header::most_bytes)
+      refuse("a header has at most " + std::to_string(detail::safetensors_header::most_bytes) +
+             " bytes, this one claims " + std::to_string(header_bytes));
+    if (header_bytes > rest)
+      refuse("the header claims " + std::to_string(header_bytes) + " bytes, but only " +
+             std::to_string(rest) + " are left in the file");
+    std::unique_ptr<std::byte[]> const text = detail::memory_for(header_bytes, "its header", name_);
+    read_at(sizeof length, {text.get(), std::size_t(header_bytes)});
+    data_begin_ = sizeof length + header_bytes;
+    data_bytes_ = rest - header_bytes;
+    try {
+      header_ = detail::parse_safetensors_header(
+          {reinterpret_cast<char const*>(text.get()), std::size_t(header_bytes)}, data_bytes_,
+          name_);
+    } catch (std::bad_alloc const&) {
+      throw detail::no_memory_for_file("cannot read '" + name_ +
+                                       "': no memory for what its header of " +
+                                       std::to_string(header_bytes) + " bytes lists");
+    }
+  }
+
+  std::string name_;
+  detail::file_descriptor file_;
+  // The source if file_ is not open.
+  std::span<std::byte const> bytes_;
+  std::uint64_t data_begin_ = 0, data_bytes_ = 0;
+  detail::safetensors_header header_;
+};
+
+}  // namespace pp

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Writing of safetensors files. Equal tensors give equal bytes, and files are written atomically:
+// complete or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/io/atomic_file.hpp>
+#include <pipe/weights/safetensors_header.hpp>
+
+namespace pp {
+
+/// A named tensor, read from or to be written to a safetensors file: a view of row-major,
+/// little-endian elements.
+struct safetensors_entry {
+  std::string name;
+  stored_type type = stored_type::f32;
+  std::vector<long> shape;
+  std::span<std::byte const> bytes;
+  std::string other_type{};  ///< name of the type for stored_type::other
+};
+
+namespace detail {
+
+/// A JSON string with quotes and escapes.
+inline std::string json_quoted(std::string_view text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string json = "\"";
+  for (char const c : text) {
+    if (c == '"' || c == '\\')
+      (json += '\\') += c;
+    else if (static_cast<unsigned char>(c) < 0x20)
+      ((json += "\\u00") += digits[c >> 4]) += digits[c & 15];
+    else
+      json += c;
+  }
+  return json + '"';
+}
+
+/// Orders tensors as in a file and sets their offsets: larger types first, otherwise in the given
+/// order, so that each begins at a multiple of its type's size although the format allows no gaps.
+///
+/// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
+///         overflows
+inline void place_tensors(std::vector<safetensors_place>& tensors) {
+  std::vector<safetensors_place> ordered;
+  for (int const size : {8, 4, 2, 1})
+    for (safetensors_place& p : tensors)
+      if (size_of(p.type) == size) ordered.push_back(std::move(p));
+  tensors = std::move(ordered);
+  std::set<std::string_view> names{"__metadata__"};
+  std::uint64_t end = 0;
+  for (safetensors_place& p : tensors) {
+    auto const refuse = [&](std::string const& why) {
+      throw data_error("tensor " + in_quotes(p.name) + ": " + why);
+    };
+    if (valid_utf8_bytes(p.name) != p.name.size()) refuse("the name is not UTF-8");
+    if (!names.insert(p.name).second)
+      refuse(p.name == "__metadata__" ? "the format reserves this name"
+                                      : "two tensors have this name");
+    if (p.type == stored_type::other) refuse("expected a type of stored_type, got `other`");
+    if (p.shape.size() > safetensors_header::most_extents)
+      refuse("expected a shape of at most " + std::to_string(safetensors_header::most_extents) +
+             " extents, got " + std::to_string(p.shape.size()));
+    for (long const extent : p.shape)
+      if (extent < 0) refuse("shape " + text_of_shape(p.shape) + ": expected extents of 0 or more");
+    std::uint64_t bytes = 0;
+    if (!count_bytes(p.type, p.shape, bytes) || bytes > std::uint64_t(INT64_MAX) - end)
+      refuse("shape " + text_of_shape(p.shape) + " of " + name_of(p.type) +
+             ": more bytes in all than 63 bits can count");
+    p.begin = end;
+    p.end = end += bytes;
+  }
+}
+
+/// The bytes of a file before its data: the header's length and the header.
+///
+/// law: a multiple of 8 bytes, padded with spaces
+inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
+                                        safetensors_metadata const& metadata) {
+  std::string json = "{";
+  auto const member = [&](std::string const& name) {
+    if (json.back() != '{') json += ',';
+    json += json_quoted(name) + ':';
+  };
+  if (!metadata.empty()) {
+    json += "\"__metadata__\":{";
+    for (auto const& [name, text] : metadata) {
+      if (valid_utf8_bytes(name) != name.size() || valid_utf8_bytes(text) != text.size())
+        throw data_error("metadata " + in_quotes(name) + ": expected UTF-8, got " +
+                         in_quotes(text));
+      member(name);
+      json += json_quoted(text);
+    }
+    json += '}';
+  }
+  for (safetensors_place const& p : tensors) {
+    member(p.name);
+    json += std::string("{\"dtype\":\"") + name_of(p.type) + "\",\"shape\":[";
+    for (std::size_t i = 0; i < p.shape.size(); ++i) {
+      // Not `"," + ...`, for which g++ 12 warns at -O3 (its bug 105651).
+      if (i > 0) json += ',';
+      json += std::to_string(p.shape[i]);
+    }
+    json += "],\"data_offsets\":[" + std::to_string(p.begin) + "," + std::to_string(p.end) + "]}";
+  }
+  json += '}';
+  json.resize((json.size() + 7) / 8 * 8, ' ');
+  if (json.size() > safetensors_header::most_bytes)
+    throw data_error("the header: expected at most " +
+                     std::to_string(safetensors_header::most_bytes) + " bytes, got " +
+                     std::to_string(json.size()));
+  std::string length(8, ' ');
+  put_little_endian(std::uint64_t(json.size()), reinterpret_cast<std::byte*>(length.data()));
+  return length + json;
+}
+
+}  // namespace detail
+
+/// Writes a safetensors file atomically (see atomic_file).
+///
+/// law: equal arguments give equal bytes; safetensors_file reads back what was written
+/// throws: data_error for tensors that the format cannot hold, file_error if the file cannot be
+///         written
+inline void write_safetensors(std::string const& path,
+                              std::vector<safetensors_entry> const& tensors,
+                              detail::safetensors_metadata const& metadata = {}) {
+  std::vector<detail::safetensors_place> places;
+  // By name, since place_tensors changes the order; it also refuses names that are not unique.
+  std::map<std::string_view, std::span<std::byte const>> bytes;
+  for (safetensors_entry const& t : tensors) {
+    places.push_back({t.name, t.type, t.shape});
+    bytes[t.name] = t.bytes;
+  }
+  detail::place_tensors(places);
+  for (detail::safetensors_place const& p : places)
+    if (bytes[p.name].size() != p.end - p.begin)
+      throw data_error("tensor " + detail::in_quotes(p.name) + ": shape " +
+                       detail::text_of_shape(p.shape) + " of " + name_of(p.type) + " needs " +
+                       std::to_string(p.end - p.begin) + " bytes, got " +
+                       std::to_string(bytes[p.name].size()));
+  atomic_file file(path);
+  file.write(detail::safetensors_preamble(places, metadata));
+  for (detail::safetensors_place const& p : places) file.write(bytes[p.name]);
+  file.commit();
+}
+
+}  // namespace pp

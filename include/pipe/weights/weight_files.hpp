@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The weights of a model as hubs keep them: one file, or several and an index, which says for each
+// tensor which file has it. Only headers are in memory.
+//
+//     {"metadata": {...}, "weight_map": {"0.weight": "model-00001-of-00002.safetensors", ...}}
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/utf8.hpp>
+#include <pipe/io/file_bytes.hpp>
+#include <pipe/io/json_reader.hpp>
+#include <pipe/weights/safetensors_reader.hpp>
+
+namespace pp {
+
+namespace detail {
+
+/// A tensor of one of several files.
+struct placed_tensor : safetensors_place {
+  std::size_t file = 0;
+};
+
+}  // namespace detail
+
+/// Open files of weights, and all their tensors.
+class weight_files {
+ public:
+  /// path: a safetensors file, its index, or a folder with model.safetensors or
+  /// model.safetensors.index.json.
+  ///
+  /// throws: file_error if a file is missing or cannot be read; data_error if one violates its
+  ///         format, if two have a tensor of one name and the index names neither, or if the index
+  ///         names a file elsewhere, none at all, or a tensor that its file does not have
+  explicit weight_files(std::string path) : name_(std::move(path)) {
+    std::filesystem::path at = name_;
+    std::error_code unreadable;  // which opening tells
+    if (std::filesystem::is_directory(at, unreadable)) at = file_in(at);
+    if (at.extension() == ".json")
+      open_index(at);
+    else
+      open({at.string()});
+  }
+
+  std::string const& name() const { return name_; }
+  /// All tensors, in the order of files and of their bytes.
+  std::vector<detail::placed_tensor> const& tensors() const { return tensors_; }
+  /// Whether there is a tensor of a name.
+  bool has(std::string_view tensor) const { return file_of_.contains(tensor); }
+  /// Fills `to` with bytes of one of the tensors, from number `from` on. needs: it has as many
+  ///
+  /// throws: file_error if reading fails, data_error if the file was shortened
+  void read(detail::placed_tensor const& tensor, std::span<std::byte> to,
+            std::uint64_t from = 0) const {
+    files_[tensor.file].read(tensor.begin + from, to);
+  }
+
+ private:
+  /// The file or the index in a folder.
+  std::filesystem::path file_in(std::filesystem::path const& folder) const {
+    constexpr char one[] = "model.safetensors", index[] = "model.safetensors.index.json";
+    std::error_code unreadable;
+    for (char const* const name : {one, index})
+      if (std::filesystem::exists(folder / name, unreadable)) return folder / name;
+    throw file_error("'" + name_ + "' has neither " + one + " nor " + index);
+  }
+
+  /// Opens the files that an index names, which are beside it.
+  void open_index(std::filesystem::path const& index) {
+    std::string const about = "'" + index.string() + "'";
+    std::string const text = detail::file_bytes(index.string());
+    std::map<std::string, std::string> files;  // by tensor
+    detail::json_reader r(text, about);
+    r.object("an object", [&](std::string const& part) {
+      if (part != "weight_map") return r.skip();
+      r.object("an object of tensors and files", [&](std::string const& tensor) {
+        std::string const file = r.string("the name of a file");
+        if (std::filesystem::path(file).filename() != file)
+          throw data_error(about + ": " + detail::in_quotes(file) + " is not a file beside it");
+        files[tensor] = file;
+      });
+    });
+    r.end();
+    if (files.empty()) throw data_error(about + " names no file");
+    std::set<std::string> paths;
+    for (auto& [tensor, file] : files) {
+      file = (index.parent_path() / file).string();
+      paths.insert(file);
+    }
+    open({paths.begin(), paths.end()}, files);
+    for (auto const& [tensor, file] : files) {
+      if (!file_of_.contains(tensor))
+        throw data_error(about + ": tensor " + detail::in_quotes(tensor) + " is not in '" + file +
+                         "'");
+    }
+  }
+
+  /// Opens files. in: the file of each tensor that an index names, which decides where several have
+  /// one of that name
+  void open(std::vector<std::string> const& paths,
+            std::map<std::string, std::string> const& in = {}) {
+    files_.reserve(paths.size());
+    for (std::string const& path : paths) {
+      for (detail::safetensors_place const& place : files_.emplace_back(path).tensors()) {
+        std::size_t const file = files_.size() - 1;
+        if (auto const named = in.find(place.name); named != in.end() && named->second != path)
+          continue;
+        auto const [before, is_first] = file_of_.emplace(place.name, file);
+        if (!is_first)
+          throw data_error("tensor " + detail::in_quotes(place.name) + " is in '" +
+                           files_[before->second].name() + "' and in '" + path + "'");
+        tensors_.push_back({place, file});
+      }
+    }
+  }
+
+  std::string name_;
+  std::vector<safetensors_reader> files_;
+  std::vector<detail::placed_tensor> tensors_;
+  std::map<std::string, std::size_t, std::less<>> file_of_;
+};
+
+}  // namespace pp

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Saving and loading of a model's parameters in safetensors files, with the names and layouts of
+// PyTorch. Loading is all or nothing: every mismatch is found and reported before the first
+// parameter changes.
+#pragma once
+#ifndef PIPE_SHOWS_WARNINGS
+#pragma GCC system_header
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/libm.hpp>
+#include <pipe/io/atomic_file.hpp>
+#include <pipe/weights/file_blocks.hpp>
+#include <pipe/weights/name_map.hpp>
+#include <pipe/weights/named_parameter.hpp>
+#include <pipe/weights/safetensors.hpp>
+#include <pipe/weights/weight_files.hpp>
+#include <pipe/weights/weight_pairs.hpp>
+
+namespace pp::detail {
+
+/// Saves parameters whose values are there when they are written: read(index, use) calls use(part)
+/// for each in turn, once or for parts that follow each other in the file.
+template <class T, class Read>
+void write_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
+                   stored_type type, safetensors_metadata const& metadata, Read const& read) {
+  if (!is_real(type))
+    throw data_error(std::string("save_weights: type: expected F64, F32, F16 or BF16, got ") +
+                     name_of(type));
+  std::vector<safetensors_place> places;
+  for (named_parameter<T> const& p : parameters) {
+    require_law(p);
+    places.push_back({p.name, type, p.shape});
+  }
+  place_tensors(places);
+  atomic_file file(path);
+  file.write(safetensors_preamble(places, metadata));
+  // Of one type, so in the order of their places.
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    read(i, [&](named_parameter<T> const& part) {
+      copy_out(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
+    });
+  file.commit();
+}
+
+}  // namespace pp::detail
+
+namespace pp {
+
+/// Saves parameters as `type`, in the given order. `metadata`: by default that of PyTorch's files.
+///
+/// law: equal parameters give equal bytes; saved in the element's own type, they load bit for bit
+/// throws: file_error, and the previous file is unchanged; data_error for names that are not unique
+///         or a number too large for `type`
+template <class T>
+void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                  std::string const& path, stored_type type = detail::stored_type_of<T>(),
+                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
+  detail::write_weights(parameters, path, type, metadata,
+                        [&](std::size_t i, auto const& use) { use(parameters[i]); });
+}
+
+namespace detail {
+
+/// The agreement of one process with itself.
+struct agreed {
+  void operator()() const {}
+};
+
+/// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
+struct copied_in {
+  template <class T, class Blocks>
+  void operator()(std::size_t, stored_type type, named_parameter<T> const& to,
+                  Blocks const& blocks) const {
+    long at = 0;
+    blocks([&](std::span<std::byte const> bytes) {
+      copy_block_in(type, bytes, at, to);
+      at += long(bytes.size()) / size_of(type);
+    });
+  }
+};
+
+/// Loads matched parameters. `fetch`: given the pairs, and the parameters as they are in the file,
+/// returns blocks(number, use), which calls use(bytes) for blocks that follow each other, of whole
+/// lines (see block_of): all of them before and again after agree(), which is called before the
+/// first parameter is written and may throw. write(number, type, parameter, blocks(use)): writes a
+/// parameter.
+template <class T, class Tensor, class Fetch, class Agree, class Write = copied_in>
+load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
+                       std::vector<Tensor> const& tensors, weights_source const& from,
+                       load_policy policy, name_map const& map, Fetch fetch, Agree const& agree,
+                       Write const& write = {}, bool reads_first = false) {
+  weight_pairs found = pair_weights(
+      parameters, tensors, policy, map, from,
+      [&](weight_sources const& pair, named_parameter<T> const& p) {
+        std::vector<std::size_t> const& which = pair.tensors;
+        if (!misfit_of_shape(p.shape, joined_shape(tensors, which)).empty())
+          return "expected shape " + text_of_shape(p.shape) + ", found " +
+                 text_of_shapes(tensors, which);
+        Tensor const& t = tensors[which[0]];
+        for (std::size_t const other : which)
+          if (tensors[other].type != t.type)
+            return "expected one type, found " + text_of_type(t) + " and " +
+                   text_of_type(tensors[other]);
+        return is_real(t.type) ? "" : "expected F64, F32, F16 or BF16, found " + text_of_type(t);
+      });
+  std::erase_if(found.pairs,
+                [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
+  std::vector<named_parameter<T>> to;
+  for (weight_sources const& pair : found.pairs)
+    to.push_back(as_there(parameters[pair.parameter], pair.transposed));
+  auto const blocks = fetch(found.pairs, to);
+  std::vector<std::string> problems;
+  for (std::size_t i = 0; i < found.pairs.size(); ++i) {
+    Tensor const& t = tensors[found.pairs[i].tensors[0]];
+    bool const may_be_too_large = t.type == stored_type::f64;  // the only type with larger numbers
+    if (!may_be_too_large && !reads_first) continue;
+    long before = 0, first = -1;
+    blocks(i, [&](std::span<std::byte const> bytes) {
+      long const at = may_be_too_large && first < 0 ? first_too_large<T>(t.type, bytes) : -1;
+      if (at >= 0) first = before + at;
+      before += long(bytes.size()) / size_of(t.type);
+    });
+    if (first >= 0)
+      problems.push_back("tensor " + in_quotes(t.name) + ": number " + std::to_string(first) +
+                         " is too large for " + name_of(stored_type_of<T>()));
+  }
+  require_fit(from, problems);
+  agree();
+  // Nothing but reading can fail from here on, and nothing is allocated.
+  for (std::size_t i = 0; i < found.pairs.size(); ++i)
+    write(found.pairs[i].parameter, tensors[found.pairs[i].tensors[0]].type, to[i],
+          [&](auto const& use) { blocks(i, use); });
+  return std::move(found.report);
+}
+
+/// When the tensors of a file are read.
+enum class reading : unsigned char {
+  before,    ///< all of them before the first parameter is written
+  in_place,  ///< each when its parameter is written, block by block
+  twice      ///< in place, after all could be read before the first is written
+};
+
+/// The same, from some tensors of an open file, or of several.
+template <class T, class Tensor, class File, class Agree, class Write = copied_in>
+load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
+                         std::vector<Tensor> const& tensors, File const& file,
+                         weights_source const& from, load_policy policy, name_map const& map,
+                         Agree const& agree, reading when = reading::before,
+                         Write const& write = {}) {
+  std::unique_ptr<std::byte[]> data;
+  return load_pairs(
+      parameters, tensors, from, policy, map,
+      [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
+        std::vector<std::uint64_t> begins, blocks;
+        std::uint64_t all = 0;
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+          std::uint64_t size = 0;
+          for (std::size_t const t : pairs[i].tensors) size += tensors[t].end - tensors[t].begin;
+          std::uint64_t const number = std::uint64_t(size_of(tensors[pairs[i].tensors[0]].type));
+          begins.push_back(when == reading::before ? all : 0);
+          blocks.push_back(when == reading::before
+                               ? size
+                               : std::min(size, std::uint64_t(block_of(to[i])) * number));
+          all = when == reading::before ? all + size : std::max(all, blocks.back());
+        }
+        data = memory_for(all, "the tensors that are loaded", file.name());
+        // use(bytes) for the blocks of a pair's tensors, which follow each other.
+        auto read = [&tensors, &file, &pairs, begins, blocks, at = data.get()](std::size_t i,
+                                                                               auto const& use) {
+          std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
+          std::size_t filled = 0;
+          for (std::size_t const t : pairs[i].tensors)
+            for (std::uint64_t next = tensors[t].begin, left; (left = tensors[t].end - next) > 0;) {
+              std::size_t const bytes =
+                  std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
+              file.read(tensors[t], room.subspan(filled, bytes), next - tensors[t].begin);
+              filled += bytes, next += bytes;
+              if (filled < room.size()) continue;
+              use(std::span<std::byte const>(room));
+              filled = 0;
+            }
+          if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
+        };
+        if (when == reading::before)
+          for (std::size_t i = 0; i < pairs.size(); ++i) read(i, [](std::span<std::byte const>) {});
+        return [read, begins, blocks, when, at = data.get()](std::size_t i, auto const& use) {
+          if (when != reading::before) return read(i, use);
+          use(std::span<std::byte const>(at + begins[i], std::size_t(blocks[i])));
+        };
+      },
+      agree, write, when == reading::twice);
+}
+/// A file, for messages.
+inline weights_source source_of(std::string const& file) {
+  return {"in '" + file + "'", "the file"};
+}
+
+}  // namespace detail
+
+/// Loads parameters from a file, or from a folder or an index of several (see weight_files),
+/// converting to their type. `names` maps parameter names to names in the file: a parameter may be
+/// several tensors there, which are joined along their first extent, and a matrix may be stored the
+/// other way round; other tensors are passed over (see name_map).
+///
+/// law: all or nothing: if it throws, nothing was written
+/// throws: data_error with the first eight mismatches and the number of the others: with either
+///         policy a tensor of another shape, of no real type, or with a number too large for T;
+///         with `strict` also missing and unused names; with `partial` if there is no common name.
+///         file_error if a tensor cannot be read, or memory is exhausted
+template <class T, class Agree = detail::agreed>
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                         weight_files const& files, load_policy policy = load_policy::strict,
+                         name_map const& names = {}, Agree const& agree = {}) {
+  return detail::load_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
+                              policy, names, agree);
+}
+template <class T>
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                         safetensors_file const& file, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
+  return detail::load_pairs(
+      parameters, file.tensors(), detail::source_of(file.name()), policy, names,
+      [&](auto const& pairs, auto const&) {
+        std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for those of one tensor
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+          if (pairs[i].tensors.size() > 1)
+            for (std::size_t const t : pairs[i].tensors)
+              joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
+                               file.tensors()[t].bytes.end());
+        return [&, joined = std::move(joined)](std::size_t i, auto const& use) {
+          use(joined[i].empty() ? file.tensors()[pairs[i].tensors[0]].bytes
+                                : std::span<std::byte const>(joined[i]));
+        };
+      },
+      detail::agreed{});
+}
+template <class T>
+load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
+                         std::string const& path, load_policy policy = load_policy::strict,
+                         name_map const& names = {}) {
+  return load_weights(parameters, weight_files(path), policy, names);
+}
+
+namespace detail {
+
+/// A trainer with averages of its parameters: averaged() lists them in the order of parameters().
+template <class Trainer>
+concept keeps_averages = requires { requires Trainer::keeps_averages; };
+
+/// Parameters whose old values nothing needs after a load that has failed.
+template <class Trainer>
+concept is_read_in_place = requires { requires Trainer::is_read_in_place; };
+
+/// Views of the averages of all parameters; empty if the trainer keeps none.
+template <has_named_parameters Trainer>
+auto averages_of(Trainer& trainer) {
+  std::vector<decltype(trainer.parameters().front().values)> all;
+  if constexpr (keeps_averages<Trainer>)
+    for (auto const& p : trainer.averaged()) all.push_back(p.values);
+  return all;
+}
+
+/// Saves parameters of a trainer whose processes all call it: that of rank 0 writes the file.
+/// read(index, use): as for write_weights; all processes read each parameter in turn, to its end
+/// also if `use` throws.
+///
+/// throws: as write_weights, in that process; in the others file_error
+template <class Processes, class T, class Read>
+void save_together(Processes const& processes, std::vector<named_parameter<T>> const& parameters,
+                   std::string const& path, stored_type type, safetensors_metadata const& metadata,
+                   Read const& read) {
+  std::size_t next = 0;
+  std::exception_ptr failure;
+  if (processes.writes_files()) try {
+      write_weights(parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
+        next = i + 1;
+        read(i, use);
+      });
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
+  bool const is_saved = processes.agree(!failure);
+  if (failure) std::rethrow_exception(failure);
+  if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+}
+/// Saves a trainer's parameters.
+template <has_named_parameters Trainer>
+void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
+                  safetensors_metadata const& metadata, name_map const& names = {}) {
+  auto const parameters = all_there(named_parameters(trainer), names);
+  if constexpr (has_processes<Trainer>) {
+    auto const views = list_of(trainer);
+    auto const processes = trainer.processes();
+    std::vector<typename Trainer::element> room;
+    save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
+      auto p = parameters[i];
+      p.values = processes.values_of(views[i], room);
+      use(p);
+    });
+  } else {
+    save_weights(parameters, path, type, metadata);
+  }
+}
+
+/// Loads in all processes of a trainer, or in none. agrees(here): whether something is so in all;
+/// load(agree): calls agree() before the first number is written; spoil(): called in all, if one
+/// could not read again what it had read.
+///
+/// throws: what `load` has thrown; data_error if another process could not load
+template <class Agrees, class Spoil, class Load>
+auto load_together(std::string const& path, Agrees const& agrees, Spoil const& spoil,
+                   Load const& load) {
+  bool is_asked = false, is_writing = false;
+  auto const refuse = [&] {
+    throw data_error("another process could not load " + in_quotes(path));
+  };
+  auto const agree = [&] {
+    is_asked = true;
+    if (!agrees(true)) refuse();
+    is_writing = true;
+  };
+  decltype(load(agree)) result{};
+  std::exception_ptr failure;
+  try {
+    result = load(agree);
+  } catch (...) {
+    if (!is_asked) agrees(false);
+    if (!is_writing) throw;
+    failure = std::current_exception();
+  }
+  if (agrees(!failure)) return result;
+  spoil();
+  if (failure) std::rethrow_exception(failure);
+  refuse();
+  return result;
+}
+
+/// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
+template <has_named_parameters Trainer, class Open>
+load_report load_trainer(Trainer& trainer, std::string const& path, load_policy policy,
+                         name_map const& names, Open const& open) {
+  auto const parameters = named_parameters(trainer);
+  auto const views = list_of(trainer);
+  auto const averages = averages_of(trainer);
+  constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
+                           : lists_parameters<Trainer> ? reading::twice
+                                                       : reading::before;
+  load_report const report = load_together(
+      path,
+      [&](bool here) {
+        if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
+        return here;
+      },
+      [&] {
+        if constexpr (lists_parameters<Trainer>)
+          trainer.processes().parameters.engine->spoil(trainer.steps());
+      },
+      [&](auto const& agree) {
+        weight_files const& files = open();
+        return load_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
+                            names, agree, when,
+                            [&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
+                              set_values(trainer, views[i], [&](auto const& values) {
+                                to.values = values;
+                                copied_in()(i, type, to, blocks);
+                              });
+                            });
+      });
+  for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
+    if (parameters[i].name == report.loaded[next]) {
+      std::copy(parameters[i].values.begin(), parameters[i].values.end(), averages[i].begin());
+      ++next;
+    }
+  trainer.parameters_changed();
+  return report;
+}
+
+}  // namespace detail
+
+/// Saves all parameters of a trainer, in its own type, or as `type`; under their own names, or
+/// under those of a map, with the layouts that it says. If its ranks are in several processes, all
+/// of them call it.
+///
+/// throws: in all processes, if it does in one; data_error for a map that joins tensors
+template <detail::has_named_parameters Trainer>
+void save_weights(Trainer& trainer, std::string const& path, name_map const& names = {}) {
+  using element = typename decltype(trainer.parameters().front().values)::value_type;
+  detail::save_trainer(trainer, path, detail::stored_type_of<element>(), {{"format", "pt"}}, names);
+}
+template <detail::has_named_parameters Trainer>
+void save_weights(Trainer& trainer, std::string const& path, stored_type type,
+                  detail::safetensors_metadata const& metadata = {{"format", "pt"}}) {
+  detail::save_trainer(trainer, path, type, metadata);
+}
+/// Loads a trainer's parameters. Files have no averages (see Averaging): these are set to the
+/// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
+/// all of them call it, and each loads its own parameters.
+///
+/// A block at a time is in memory: all are read before the first is written, and then once more.
+///
+/// throws: in all processes, and nothing was written, if it does in one. Should a file be damaged
+///         between the two, the trainer is broken, and later calls throw pp::error; model_weights
+///         are read once, and may be written in part if that fails
+template <detail::has_named_parameters Trainer>
+load_report load_weights(Trainer& trainer, std::string const& path,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  std::optional<weight_files> files;
+  return detail::load_trainer(trainer, path, policy, names,
+                              [&]() -> weight_files const& { return files.emplace(path); });
+}
+template <detail::has_named_parameters Trainer>
+load_report load_weights(Trainer& trainer, weight_files const& files,
+                         load_policy policy = load_policy::strict, name_map const& names = {}) {
+  return detail::load_trainer(trainer, files.name(), policy, names,
+                              [&]() -> weight_files const& { return files; });
+}
+
+}  // namespace pp
