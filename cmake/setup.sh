@@ -10,13 +10,28 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=yes CCACHE_SLOPPINESS=pch_defines,t
 [[ -d /usr/local/cuda/bin ]] && PATH=$PATH:/usr/local/cuda/bin
 
 quietly() {
-  local log=$1
+  local log=$1 code=0
   shift
   mkdir -p "$(dirname "$log")"
-  "$@" >"$log" 2>&1 && return
+  if [[ -t 2 ]]; then progress "$log" "$@"; else "$@" >"$log" 2>&1; fi || code=$?
+  ((code)) || return 0
   { grep -m 5 -E '(^|[ :])(error|Error|ERROR)( #[0-9]+)?[: ]' "$log" || true; echo "[...]"; tail -n 40 "$log"; } >&2
   echo "failed: $* (the whole output is in $log)" >&2
   exit 1
+}
+
+# progress LOG COMMAND...: runs a command, and keeps its newest line in one line of the terminal.
+progress() {
+  local log=$1 line begin=$SECONDS width code=0
+  shift
+  width=$(tput cols 2>/dev/null) || width=80
+  "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
+    # The number of the step and the name of what it makes: [3/8] main.cpp.o
+    [[ $line =~ ^(\[[0-9]+/[0-9]+\]).*[\ /]([^\ /]+)$ ]] && line="${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
+    printf '\r\e[K%s' "$(cut -c "-$((width - 1))" <<<"$((SECONDS - begin)) s $line")" >&2
+  done || code=$?
+  printf '\r\e[K' >&2
+  return $code
 }
 
 # What a package is for, found however it was installed.

@@ -5,6 +5,9 @@
 # arguments it is the one that nvcc compiles, where there is nvcc. What an example needs beside a compiler is in its setup.sh.
 #
 # --processes N: gpt in N processes, started by pipe-run; with --launcher mpirun by MPI.
+# --help: this, and what the example says of itself: all of its options once it is built.
+#
+# gpt is compiled with the schedules that it was asked for, by `--schedule NAME`.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 
@@ -43,6 +46,17 @@ if ! grep -qxF -e "$name" <<<"$known"; then
   exit 2
 fi
 
+if [[ " $* " =~ \ (--help|-h)\  ]]; then
+  sed -n '4,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  printf 'Examples: %s\n\n' "$(paste -sd ' ' <<<"$known")"
+  program=$root/build/examples/examples/$name
+  [[ ! -x $program ]] || exec "$program" --help
+  source=$root/examples/$name.cpp
+  [[ -e $source ]] || source=$root/examples/$name/main.cpp
+  sed -n '3,/^#include/{/^\/\/ \[/d;s/^\/\/ \{0,1\}//p}' "$source"
+  exit
+fi
+
 if [[ $processes ]]; then
   if [[ ! $processes =~ ^[1-9][0-9]*$ ]]; then
     echo "--processes must be a number from 1, not '$processes'" >&2
@@ -68,6 +82,18 @@ if grep -qsF boost/hana.hpp "$root/examples/$name.cpp"; then
   need libboost-dev
 fi
 [[ ! -e $root/examples/$name/setup.sh ]] || source "$root/examples/$name/setup.sh"
+if [[ ${name%.cuda} == gpt ]]; then
+  schedules=$(sed -n 's/^PIPE_GPT_SCHEDULES:STRING=//p' "$root/build/examples/CMakeCache.txt" 2>/dev/null) || true
+  asked=1f1b
+  for ((i = 1; i <= $#; ++i)); do
+    case ${!i} in
+      --schedule) next=$((i + 1)) && asked=${!next:-} ;;
+      --schedule=*) asked=${!i#*=} ;;
+    esac
+  done
+  [[ ,$schedules == *",$asked,"* ]] || schedules+=$asked,
+  configure+=("-DPIPE_GPT_SCHEDULES=$schedules")
+fi
 echo "building examples/${name%.cuda} in build/examples" >&2
 programs=$root/build/examples/examples
 case $processes$launcher in

@@ -165,7 +165,12 @@ int main(int count, char** arguments) {
       throw pp::error("--generate-on-device needs --device cuda");
     if (!programs(o.device).contains(o.schedule))
       throw pp::error("--schedule " + o.schedule + " needs --device cpu");
-    (!o.profile.empty() ? measure : programs(o.device).at(o.schedule))(o);
+    program const run = !o.profile.empty() ? measure : programs(o.device).at(o.schedule);
+    if (run == nullptr)
+      throw pp::error(
+          "this program was compiled without that schedule: `examples/run.sh --schedule '" +
+          o.schedule + "'` compiles it");
+    run(o);
     return ended(code_of_warnings);
   } catch (CLI::Success const& e) {
     return ended(app.exit(e));

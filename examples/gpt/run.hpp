@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -180,12 +181,31 @@ void run(options const& o) {
         watch.recent_bits(std::max(1L, done / 20)), validation, speed);
 }
 
+#ifndef EXAMPLE_SCHEDULES
+#define EXAMPLE_SCHEDULES ""
+#endif
+/// Whether a schedule is compiled: all are, unless EXAMPLE_SCHEDULES has names, a comma after each.
+constexpr bool is_compiled(std::string_view name) {
+  std::string_view names = EXAMPLE_SCHEDULES;
+  if (names.empty()) return true;
+  for (std::size_t end; (end = names.find(',')) != names.npos; names.remove_prefix(end + 1))
+    if (names.substr(0, end) == name) return true;
+  return false;
+}
+
 /// Compiles schedules in, for --schedule of a program on a backend.
 template <class Backend, class... Schedule>
 struct compiled_in {
+  template <class S>
+  static constexpr program program_of() {
+    if constexpr (is_compiled(S::name))
+      return run<Trainer<S, Backend>>;
+    else
+      return nullptr;
+  }
   compiled_in() {
     auto& known = programs(std::is_same_v<Backend, pp::Cuda> ? "cuda" : "cpu");
-    ((known[Schedule::name] = run<Trainer<Schedule, Backend>>), ...);
+    ((known[Schedule::name] = program_of<Schedule>()), ...);
   }
 };
 template <class Backend>

@@ -42,13 +42,12 @@ void choose_rows(host::row_kernels<T>& k, host::row_function<T>* functions) {
     host::portable::fill_rows<Program>(k, functions, all);
   k.runs_on = Set;
 }
-/// Selects the portable kernels, then replaces them by those of each set in the list that this CPU
-/// supports, so the last such set remains.
+/// Selects the kernels of the best set that this CPU has.
 template <class Program, class T, host::isa... Sets>
-void choose_rows(HostKernels<Sets...>, host::row_kernels<T>& k, host::row_function<T>* functions) {
-  choose_rows<Program, T, host::isa::portable>(k, functions);
-  host::isa const best = host::best_isa();
-  ((Sets <= best ? choose_rows<Program, T, Sets>(k, functions) : void()), ...);
+void choose_rows(HostKernels<Sets...> host, host::row_kernels<T>& k,
+                 host::row_function<T>* functions) {
+  host.for_each_set(host::best_isa(),
+                    [&]<host::isa Set>() { choose_rows<Program, T, Set>(k, functions); });
 }
 template <class Program, class T, class Backend>
 void choose_rows(Backend, host::row_kernels<T>& k, host::row_function<T>* functions) {

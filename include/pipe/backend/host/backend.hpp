@@ -127,11 +127,20 @@ struct HostKernels : detail::host_backend {
     return std::type_identity<detail::nothing_wrong>{};
   }
 
-  /// The kernels of the best set up to `best`.
+  /// Calls f.template operator()<Set>() for the sets up to `best`, the best one last. Portable
+  /// kernels are not compiled where every processor that can run this program has one of the sets:
+  /// f is called for this set whatever `best` is.
+  template <class F>
+  static void for_each_set(host::isa best, F const& f) {
+    constexpr bool needs_portable = ((Sets > host::least_isa()) && ...);
+    if constexpr (needs_portable) f.template operator()<host::isa::portable>();
+    ((Sets <= best || Sets <= host::least_isa() ? f.template operator()<Sets>() : void()), ...);
+  }
+  /// The kernels of the best set up to `best`, as far as for_each_set has them.
   template <class P>
   static host::kernels<P> kernels(host::isa best = host::best_isa()) {
-    host::kernels<P> chosen = host::kernels_for<P, host::isa::portable>();
-    ((Sets <= best ? void(chosen = host::kernels_for<P, Sets>()) : void()), ...);
+    host::kernels<P> chosen;
+    for_each_set(best, [&]<host::isa Set>() { chosen = host::kernels_for<P, Set>(); });
     return chosen;
   }
 };

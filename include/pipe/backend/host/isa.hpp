@@ -58,6 +58,17 @@ inline constexpr std::size_t widest_vector_bytes = isa_traits<isa::avx512>::vect
 /// streamed.
 inline constexpr long cached_bytes = 24L << 20;
 
+/// The set that every processor has which can run this program: what the compiler was told.
+constexpr isa least_isa() {
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+  return isa::avx512;
+#elif defined(__AVX2__) && defined(__FMA__)
+  return isa::avx2;
+#else
+  return isa::portable;
+#endif
+}
+
 /// The best set that this processor (and its operating system) can run.
 ///
 /// law: every feature of the set's target string in kernels.hpp is asked for here.
