@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // How tensor cores add, term by term: a second, plain form of the model in ptx/product.hpp, for any
-// GPU from sm_80 on. See docs/gpu.md.
+// GPU from sm_80 on. See docs/explanation/gpu_correctness.md.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The sum of a tensor core: cases worked out by hand from what docs/gpu.md says of it, and random
-// ones against a second, plain form of the model.
+// The sum of a tensor core: cases worked out by hand from what docs/explanation/gpu_correctness.md
+// says of it, and random ones against a second, plain form of the model.
 #include "catch.hpp"
 
 #include <initializer_list>

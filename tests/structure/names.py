@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Holds docs/reference/names.md, the index of all names, to the headers and to the pages; with --write, makes it.
+"""Holds the public names to the headers and to the pages; with --write, makes an index of them: build/names.md, or another file.
 
-    names.py ROOT [--write]
+    names.py ROOT [--write [FILE]]
 
 Namespace pp holds these names and no others: what is for the library itself is in an inner namespace, `pp::detail` where a folder has none of
 its own. A page mentions a name in CamelCase in any code, another name as `name`, `name(...)` or `name<...>`. A name of namespace pp that no
@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-PAGE = Path("docs/reference/names.md")
+PAGE = Path("build/names.md")
 HEAD = """# All names
 
 What a program may write of namespace `pp`, made from the headers and the pages by `tests/structure/names.py`. Everything else in the
@@ -25,7 +25,7 @@ headers is for the library itself and may change in any release.
 |---|---|---|---|
 """
 LAYERS = "pipe/nn/"  # whose names have a page
-FIRST = ["options", "trainer", "optimizers", "files"]  # pages of the reference come before others, in this order
+FIRST = ["options", "trainer", "plan", "optimizers", "files"]  # pages of the reference come before others, in this order
 LAST = ["errors", "language", "not_yet"]
 FOLDERS = ["reference", "howto", "tutorial", "schedules", "reference/layers"]
 SHOWN = 2  # pages per name
@@ -110,21 +110,26 @@ def label(page):
     return f"layers/{stem}" if page.parent.name == "layers" else stem
 
 
-def make(root):
-    """The page, and what is wrong with the names."""
-    pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
-    programs = [p for p in (root / "examples").rglob("*") if p.suffix in (".cpp", ".hpp")]
-    mentioned = {page: names_in(page) if page.suffix == ".md" else names_in_program(page)
-                 for page in sorted([*pages, *programs], key=order)}
-    of_layers = {page: defined_in(page) for page in pages if page.parent.name == "layers" or page.stem == "language"}
+def public(root):
+    """Of each name in namespace pp its first sentence and its header."""
     found = {}
     for header in sorted((root / "include" / "pipe").rglob("*")):
         if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
             for name, sentence in declarations(header):
                 known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
                 known[0] = known[0] or sentence
+    return found
+
+
+def make(root, page=PAGE):
+    """The index as a page of that path, and what is wrong with the names."""
+    pages = [p for folder in FOLDERS for p in sorted((root / "docs" / folder).glob("*.md")) if p.name != PAGE.name]
+    programs = [p for p in (root / "examples").rglob("*") if p.suffix in (".cpp", ".hpp")]
+    mentioned = {page: names_in(page) if page.suffix == ".md" else names_in_program(page)
+                 for page in sorted([*pages, *programs], key=order)}
+    of_layers = {page: defined_in(page) for page in pages if page.parent.name == "layers" or page.stem == "language"}
     rows, faults = [], []
-    for name, (sentence, header) in sorted(found.items(), key=lambda item: (item[0].lower(), item[0])):
+    for name, (sentence, header) in sorted(public(root).items(), key=lambda item: (item[0].lower(), item[0])):
         where = [page for page, names in mentioned.items() if name in names]
         if not where:
             faults.append(f"{header}: {name} is in namespace pp, and no page mentions it: what is not for users belongs to pp::detail")
@@ -135,7 +140,7 @@ def make(root):
         where.sort(key=lambda page: page not in homes)
         if not sentence:
             faults.append(f"{header}: no sentence says what {name} is")
-        links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / PAGE).parent)})" for p in where[:SHOWN])
+        links = ", ".join(f"[{label(p)}]({os.path.relpath(p, (root / page).parent)})" for p in where[:SHOWN])
         rows.append(f"| `{name}` | {sentence} | `{header}` | {links} |")
     return HEAD + "\n".join(rows) + "\n", faults
 
@@ -143,18 +148,18 @@ def make(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
-    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--write", metavar="FILE", nargs="?", const=PAGE, type=Path, help="make the index; default: build/names.md of ROOT")
     arguments = parser.parse_args()
-    text, faults = make(arguments.root.resolve())
-    path = arguments.root / PAGE
+    root = arguments.root.resolve()
+    page = root / PAGE if arguments.write in (None, PAGE) else arguments.write.resolve()
+    text, faults = make(root, page)
     if arguments.write:
-        path.write_text(text, encoding="utf-8")
-    elif not path.exists() or path.read_text(encoding="utf-8") != text:
-        faults.append(f"{PAGE}: not what the headers and pages say: run tests/structure/names.py . --write")
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(text, encoding="utf-8")
     for fault in faults:
         print(fault)
     if not faults:
-        print("the index has every name")
+        print(f"wrote {page}" if arguments.write else "every public name has a sentence and a page")
     return 1 if faults else 0
 
 

@@ -7,13 +7,15 @@ of that file between `// [region]` and `// [/region]`, dedented (`# [region]` in
 rewritten instead.
 
 No page has C++ that no compiler has seen: a fenced block of C++ has such a mark, and an indented block that looks like C++ is fenced and marked, unless
-it is a form with an ellipsis (`Model<input, layer ...>`). What a page quotes needs no header that the page does not name: of each public name of
-docs/reference/names.md in a snippet it names the header, or one that includes it, unless <pipe/pipe.hpp> does.
+it is a form with an ellipsis (`Model<input, layer ...>`). What a page quotes needs no header that the page does not name: of each public name in a
+snippet (names.py) it names the header, or one that includes it, unless <pipe/pipe.hpp> does.
 """
 import re
 import sys
 import textwrap
 from pathlib import Path
+
+import names
 
 MARK = re.compile(r"^\s*<!--\s*snippet:\s*(\S+)\s+(\S+)\s*-->\s*$")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
@@ -22,7 +24,6 @@ CPP_FENCE = re.compile(r"^\s*(```+|~~~+)\s*(cpp|c\+\+|cuda|cu|hpp)(?!\w)")
 STATEMENT = re.compile(r"^ {4,}(?![$#{] ?[^\s\w\"]).*[;{}]\s*(//.*)?$|^ {4,}(#include|using|struct|template|static_assert|constexpr)\b|^ {4,}\.\w+ = ")
 # What is no C++ though it ends so: a shell's words, JSON, what a compiler or the library says, CMake.
 OTHER = re.compile(r"^ {4,}(\$ |\{\"|\[\"|.*\b(error|note):|.*'pp::wrong::|.*\b(done|fi|esac);?|\w+\(.*\)$|(nsys|mpirun|cmake|for \w+ in) )")
-NAME = re.compile(r"\| `([A-Za-z_]\w*)[^`]*` \|.*\| `(pipe/[^`]+)` \|")
 HEADER = re.compile(r"\bpipe/[\w/]+\.(?:hpp|cuh)")
 
 
@@ -143,13 +144,6 @@ def headers_of(root, source, seen=None):
     return found
 
 
-def public_headers(root):
-    """Where each public name is declared."""
-    page = root / "docs" / "reference" / "names.md"
-    rows = page.read_text(encoding="utf-8").splitlines() if page.is_file() else []
-    return {match[1]: match[2] for row in rows if (match := NAME.match(row))}
-
-
 def unnamed_headers(root, document, headers, included):
     """Headers that a page's snippets need and the page does not name."""
     text, missing = document.read_text(encoding="utf-8"), {}
@@ -173,7 +167,8 @@ def check(root, update=False):
     documents = [*sorted(root.glob("*.md"))]
     for folder in ("docs", "examples", "bench", "tests"):
         documents += sorted((root / folder).rglob("*.md"))
-    headers, included, found = public_headers(root), inclusions(root), []
+    headers = {name: header for name, (_, header) in names.public(root).items()}
+    included, found = inclusions(root), []
     for document in documents:
         found += [*check_file(root, document, update), *unseen_code(root, document), *unnamed_headers(root, document, headers, included)]
     return found

@@ -46,11 +46,15 @@ class Names(unittest.TestCase):
 
     def test_names_that_pages_mention_are_listed_with_their_sentence(self):
         text, faults = self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`, and helper without code; `Hidden`")
-        self.assertIn("| `Layer` | A layer of width N | `pipe/train/x.hpp` | [use](../howto/use.md) |", text)
+        self.assertIn("| `Layer` | A layer of width N | `pipe/train/x.hpp` | [use](../docs/howto/use.md) |", text)
         self.assertIn("| `train` | Trains, and says so |", text)
         self.assertNotIn("helper", text)
         self.assertNotIn("Hidden", text)
         self.assertIn("pipe/train/x.hpp: no sentence says what Mute is", faults)
+
+    def test_links_lead_from_the_place_of_the_index(self):
+        self.make(HEADER, "`Layer<3>`")
+        self.assertIn("| [use](use.md) |", names.make(self.root, self.root / "docs/howto/names.md")[0])
 
     def test_a_sentence_ends_outside_parentheses(self):
         for doc, sentence in (("At most N (default: none). More.", "At most N (default: none)"),
@@ -73,7 +77,7 @@ class Names(unittest.TestCase):
         (self.root / "examples").mkdir()
         (self.root / "examples/a.cpp").write_text("int main() { pp::helper(); }")
         text, _ = self.make(HEADER, "`Layer<3>`, `train(2)`, `Mute`")
-        self.assertIn("| [a.cpp](../../examples/a.cpp) |", text)
+        self.assertIn("| [a.cpp](../examples/a.cpp) |", text)
 
     def test_a_layer_is_in_the_tables_of_one_page_of_layers(self):
         (self.root / "include/pipe/nn/x.hpp").write_text("namespace pp {\n\n/// A layer.\nstruct Wide {};\n\n}  // namespace pp\n")
@@ -84,7 +88,7 @@ class Names(unittest.TestCase):
         (layers / "b.md").write_text("| `Narrow`, `Wide<3>` | x |\n| `Wide` | y |\n")
         text, faults = self.make("", "`Wide`")
         self.assertEqual([], faults)
-        self.assertIn("| `Wide` | A layer | `pipe/nn/x.hpp` | [layers/b](layers/b.md), [use](../howto/use.md) |", text)
+        self.assertIn("| `Wide` | A layer | `pipe/nn/x.hpp` | [layers/b](../docs/reference/layers/b.md), [use](../docs/howto/use.md) |", text)
         (self.root / "docs/reference/language.md").write_text("| `Wide` | x |\n")
         self.assertEqual([fault.format(2, "language.md, b.md")], self.make("", "")[1])
 

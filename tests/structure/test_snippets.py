@@ -69,9 +69,10 @@ class Snippets(unittest.TestCase):
     def test_a_header_that_a_snippet_needs_is_named(self):
         source = "#include <pipe/plan/compiled/planned.hpp>\n" + SOURCE.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
         document = GOOD.replace("f(a)", "Planned<A> p; Other<B> o; auto b = 1")
-        files = {"include/pipe/plan/compiled/planned.hpp": "#include <pipe/base/other.hpp>\n", "include/pipe/base/other.hpp": "", "include/pipe/base/b.hpp": "",
-                 "docs/reference/names.md": "| `Planned<M>` | a plan | `pipe/plan/compiled/planned.hpp` | page |\n| `Other` | x | `pipe/base/other.hpp` | |\n"
-                                            "| `b` | declared here | `pipe/base/other.hpp` | |\n| `a` | of no header that the file has | `pipe/base/b.hpp` | |\n"}
+        public = "namespace pp {{\n/// A name.\nstruct {};\n}}  // namespace pp\n".format
+        files = {"include/pipe/plan/compiled/planned.hpp": "#include <pipe/base/other.hpp>\n" + public("Planned"),
+                 "include/pipe/base/other.hpp": public("Other") + public("b"),  # b is declared in the snippet
+                 "include/pipe/base/b.hpp": public("a")}  # which the file does not include
         found = self.problems(document, source, files=files)
         self.assertEqual(["README.md:1: its snippets need <pipe/base/other.hpp> (Other), which it does not name",
                           "README.md:1: its snippets need <pipe/plan/compiled/planned.hpp> (Planned), which it does not name"], found)
