@@ -7,7 +7,8 @@
 * Every page of docs/ is linked from docs/README.md, or from an index that it links: INDEXES, and the README.md of a folder. A link to a folder without one
   leads to all its pages.
 * docs/contributing.md has a map of rooms: each folder of include/pipe is a row, in the order of ORDER (rules.py), with the rooms that it may not include (APART).
-* Each of its WALKS walks is a numbered list of at most STOPS files of include/pipe, which exist.
+* Each of its WALKS walks is a numbered list of at most STOPS headers.
+* A header that a page names, `<pipe/nn/map.hpp>` or `nn/map.hpp`, exists; a name that begins with a folder of include/pipe is one of a header.
 * A word of docs/reference/glossary.md has one row, and no header has a word of the last column.
 """
 import re
@@ -26,6 +27,7 @@ STOPS = 10
 MAP_HEAD = "| room | what it is for | may include |"
 GLOSSARY_HEAD = "| word | meaning | not |"
 ROWS_ABOVE = "the rooms above"
+HEADER = re.compile(r"(?<![\w/.-])(?:(?:include/)?(pipe)/)?(\w[\w/]*\.(?:hpp|cuh|inl))\b")
 
 
 def pages_of(root):
@@ -105,8 +107,6 @@ def check_walks(root):
             walks.append((number, []))
         elif inside and (match := re.match(r"\d+\. `([^`]+)`: \S", line)):
             walks[-1][1].append(match[1])
-            if not (root / "include" / "pipe" / match[1]).is_file():
-                yield f"{where}:{number}: there is no file include/pipe/{match[1]}"
         elif inside and re.match(r"\d+\. ", line):
             yield f"{where}:{number}: a stop of a walk is `FILE`: what happens there"
     if len(walks) != WALKS:
@@ -114,6 +114,16 @@ def check_walks(root):
     for number, stops in walks:
         if not 1 <= len(stops) <= STOPS:
             yield f"{where}:{number}: a walk of {len(stops)} files; it has 1 to {STOPS}"
+
+
+def check_headers(root):
+    include = root / "include" / "pipe"
+    rooms = {folder.name for folder in include.iterdir() if folder.is_dir()}
+    for page in [root / "README.md", *pages_of(root)]:
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            for is_whole, name in HEADER.findall(line):
+                if (is_whole or name.split("/")[0] in rooms) and not (include / name).is_file():
+                    yield f"{page.relative_to(root)}:{number}: there is no header include/pipe/{name}"
 
 
 def check_glossary(root):
@@ -141,7 +151,7 @@ def check_glossary(root):
 
 def check(root):
     root = root.resolve()
-    return [*check_sizes(root), *check_index(root), *check_map(root), *check_walks(root), *check_glossary(root)]
+    return [*check_sizes(root), *check_index(root), *check_map(root), *check_walks(root), *check_headers(root), *check_glossary(root)]
 
 
 if __name__ == "__main__":

@@ -78,11 +78,18 @@ class Pages(unittest.TestCase):
 
     def test_walks_are_short_and_their_files_exist(self):
         page = "docs/contributing.md"
-        self.assertEqual([page + ":15: there is no file include/pipe/io/gone.hpp"], self.problems({page: MAP.replace("io/b.hpp", "io/gone.hpp")}))
+        self.assertEqual([page + ":15: there is no header include/pipe/io/gone.hpp"], self.problems({page: MAP.replace("io/b.hpp", "io/gone.hpp")}))
         longer = MAP.replace("`ends`.\n", "`ends`.\n3. `io/b.hpp`: again.\n")
         self.assertEqual([page + ":12: a walk of 3 files; it has 1 to 2"], self.problems({page: longer}))
         self.assertEqual([page + ":15: a stop of a walk is `FILE`: what happens there"], self.problems({page: MAP.replace("2. `io", "2. See `io")}))
         self.assertEqual([page + ":1: 2 walks; there are 1"], self.problems({page: MAP.replace("## Further", "### Further\n\n1. `io/b.hpp`: x\n\n## End")}))
+
+    def test_headers_that_pages_name_exist(self):
+        page = "docs/reference/glossary.md"
+        for name in ("`base/a.hpp`", "`<pipe/base/a.hpp>`", "[a](../../include/pipe/base/a.hpp)", "`other/a.hpp`", "`boost/a.hpp`"):
+            self.assertEqual([], self.problems({page: f"{GLOSSARY}\n{name}\n"}), name)
+        for name in ("`base/b.hpp`", "<pipe/base/b.hpp>", "`#include <pipe/b.hpp>`"):
+            self.assertEqual(1, len(self.problems({page: f"{GLOSSARY}\n{name}\n"})), name)
 
     def test_a_word_has_one_row_and_headers_no_other(self):
         page, header = "docs/reference/glossary.md", "include/pipe/io/b.hpp"
