@@ -12,6 +12,11 @@
 //
 // Written are the rows of the table of a run's states (parts/run_states.hpp) that are optimizer
 // state, so any cut and any division among replicas reads them.
+//
+// Not a pickle, as PyTorch's optimizer.state_dict() is saved: reading one runs a program, and its
+// numbers of parameters depend on the order in which an optimizer was given them. Not a checkpoint,
+// which holds what this library needs for the same bits. A trainer counts steps once, so a file
+// whose parameters differ in them is refused, and so is one without some of the tensors.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

@@ -6,6 +6,12 @@
 // time per step is the maximum over the cycles of the graph of time / steps: no step can be faster
 // than the slowest circle of actions that wait for each other, and the run keeps that pace.
 //
+// A graph of actions and not a matrix of ranks: there, each slot and each value under way between
+// steps would be a state. The first policy is what delayed each action in the second of two
+// simulated steps, nearly always the best one. The period is a fraction, as a slowest cycle may
+// span several updates. The verdict on an update has no edge: that a step's first backward has
+// passed all stages after they updated is a law of every family with a flush.
+//
 // source: Howard's policy iteration, as in Cochet-Terrasson et al., Numerical computation of
 //         spectral elements in max-plus algebra, 1998
 #pragma once

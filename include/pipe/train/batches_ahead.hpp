@@ -2,7 +2,9 @@
 //
 // Mini-batches that a thread makes while the trainer works on those before them: what takes time in
 // their making, such as reading, decoding and augmenting, delays no step unless it takes longer
-// than one. They wait in a ring of buffers.
+// than a step. Made mini-batches wait in a ring of buffers, copied, as a range may use one buffer
+// for all of its mini-batches. One thread makes all of them: with several, the order, or what a
+// function keeps from call to call, would depend on the clock.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -118,8 +120,9 @@ class batches_ahead {
     thread_.join();
   }
 
-  /// Number of samples that were reached, over all epochs: the place to resume at, as that of
-  /// `batches`. Those that only the thread has reached do not count.
+  /// Number of samples that the loop has reached, over all epochs: the place to resume at, as that
+  /// of `batches`. How far the thread is ahead depends on the clock, so each buffer carries the
+  /// position behind its mini-batch.
   long sample_position() const { return position_; }
 
   /// What end() returns.

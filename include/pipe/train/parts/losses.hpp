@@ -59,10 +59,11 @@ struct with_losses {
     return t.run(t.prepare(b, job::kind::evaluate)).losses;
   }
   /// Counts the terms of a mini-batch of the next step ahead: for mini-batches that are accumulated
-  /// and whose losses have terms in different proportions. Each of a step is counted before the
-  /// first is accumulated, in any order; if none is, they are divided as the first one. Parameters
-  /// that change from outside, and a run that fails, forget what was counted. Over processes all of
-  /// them call it.
+  /// and whose losses have terms in different proportions. Gradients are one sum over all losses:
+  /// one factor can correct the sum at the end, but not one factor for each loss. All mini-batches
+  /// of a step are counted before the first is accumulated, in any order; if none is counted, each
+  /// is divided in the proportion of the first. Parameters that change from outside, and a run that
+  /// fails, forget what was counted. All processes call it.
   ///
   /// law:    then gradients are those of one mini-batch of all, up to rounding
   /// throws: data_error as evaluate; error if mini-batches are accumulated already. The step throws
