@@ -2,7 +2,13 @@
 //
 // Models from computed lists: a Boost.Hana sequence of layer types stands wherever layers do, and
 // so does a hana::type; the layers of a model are such a sequence again. The only header that needs
-// Boost; not part of <pipe/pipe.hpp>.
+// Boost; not part of <pipe/pipe.hpp>, as the library's own work on lists is folds over packs.
+//
+// A template that takes layers is specialised for arguments with a sequence, and derived from the
+// list that is written out (`written`): passes, names and files see that list, and a program
+// without this header compiles nothing of it. Unpack takes decltype(items) and not items, since
+// clang++ 14 has no template arguments of such class types, and a reference to a constant would
+// make another type in every file. Functions take integral constants, such as 6_c.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header

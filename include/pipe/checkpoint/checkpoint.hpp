@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Checkpoints: trainer.save(path) and trainer.load(path). Saving and loading walk one table of the
-// run's states (parts/run_states.hpp); beside it a file has the run's numbers as tensors of 64 bits
-// and, in its metadata, the optimizer and the program's data position. In several processes each
-// can write the rows and pieces of rows that it has: see checkpoint_parts.hpp.
+// run's states (run_states.hpp). Beside the states a file has the run's numbers as tensors of 64
+// bits and, in its metadata, the optimizer and the program's data position. Each of several
+// processes can write the rows, and pieces of rows, that it has: see checkpoint_parts.hpp.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -45,8 +45,8 @@ namespace pp {
 
 namespace detail {
 
-/// Saving and loading: see with_checkpoints. Both have three parts: what may fail in one process
-/// alone, the agreement of all, and what cannot fail.
+/// Saving and loading: see with_checkpoints. Both have three parts: work that may fail in one
+/// process alone, the agreement of all processes, and work that cannot fail.
 template <class Trainer>
 struct checkpoint_of {
   using T = typename Trainer::element;
@@ -54,7 +54,7 @@ struct checkpoint_of {
   using engine = typename Trainer::engine;
   using states = std::vector<run_state<T>>;
 
-  /// Saves a checkpoint. like: the file whose mode the new one takes if it replaces none
+  /// Saves a checkpoint. like: the file whose mode the new file takes if it replaces none
   static void save(Trainer& trainer, std::string const& path, data_position const& position = {},
                    checkpoint_files files = checkpoint_files::one, std::string const& like = {}) {
     checkpoint_target const to{path, like};
@@ -67,8 +67,8 @@ struct checkpoint_of {
       });
     });
   }
-  /// Copies what save() would write in this process. All processes call it. Returns the first file
-  /// of a checkpoint in parts, which begin() gives its place.
+  /// Copies to memory what save() would write in this process. All processes call copy(). Returns
+  /// the first file of a checkpoint in parts, which begin() gives its place.
   ///
   /// throws: as save, but not for files
   static part_saving copy(Trainer& trainer, data_position const& position, checkpoint_files files,
@@ -89,7 +89,7 @@ struct checkpoint_of {
     });
     return saving;
   }
-  /// The bytes that a copy takes of memory in a process that writes: all tensors of a file.
+  /// The bytes of memory that a copy takes in a process that writes: all tensors of a file.
   static std::size_t bytes(Trainer& trainer, checkpoint_files files) {
     std::size_t sum = 0;
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
@@ -100,14 +100,14 @@ struct checkpoint_of {
     });
     return sum;
   }
-  /// The part of a checkpoint that this process writes, and how many there are.
+  /// The number of the part of a checkpoint that this process writes, and the number of all parts.
   static part_number part_of(Trainer& trainer, checkpoint_files files) {
     part_number mine;
     with_table(trainer, files, [&](engine&, states const&, part_number part) { mine = part; });
     return mine;
   }
 
-  /// step: how many the run must have made; -1: any
+  /// step: the number of steps that the run must have made; -1: any
   static resumed_run load(Trainer& trainer, std::string const& path, long step = -1) {
     auto const access = trainer.engine_.enter();
     trainer.averages_.require_out(trainer.steps_ + 1);
@@ -144,7 +144,7 @@ struct checkpoint_of {
     compare_replicas<compiled>(trainer.parameter_places(), trainer.steps_);
   }
   /// A state that was read once, and is read again when it is taken over: no process has room for
-  /// all of them.
+  /// all states.
   struct loaded_state {
     std::size_t row = 0, tensor = 0;  // of the table, of the file
     named_parameter<T> of;
@@ -157,10 +157,11 @@ struct checkpoint_of {
     std::vector<T> block;
     data_position position;
     std::string other_bits;     // see resumed_run
-    bool has_versions = false;  // older ones of the weights: see PipeDream
+    bool has_versions = false;  // older versions of the weights: see PipeDream
   };
 
-  /// Calls use(engine, table, part): the states to be saved, and this process's part of them.
+  /// Calls use(engine, table, part) with the states to be saved, and the number of this process's
+  /// part.
   template <class Use>
   static void with_table(Trainer& trainer, checkpoint_files files, Use const& use) {
     auto const access = trainer.engine_.enter();
@@ -207,7 +208,7 @@ struct checkpoint_of {
       if (failure) std::rethrow_exception(failure);
     });
   }
-  /// The states that a file has: accumulated gradients only if there are any.
+  /// The states that a file has; accumulated gradients only where there are any.
   static states saved_states_of(Trainer const& trainer) {
     states all = states_of(trainer);
     if (trainer.accumulated_.count() == 0)
@@ -244,7 +245,7 @@ struct checkpoint_of {
     for (double const n : scaling) all[loss_scale].push_back(n);
     return all;
   }
-  /// Sets them from a file.
+  /// Sets the numbers from a file.
   ///
   /// needs: require_numbers() has not thrown
   static void set_numbers(Trainer& trainer, std::vector<run_numbers> const& from) {
@@ -276,13 +277,13 @@ struct checkpoint_of {
     for (run_state<T> const& s : of) all.push_back(s.of);
     return all;
   }
-  /// The same in the order of memory.
+  /// The states' names and shapes, with the layout of memory.
   static std::vector<named_parameter<T>> in_memory(states const& of) {
     std::vector<named_parameter<T>> all = named(of);
     for (named_parameter<T>& s : all) s.transposed = false;
     return all;
   }
-  /// Writes states of one piece, which is here, to a file or a copy.
+  /// Writes states of a single piece, which this process has, to a file or a copy.
   template <class To>
   static void write_own(states const& own, To& to) {
     for (run_state<T> const& s : own) to.write(s.of, s.pieces[0].here);
@@ -302,7 +303,7 @@ struct checkpoint_of {
     }
     return part;
   }
-  /// The states that this process writes, and its pieces of those that processes divide.
+  /// The states that this process writes, and its pieces of states that processes divide.
   static states own_states(engine& e, states const& all) {
     states own;
     if constexpr (requires { e.process(); })
@@ -327,7 +328,7 @@ struct checkpoint_of {
                      {{begin, count, p.process, p.here + at}}});
     }
   }
-  /// Saves a checkpoint in parts. All processes call it.
+  /// Saves a checkpoint in parts. All processes call save_parts().
   static void save_parts(engine& e, part_saving saving, states const& all) {
     saving.number =
         least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
@@ -375,8 +376,8 @@ struct checkpoint_of {
       file.refuse("it is of a run of " + std::to_string(made) + " steps, and its name says " +
                   std::to_string(step));
     std::vector<long> tensors;
-    // A trainer without older versions of its weights ignores them; without those of a file all are
-    // the newest.
+    // A trainer without older versions of its weights ignores those of the file; where the file has
+    // none, all versions are the newest.
     run.has_versions = match.ignore_all(run_state_table<compiled, engine>::older_kind);
     for (run_state<T> const& s : all)
       tensors.push_back((s.is_accumulated && !has_accumulated) || (s.is_older && !run.has_versions)

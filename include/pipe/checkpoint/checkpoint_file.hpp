@@ -29,14 +29,14 @@ namespace pp::detail {
 
 /// The format that is written, and the newest that is read.
 inline constexpr int checkpoint_format = 1;
-/// The name of its entry in the metadata, and that of the last tensor.
+/// The name of the format's entry in the metadata, and the name of the last tensor.
 inline constexpr char checkpoint_key[] = "checkpoint", checksums_name[] = "checksums";
 
 /// Writes a checkpoint atomically (see atomic_file), tensor by tensor.
 class checkpoint_writer {
  public:
-  /// places: of the tensors, larger types first; their offsets are set here
-  /// like:   the file whose mode the new one takes if there is none of its name
+  /// places: the tensors, larger types first; their offsets are set here
+  /// like:   the file whose mode the new file takes if it replaces none
   ///
   /// throws: as write_safetensors
   checkpoint_writer(std::string const& path, std::vector<safetensors_place> places,
@@ -60,7 +60,7 @@ class checkpoint_writer {
     sums_.resize(sums_.size() + 4);
     put_little_endian(sum, sums_.data() + sums_.size() - 4);
   }
-  /// The same for a tensor in one block.
+  /// Writes the next tensor, in one block.
   void write(std::span<std::byte const> bytes) {
     write([&](auto const& append) { append(bytes); });
   }
@@ -102,10 +102,10 @@ class checkpoint_reader {
     for (std::size_t i = 0; i + 1 < all.size(); ++i) by_name_.emplace(all[i].name, i);
   }
 
-  /// Number of tensors, and one of them.
+  /// The number of tensors; tensor i.
   std::size_t size() const { return file_.tensors().size() - 1; }
   safetensors_place const& operator[](std::size_t i) const { return file_.tensors()[i]; }
-  /// The number of a tensor, or -1: there is none of that name.
+  /// The number of the tensor of a name, or -1 if there is none.
   long find(std::string_view name) const {
     auto const at = by_name_.find(name);
     return at == by_name_.end() ? -1 : long(at->second);
@@ -118,14 +118,15 @@ class checkpoint_reader {
   /// Reads a tensor.
   ///
   /// shape:  to[end - begin]
-  /// throws: data_error if its bytes are not those that were written
+  /// throws: data_error if the bytes are not those that were written
   void read(std::size_t i, std::span<std::byte> to) const {
     file_.read((*this)[i].begin, to);
     require_sum(i, crc32c(to));
   }
-  /// The same block by block: use(bytes) for as many as `room` has, or what is left.
+  /// Reads a tensor block by block: calls use(bytes) for blocks of the size of `room`, and for the
+  /// rest.
   ///
-  /// throws: when all bytes were used, if they are not those that were written
+  /// throws: data_error, when all bytes were used, if they are not those that were written
   template <class Use>
   void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
     safetensors_place const& place = (*this)[i];
@@ -141,7 +142,7 @@ class checkpoint_reader {
     require_sum(i, sum);
   }
   std::string const& name() const { return file_.name(); }
-  /// Size of the file, and a checksum of all of it: that of its checksums.
+  /// Size of the file, and a checksum of the whole file: the checksum of its checksums.
   std::uint64_t bytes() const { return file_.preamble().size() + file_.data_bytes(); }
   std::uint32_t checksum() const { return crc32c(sums_); }
   /// Throws data_error with the name of the file.
@@ -155,7 +156,7 @@ class checkpoint_reader {
       refuse("it is damaged: the bytes of tensor " + in_quotes((*this)[i].name) +
              " are not those that were written");
   }
-  /// The checksum that was written: of the header for 0, then of tensor i - 1.
+  /// A checksum that was written: for i = 0 the header's, otherwise that of tensor i - 1.
   std::uint32_t checksum(std::size_t i) const {
     return little_endian<std::uint32_t>(sums_.data() + 4 * i);
   }

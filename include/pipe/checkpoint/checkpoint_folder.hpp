@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A folder of checkpoints: the names of its files, the list of them, and the lock by which one run
-// has it.
+// A folder of checkpoints: the names of its files, the list of checkpoints, and the lock by which
+// one run has the folder.
 //
 //     step-N.safetensors    the checkpoint after N steps, its parts beside it: checkpoint_parts.hpp
 //     latest                a line for each checkpoint, the newest first: its file, its loss. It is
@@ -69,9 +69,9 @@ class checkpoint_folder {
       throw file_error("cannot make the folder '" + path_ +
                        "': " + (error ? error.message() : "a file has this name"));
   }
-  /// Locks the folder for this object; where the file system has no locks, this is nothing.
+  /// Locks the folder for this object; does nothing where the file system has no locks.
   ///
-  /// throws: file_error if another run has it, or the folder cannot be written to
+  /// throws: file_error if another run has the folder, or the folder cannot be written to
   void lock() {
     // A link may lead anywhere, and opening a pipe may block.
     file_descriptor lock(file("lock"), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
@@ -82,13 +82,13 @@ class checkpoint_folder {
     lock_ = std::move(lock);
   }
   void unlock() { lock_ = file_descriptor(); }
-  /// Another run has the folder.
+  /// The error that another run has the folder.
   struct busy : file_error {
     using file_error::file_error;
   };
 
-  /// Removes what killed programs have left: temporary files, see remove_stale_files, and parts of
-  /// checkpoints that were not completed.
+  /// Removes files that killed programs have left: temporary files (see remove_stale_files) and
+  /// parts of checkpoints that were not completed.
   ///
   /// throws: file_error if the folder cannot be read
   void clean() const {
@@ -117,7 +117,8 @@ class checkpoint_folder {
 
   /// What `latest` lists; nothing if there is no such file.
   ///
-  /// throws: data_error if it is another file; file_error if it is none, or cannot be read
+  /// throws: data_error if `latest` is another program's file; file_error if it is no file, or
+  ///         cannot be read
   std::vector<listed_checkpoint> listed() const {
     std::vector<listed_checkpoint> all;
     struct stat there{};
@@ -166,7 +167,8 @@ class checkpoint_folder {
   }
   /// The names in the folder; none if there is no such folder.
   ///
-  /// throws: file_error if it cannot be read: a run would take it for an empty one, and start over
+  /// throws: file_error if the folder cannot be read: a run would take it for an empty folder, and
+  ///         start over
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
     folder_reader from(path_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A checkpoint compared with the trainer that is to go on from it: its optimizer, and its tensors.
+// The comparison of a checkpoint with the trainer that is to go on from it, by optimizer and
+// tensors.
 #pragma once
 
 #include <charconv>
@@ -20,8 +21,8 @@
 
 namespace pp::detail {
 
-/// The optimizer as metadata has it: "AdamW, beta1 = 0.9, beta2 = 0.999", with the settings on
-/// which its state depends.
+/// The optimizer in the words of metadata: "AdamW, beta1 = 0.9, beta2 = 0.999", with the settings
+/// on which the optimizer's state depends.
 template <class O>
 std::string text_of_optimizer(O const& o) {
   std::string text = O::name;
@@ -35,7 +36,7 @@ std::string text_of_optimizer(O const& o) {
   return text;
 }
 
-/// The library's version as metadata has it: "0.1.0".
+/// The library's version in the words of metadata: "0.1.0".
 inline std::string text_of_version() {
   return std::to_string(PIPE_VERSION / 10000) + "." + std::to_string(PIPE_VERSION / 100 % 100) +
          "." + std::to_string(PIPE_VERSION % 100);
@@ -44,14 +45,14 @@ inline std::string text_of_version() {
 /// The tensors of a checkpoint that a trainer expects, and what does not fit.
 class checkpoint_match {
  public:
-  /// throws: data_error if the checkpoint is one of another optimizer
+  /// throws: data_error if the checkpoint is of another optimizer
   checkpoint_match(open_checkpoint const& file, std::string const& optimizer) : file_(file) {
     std::string const* const theirs = file.metadata("optimizer");
     if (theirs == nullptr || *theirs != optimizer)
       file.refuse("it is a run of " + (theirs == nullptr ? "no optimizer" : *theirs) +
                   ", this trainer has " + optimizer);
   }
-  /// The number of a tensor, or -1 if there is none of that name, type and shape.
+  /// The number of the tensor with the expected name, type and shape, or -1 if there is none.
   long find(safetensors_place const& expected) {
     long const at = file_.find(expected.name);
     auto const misses = [&](std::string const& why) {
@@ -71,19 +72,21 @@ class checkpoint_match {
       return misses("expected " + text_of_type(expected) + ", found " + text_of_type(found));
     return at;
   }
-  /// Whether there are tensors whose names begin like this, which no trainer has to have.
+  /// Whether there are tensors whose names begin with `prefix`. Trainers need not have these
+  /// tensors.
   bool ignore_all(std::string_view prefix) {
     bool any = false;
     for (std::size_t i = 0; i < file_.size(); ++i)
       if (file_[i].name.starts_with(prefix)) any = true, known_.insert(i);
     return any;
   }
-  /// Throws data_error if what was looked for does not fit.
+  /// Throws data_error if a tensor that was looked for does not fit.
   void require() const {
     if (!problems_.empty())
       file_.refuse("it does not fit this trainer: " + text_of_problems(problems_));
   }
-  /// The same, or if there are tensors that were not looked for.
+  /// Throws data_error if a tensor that was looked for does not fit, or if there are tensors that
+  /// were not looked for.
   void require_all() {
     for (std::size_t i = 0; i < file_.size(); ++i)
       if (!known_.contains(i))

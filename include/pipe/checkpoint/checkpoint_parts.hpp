@@ -6,8 +6,8 @@
 //     step-12.safetensors                      the run's numbers, and the list of parts
 //     step-12.safetensors.2-of-4.5f3a01c7      states that one process has; pieces of states
 //
-// Each is a file as in checkpoint_file.hpp. The parts of each saving have other names, so that they
-// replace none of those before; the first file is written when all parts are on disk.
+// Each is a file as in checkpoint_file.hpp. The parts of each saving have new names, so that they
+// replace no earlier part; the first file is written when all parts are on disk.
 #pragma once
 
 #include <chrono>
@@ -31,8 +31,8 @@ namespace pp {
 
 /// The files of a checkpoint of several processes.
 enum class checkpoint_files : unsigned char {
-  one,        ///< one, through which all states pass
-  by_process  ///< beside it a part for each process that has states, written by that process
+  one,        ///< one file, which one process writes
+  by_process  ///< beside that file a part by each process that has states
 };
 
 namespace detail {
@@ -51,14 +51,14 @@ struct part_number {
 
 /// The name of a part of the checkpoint `of`, a name or a path.
 ///
-/// saving: a number of 32 bits, another one for each saving
+/// saving: a number of 32 bits, a new one for each saving
 inline std::string name_of_part(std::string const& of, part_number part, long saving) {
   char ending[48];
   std::snprintf(ending, sizeof ending, ".%d-of-%d.%08lx", part.number, part.count,
                 static_cast<unsigned long>(saving));
   return of + ending;
 }
-/// The name of the checkpoint that a file of this name is a part of; "" for any other name.
+/// The name of the checkpoint to which a part of this name belongs; "" for a name of no part.
 inline std::string whole_of_part(std::string const& name) {
   auto const has_only = [](std::string const& text, char const* characters) {
     return !text.empty() && text.find_first_not_of(characters) == text.npos;
@@ -78,7 +78,7 @@ inline std::string whole_of_part(std::string const& name) {
 inline std::string name_in_folder(std::string const& path) {
   return path.substr(temporary_names(path).folder.size());
 }
-/// The parts of a checkpoint that are in its folder, of any saving.
+/// The parts of a checkpoint, of all savings, that are in the checkpoint's folder.
 inline std::vector<std::string> parts_of(std::string const& path) {
   std::vector<std::string> all;
   std::string const folder = temporary_names(path).folder, name = name_in_folder(path);
@@ -87,7 +87,7 @@ inline std::vector<std::string> parts_of(std::string const& path) {
     if (whole_of_part(entry->d_name) == name) all.push_back(folder + entry->d_name);
   return all;
 }
-/// Removes the parts of a checkpoint, but those whose names are in `kept`. Parts that cannot be
+/// Removes the parts of a checkpoint, except those whose names are in `kept`. Parts that cannot be
 /// removed only take space.
 inline void remove_parts(std::string const& path, safetensors_metadata const& kept = {}) noexcept
     try {
@@ -98,7 +98,7 @@ inline void remove_parts(std::string const& path, safetensors_metadata const& ke
     if (!is_kept) ::unlink(part.c_str());
   }
 } catch (std::exception const&) {
-  // Without memory they stay.
+  // Without memory the parts stay.
 }
 /// A number for the parts of a saving, by the time and the process.
 inline long new_saving() {
@@ -108,19 +108,19 @@ inline long new_saving() {
   return long(hash.value >> 32);
 }
 
-/// The rest of a checkpoint, beside its states: numbers of the run, and metadata.
+/// The contents of a checkpoint beside its states: numbers of the run, and metadata.
 struct checkpoint_head {
   std::vector<run_numbers> numbers;
   safetensors_metadata metadata;
 };
-/// A file to be written, and the file whose mode it takes if it replaces none.
+/// A file to be written, and the file whose mode the new file takes if it replaces none.
 struct checkpoint_target {
   std::string path, like{};
 };
 
 /// Lists the parts of a saving in `head`, with their sizes and checksums.
 ///
-/// throws: file_error or data_error if one is not what its process has written
+/// throws: file_error or data_error if a part is not what its process has written
 inline void list_parts(checkpoint_head& head, std::string const& path, int count, long saving) {
   run_numbers parts{parts_name, stored_type::u64, {}};
   for (int i = 1; i <= count; ++i) {

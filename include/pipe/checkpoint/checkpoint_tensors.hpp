@@ -29,7 +29,7 @@
 
 namespace pp::detail {
 
-/// Converts numbers to their bytes in a file, where they are.
+/// Converts numbers to their bytes in a file, in place.
 template <class T>
 std::span<std::byte const> as_stored(std::span<T> numbers) {
   using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -40,12 +40,12 @@ std::span<std::byte const> as_stored(std::span<T> numbers) {
 /// Converts a state to its bytes in a file, bit for bit, and passes them to append(bytes) in blocks
 /// that stay in the cache until they are written.
 ///
-/// shape: values[rows, columns], in the order of memory; bytes: in that of the file
+/// shape: values[rows, columns], in the order of memory; bytes: in the order of the file
 /// cost:  a copy, bound by bytes
 template <class T, class Append>
 void store(named_parameter<T> const& of, T const* values, Append const& append) {
   constexpr long numbers = (256L << 10) / long(sizeof(T)), cache_line = 64 / sizeof(T);
-  // Lines of the file; one that is in the order of memory is cut anywhere.
+  // Lines of the file; a state that the file has in the order of memory is cut anywhere.
   long const rows = of.rows, columns = of.columns, length = of.transposed ? rows : 1,
              lines = of.transposed ? columns : rows * columns;
   long const most = std::max(numbers / std::max(length, 1L) / cache_line, 1L) * cache_line;
@@ -76,7 +76,7 @@ std::vector<safetensors_place> places_of(checkpoint_head const& head,
   return places;
 }
 
-/// A checkpoint's file, to which states are written in their order.
+/// A checkpoint's file, to which states are written in order.
 template <class T>
 class tensor_file {
  public:
@@ -89,8 +89,8 @@ class tensor_file {
   void write(named_parameter<T> const& of, T const* values) {
     to_.write([&](auto const& append) { store(of, values, append); });
   }
-  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers), in the order
-  /// of the file.
+  /// Writes a state that comes in blocks: blocks(append) calls append(numbers), in the order of the
+  /// file.
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
   void write(named_parameter<T> const&, Blocks const& blocks) {
@@ -98,7 +98,7 @@ class tensor_file {
       blocks([&](std::span<T> numbers) { append(as_stored(numbers)); });
     });
   }
-  /// Replaces the file of that name, and the parts that belonged to it.
+  /// Replaces the file of that name, and the parts that belonged to the old file.
   void commit() {
     to_.commit();
     remove_parts(path_, parts_);
@@ -110,11 +110,12 @@ class tensor_file {
   checkpoint_writer to_;
 };
 
-/// A checkpoint's file in memory, made as a file is. States are in the order of memory.
+/// A checkpoint's file in memory, with the interface of tensor_file. States are in the order of
+/// memory.
 template <class T>
 class tensor_copy {
  public:
-  /// Takes memory for `bytes` bytes of states, unless it has it from the copy before.
+  /// Takes memory for `bytes` bytes of states, unless the memory of the copy before suffices.
   ///
   /// throws: std::bad_alloc
   void reserve(std::size_t bytes) { values_.reserve(bytes / sizeof(T)); }
@@ -127,7 +128,7 @@ class tensor_copy {
   void write(named_parameter<T> const& of, T const* values) {
     values_.insert(values_.end(), values, values + of.rows * std::ptrdiff_t(of.columns));
   }
-  /// The same, of a state that comes in blocks: blocks(append) calls append(numbers).
+  /// Copies a state that comes in blocks: blocks(append) calls append(numbers).
   template <class Blocks>
     requires(!std::is_convertible_v<Blocks, T const*>)
   void write(named_parameter<T> const&, Blocks const& blocks) {
@@ -155,12 +156,12 @@ class tensor_copy {
   std::vector<T> values_;  // of all states
 };
 
-/// A checkpoint in parts while it is saved, in one of its processes.
+/// One process's record of a checkpoint in parts that is being saved.
 struct part_saving {
   checkpoint_target to;  ///< the first file
-  part_number part;      ///< of this process
-  checkpoint_head head;  ///< of the first file
-  long number = 0;       ///< of the saving
+  part_number part;      ///< the part of this process
+  checkpoint_head head;  ///< the head of the first file
+  long number = 0;       ///< the number of the saving
 
   /// The file of this process's part.
   checkpoint_target target() const {
@@ -176,7 +177,8 @@ struct part_saving {
     list_parts(all, to.path, part.count, number);
     tensor_file<float>(to, all, {}).commit();
   }
-  /// Removes this process's part after a failure, unless the first file has it all the same.
+  /// Removes this process's part after a failure, unless the first file lists the part all the
+  /// same.
   void remove() const {
     if (part.number == 0) return;
     std::string const mine = target().path;
@@ -185,12 +187,12 @@ struct part_saving {
       std::string const* const listed = first.metadata("part-" + std::to_string(part.number));
       if (listed != nullptr && *listed == name_in_folder(mine)) return;
     } catch (error const&) {
-      // There is none.
+      // There is no such part.
     }
     ::unlink(mine.c_str());
   }
 };
-/// Another process could not save its part; its own error says why.
+/// The error that another process could not save its part; that process's error says why.
 struct failed_elsewhere : file_error {
   using file_error::file_error;
 };

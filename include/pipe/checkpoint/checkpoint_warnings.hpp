@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The warnings of a run's checkpoints, until the program is in a call and can be told: what could
-// not be saved ends no training. A thread that writes adds to them, and has ended when they are
-// told.
+// The warnings of a run's checkpoints, kept until the program is in a call and can be told: a
+// checkpoint that cannot be saved ends no training. A thread that writes adds warnings, and has
+// ended when they are told.
 #pragma once
 
 #include <cstdio>
@@ -24,7 +24,7 @@ class checkpoint_warnings {
   /// Keeps the exception in flight, without taking memory, for take_failure() or tell().
   void keep_failure() noexcept { failure_ = std::current_exception(); }
   std::exception_ptr take_failure() noexcept { return std::exchange(failure_, nullptr); }
-  /// Does what the training goes on without: want of memory becomes a warning.
+  /// Does work without which the training goes on: want of memory becomes a warning.
   template <class Work>
   void guard(Work const& work) {
     try {
@@ -33,9 +33,9 @@ class checkpoint_warnings {
       keep_failure();
     }
   }
-  /// Passes all to a function; without one they go to stderr.
+  /// Passes all warnings to a function; without a function they go to stderr.
   ///
-  /// law:    without memory to tell one, it waits for the next call
+  /// law:    without memory to tell a warning, the warning waits for the next call
   /// throws: the failure that was kept, unless it is a warning; what `warn` throws
   void tell(text_function const& warn) {
     if (std::exception_ptr const failure = failure_) try {
@@ -56,7 +56,7 @@ class checkpoint_warnings {
         else
           std::fprintf(stderr, "pipe: %s\n", text.c_str());
       } catch (std::bad_alloc const&) {
-        texts.insert(texts.begin(), std::move(text));  // where it has been: no memory is taken
+        texts.insert(texts.begin(), std::move(text));  // at its old place: no memory is taken
         throw;
       }
     }

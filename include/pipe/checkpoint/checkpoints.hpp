@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Checkpoints of a run in a folder: when they are saved, which are kept, and which one a run is
-// resumed from. The files are those of trainer.save, written by a thread from a copy in memory, so
-// that training waits for the copy only.
+// Checkpoints of a run in a folder: when they are saved, which are kept, and from which a run is
+// resumed. The files are those of trainer.save, written by a thread from a copy in memory, so that
+// training waits for the copy only.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -44,13 +44,13 @@ namespace pp {
 /// The result of checkpoints::resume. An empty path: no checkpoint was there.
 struct resumed_checkpoint : resumed_run {
   std::string path{};
-  std::vector<std::string> skipped{};  ///< why newer ones were not taken, a sentence each
+  std::vector<std::string> skipped{};  ///< a sentence for each newer one: why it was not taken
 };
 
 /// The checkpoints of a run, FOLDER/step-N.safetensors. A file that cannot be written is a warning,
-/// and the training goes on. If ranks are in several processes, all of them make the same calls,
-/// with the same settings and a folder that all can read; one of them writes, or each writes its
-/// part, and one decides what depends on a clock.
+/// and the training goes on. If ranks are in several processes, all processes make the same calls,
+/// with the same settings and a folder that all can read. One process writes, or each writes its
+/// part, and one process decides what depends on a clock.
 ///
 ///     checkpoints<Trainer> saved("run", {.every_steps = 1000});
 ///     long done = saved.resume(trainer).position.number();
@@ -71,7 +71,7 @@ class checkpoints {
  public:
   using settings = detail::checkpoint_settings;
 
-  /// Touches no file: resume() and the first after_step() do.
+  /// Touches no file: resume() and the first after_step() open the folder.
   ///
   /// throws: data_error for a setting out of range
   explicit checkpoints(std::string folder, settings s = settings{}) : settings_(std::move(s)) {
@@ -96,12 +96,13 @@ class checkpoints {
     }
   }
 
-  /// Loads the newest checkpoint that is whole and fits the trainer. Each newer one is reported and
-  /// stays where it is until the run has reached its step. Without any checkpoint the trainer is
-  /// unchanged.
+  /// Loads the newest checkpoint that is whole and fits the trainer. Each newer checkpoint is
+  /// reported, and stays where it is until the run has reached its step. Without any checkpoint the
+  /// trainer is unchanged.
   ///
   /// throws: data_error if there are checkpoints and none can be loaded, so that a run does not
-  ///         start over by mistake; file_error if another run has the folder, or it cannot be read
+  ///         start over by mistake; file_error if another run has the folder, or the folder cannot
+  ///         be read
   resumed_checkpoint resume(Trainer& trainer) {
     open(trainer, true);
     std::vector<detail::kept_checkpoint> all;
@@ -136,7 +137,7 @@ class checkpoints {
       try {
         report();
       } catch (std::bad_alloc const&) {
-        // The next call tells what is left.
+        // The next call tells the warnings that are left.
       }
       return found;
     }
@@ -149,11 +150,11 @@ class checkpoints {
     return found;
   }
 
-  /// To be called after each training step: saves a checkpoint if one is due, unless the one before
-  /// is still being written; then as soon as that is done.
+  /// To be called after each training step: saves a checkpoint if one is due and the one before has
+  /// been written, otherwise later.
   ///
-  /// loss:   by which the best are kept, say of a validation; without it, a checkpoint is none of
-  ///         the best
+  /// loss:   the number by which the best are kept, such as a validation's loss; a checkpoint
+  ///         without a loss is not among the best
   /// throws: data_error at the first call if the folder has checkpoints and resume() was not called
   void after_step(Trainer& trainer, data_position const& position, double loss = unknown) {
     open(trainer, false);
@@ -172,11 +173,12 @@ class checkpoints {
       save(trainer, position, loss, attempt::due);
   }
 
-  /// Saves the current step unless that is done, and waits until the file is on disk. A checkpoint
-  /// that can be written neither to the folder nor to the second place is written to the current
-  /// folder, or to that for temporary files. Returns its path in the process that has written it.
+  /// Saves the current step, unless it is saved already, and waits until the file is on disk. A
+  /// checkpoint that can be written neither to the folder nor to the second place is written to the
+  /// current folder, or to the folder for temporary files. Returns its path in the process that
+  /// wrote it.
   ///
-  /// throws: file_error if it cannot be written anywhere
+  /// throws: file_error if the checkpoint cannot be written anywhere
   std::string finish(Trainer& trainer, data_position const& position, double loss = unknown) {
     open(trainer, false);
     wait(trainer);
@@ -195,19 +197,19 @@ class checkpoints {
   }
 
   /// Renames the folders if they have checkpoints, to FOLDER-2, FOLDER-3 ..., so that another run
-  /// can begin. Before resume() and after_step(). Returns the new name of the first, or "".
+  /// can begin. To be called before resume(). Returns the new name of the first folder, or "".
   ///
   /// throws: file_error if that fails, or if a run has the folder
   std::string set_aside(Trainer& trainer) {
     std::string name;
-    detail::first_process_says(trainer, 0);  // all have looked at the folders
+    detail::first_process_says(trainer, 0);  // all processes have looked at the folders
     in_first_process(trainer, [&] { name = kept_.set_aside(); });
     return name;
   }
 
-  /// The memory of the copy that is written while training goes on, in bytes; it is taken at the
-  /// first checkpoint, in the process that writes files, or by_process in each for its own states.
-  /// Without that much memory, training waits until the file is written. All processes call it.
+  /// The bytes of the copy that is written while training goes on, taken at the first checkpoint in
+  /// the process that writes files, with by_process in each for its own states. Without that memory
+  /// training waits until the file is written. All processes call copy_bytes().
   static std::size_t copy_bytes(Trainer& trainer, checkpoint_files files = checkpoint_files::one) {
     return saver::bytes(trainer, files);
   }
@@ -215,10 +217,11 @@ class checkpoints {
  private:
   using saver = detail::checkpoint_of<Trainer>;
   using target = detail::checkpoint_target;
-  /// Why a checkpoint is saved: finish() tries again, at last in places that are none of the run's.
+  /// The reason why a checkpoint is saved. finish() tries a second time, and at last in folders
+  /// that are not the run's.
   enum class attempt : unsigned char { due, last, anywhere };
-  /// What threads write of a checkpoint in parts: all processes their parts, then one the first
-  /// file. The same in all processes.
+  /// The phase of a saving in parts, the same in all processes: all write parts, then one the first
+  /// file.
   enum class phase : unsigned char { none, parts, whole };
 
   /// The folder of the run, and the second place.
@@ -251,7 +254,7 @@ class checkpoints {
     begun_ = clock::now();
     report();
   }
-  /// Begins to save a checkpoint. All processes call it.
+  /// Begins to save a checkpoint. All processes call save().
   void save(Trainer& trainer, data_position const& position, double loss, attempt which) {
     wait(trainer);
     bool const was_due = std::exchange(is_due_, false);
@@ -259,7 +262,7 @@ class checkpoints {
     begun_ = clock::now();
     loss_ = loss;
     attempt_ = which;
-    // Where other processes cannot write, one may.
+    // Where some processes cannot write, one process may.
     auto const files = which == attempt::anywhere ? checkpoint_files::one : settings_.files;
     try {
       if (!settings_.asynchronous || !copy(trainer, position, files))
@@ -277,7 +280,7 @@ class checkpoints {
     }
     if (phase_ == phase::none && !is_writing_.load()) report();
   }
-  /// Makes the copy in memory. Returns whether there is one, in all processes alike.
+  /// Makes the copy in memory. Returns whether there is a copy, in all processes alike.
   bool copy(Trainer& trainer, data_position const& position, checkpoint_files files) {
     std::size_t const bytes = copy_bytes(trainer, files);
     bool const copies = writes() || saver::part_of(trainer, files).count > 1;
@@ -293,13 +296,13 @@ class checkpoints {
       } catch (rank_error const&) {
         throw;
       } catch (std::exception const&) {
-        // As without memory.
+        // The same as without memory.
       }
     note(std::string("no memory for a copy of a checkpoint, ") + std::to_string(bytes) +
          " bytes: training waits until it is written");
     return false;
   }
-  /// Starts a thread that writes what was copied; without a thread it is written now.
+  /// Starts a thread that writes the copy; if no thread can be started, the copy is written now.
   void start() {
     is_writing_.store(true);
     auto const work = [](void* self, int) {
@@ -325,7 +328,7 @@ class checkpoints {
     if (!is_started) work(this, 0);
   }
 
-  /// Begins to write the parts of a checkpoint in a folder. All processes call it.
+  /// Begins to write the parts of a checkpoint in a folder. All processes call begin_parts().
   void begin_parts(Trainer& trainer, std::size_t folder) {
     if (writes()) make(folders()[folder]);
     saving_.to = {folders()[folder].file_of(begun_step_), kept_.newest()};
@@ -341,7 +344,7 @@ class checkpoints {
     saving_.complete();
     end(saving_.to.path, failures_);
   }
-  /// Waits until all processes have ended a phase, and begins the next one. All of them call it.
+  /// Waits until all processes have ended a phase, and begins the next. All processes call it.
   void go_on(Trainer& trainer) {
     writer_.join();
     std::exception_ptr const failure = warnings_.take_failure();
@@ -391,7 +394,7 @@ class checkpoints {
     });
     end(found.path, found.failures);
   }
-  /// Notes where the checkpoint is, "" if nowhere, and what has failed before.
+  /// Notes the path of the checkpoint, "" if it was written nowhere, and the failures before.
   void end(std::string const& path, std::string const& failures) {
     if (path.empty())
       return note(failures + (attempt_ == attempt::due ? " (the training goes on)" : ""));
@@ -403,7 +406,7 @@ class checkpoints {
     safe_path_ = std::move(safe);
     if (!failures.empty()) note(failures + "; it is in '" + path + "'");
   }
-  /// Makes a folder that has been removed meanwhile; if that fails, writing says why.
+  /// Makes a folder again that was removed meanwhile; if this fails, writing says why.
   static void make(detail::checkpoint_folder const& folder) {
     try {
       folder.make();
@@ -411,7 +414,7 @@ class checkpoints {
     }
   }
 
-  /// Waits until the checkpoint is written. All processes call it.
+  /// Waits until the checkpoint is written. All processes call wait().
   void wait(Trainer& trainer) {
     writer_.join();
     while (phase_ != phase::none) go_on(trainer);
@@ -421,23 +424,23 @@ class checkpoints {
   void note(std::string text) {
     if (writes()) warnings_.texts.push_back(std::move(text));
   }
-  /// Hands out the warnings. needs: no file is being written
+  /// Tells the warnings. needs: no file is being written
   void report() { warnings_.tell(settings_.warn); }
 
   settings settings_;
   bool is_open_ = false, is_due_ = false;
   clock::time_point begun_{};  // when the last checkpoint was begun
-  long begun_step_ = -1;       // of that one
+  long begun_step_ = -1;       // its step
   attempt attempt_ = attempt::due;
-  double loss_ = unknown;  // of that one
+  double loss_ = unknown;  // its loss
   phase phase_ = phase::none;
   detail::part_saving saving_;
-  // While a file is written the thread has the members from here on, and reads those above.
+  // While a file is written, the thread owns the members from here on, and reads the members above.
   std::atomic<bool> is_writing_{false};
   detail::tensor_copy<typename Trainer::element> copy_;
   detail::kept_checkpoints kept_;
-  std::size_t folder_ = 0;  // that is written to: its number, or that of another place
-  std::string failures_;    // of the folders before
+  std::size_t folder_ = 0;  // number of the folder, or other place, that is written to
+  std::string failures_;    // in the folders tried before
   detail::checkpoint_warnings warnings_;
   long safe_step_ = -1;  // of the last checkpoint that is on disk
   std::string safe_path_;

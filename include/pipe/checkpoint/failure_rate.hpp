@@ -11,8 +11,8 @@
 
 namespace pp {
 
-/// The chance that at least one of some machines fails, of which each fails with chance p in [0, 1]
-/// and independently of the others.
+/// The chance that at least one of `machines` machines fails, if each fails with chance p in [0,
+/// 1], independently of the others.
 ///
 /// law: 1 - (1 - p)^machines
 constexpr double chance_of_failure(double p, long machines) {
@@ -24,7 +24,7 @@ constexpr double chance_of_failure(double p, long machines) {
   return 1 - none;
 }
 
-/// The mean time between failures of some machines, of which each fails within `period` with chance
+/// The mean time between failures of `machines` machines, if each fails within `period` with chance
 /// p in (0, 1), at a constant rate and independently of the others.
 ///
 /// units: those of period
@@ -40,8 +40,8 @@ constexpr double time_between_failures(double p, double period, long machines = 
   return period / (2 * sum * double(machines));
 }
 
-/// The time from the end of one checkpoint to the begin of the next with which a run that fails now
-/// and then ends soonest, restarts included. save: how long the run waits for a checkpoint;
+/// The time from the end of a checkpoint to the begin of the next with which a run that fails now
+/// and then ends soonest, restarts included. save: the time that the run waits for a checkpoint;
 /// between_failures: the mean time between two failures, which come at a constant rate.
 ///
 /// units: one unit of time for all three

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The checkpoints of a run in one folder or two, and the rule by which they are kept: the last k
-// and the best.
+// The checkpoints of a run in one folder or two, and the rule by which checkpoints are kept: the
+// last k and the best.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace pp::detail {
 
-/// A checkpoint by number of the folder, with its loss.
+/// A checkpoint, with the number of its folder and its loss.
 struct kept_checkpoint : listed_checkpoint {
   int folder = 0;
 };
 
-/// Which checkpoints are kept: the first `last`, and the `best` with the lowest finite losses.
+/// The checkpoints to keep: the first `last`, and the `best` ones with the lowest finite losses.
 ///
 /// shape: losses[n], the newest first -> [n]
 inline std::vector<bool> checkpoints_to_keep(std::vector<double> const& losses, int last,
@@ -42,7 +42,7 @@ inline std::vector<bool> checkpoints_to_keep(std::vector<double> const& losses, 
   return keeps;
 }
 
-/// The folders of a run and its checkpoints in them.
+/// The folders of a run, and the run's checkpoints there.
 class kept_checkpoints {
  public:
   /// Receives a warning.
@@ -51,7 +51,7 @@ class kept_checkpoints {
   void add_folder(std::string path) { folders_.emplace_back(std::move(path)); }
   std::vector<checkpoint_folder> const& folders() const { return folders_; }
 
-  /// Makes, locks and cleans the folders. One that cannot be written to is a warning.
+  /// Makes, locks and cleans the folders. A folder that cannot be written to is a warning.
   ///
   /// throws: file_error if another run has one, or if one cannot be read; data_error if one has
   /// checkpoints and `resumes` is
@@ -76,7 +76,7 @@ class kept_checkpoints {
     for (checkpoint_folder& f : folders_) f.unlock();
     throw;
   }
-  /// Renames folders with checkpoints. Returns the new name of the first, or "".
+  /// Renames folders with checkpoints. Returns the new name of the first folder, or "".
   ///
   /// throws: file_error
   std::string set_aside() {
@@ -103,18 +103,19 @@ class kept_checkpoints {
     sort(all);
     return all;
   }
-  /// The path of the newest one, "" if there is none.
+  /// The path of the newest checkpoint, "" if there is none.
   std::string newest() const {
     std::vector<kept_checkpoint> const all = candidates();
     return all.empty() ? "" : folders_[std::size_t(all[0].folder)].file_of(all[0].step);
   }
-  /// The checkpoints of a run that goes on from one of them, and whether `latest` lists that one.
+  /// The checkpoints of a run that goes on from one of them, and whether `latest` lists the one
+  /// from which it goes on.
   struct taken {
     std::vector<kept_checkpoint> all;
     bool is_listed = false;
   };
-  /// What take_over() takes if `loaded` can be loaded: that one, and those before it that `latest`
-  /// lists. Others are not of this run, and never removed.
+  /// The checkpoints that take_over() takes if `loaded` can be loaded: `loaded`, and earlier ones
+  /// that `latest` lists. Other files are not of this run, and are never removed.
   taken taken_with(kept_checkpoint loaded, warnings& told) const {
     taken found;
     for (std::size_t i = 0; i < folders_.size(); ++i) try {
@@ -132,17 +133,18 @@ class kept_checkpoints {
     found.all.insert(found.all.begin(), loaded);
     return found;
   }
-  /// Takes over checkpoints. A loaded one that was not listed, as a program was killed before, is
-  /// from now on.
+  /// Takes over checkpoints. A loaded checkpoint that `latest` does not list, since a program was
+  /// killed before, is listed now.
   ///
-  /// law: what may fail, which is want of memory, comes after that
+  /// law: the checkpoints are taken over before anything that may fail for want of memory
   void take_over(taken&& found, warnings& told) {
     all_ = std::move(found.all);
     if (!found.is_listed) list(all_[0].folder, told);
   }
-  /// Lists a checkpoint that was written in `latest`, then removes those that need not be kept: a
-  /// program that is killed in between leaves files that `latest` lists, for the next call. So does
-  /// want of memory, before which either nothing has changed or the checkpoint was added.
+  /// Lists a written checkpoint in `latest`, then removes checkpoints that need not be kept. A
+  /// program that is killed in between leaves files that `latest` lists, which the next call
+  /// removes. Want of memory leaves either everything as before, or the checkpoint added and files
+  /// for the next call.
   void add(kept_checkpoint const& written, int last, int best, warnings& told) {
     std::vector<kept_checkpoint> all{written}, left;
     for (kept_checkpoint const& c : all_)
@@ -178,7 +180,7 @@ class kept_checkpoints {
   }
 
   std::vector<checkpoint_folder> folders_;
-  std::vector<kept_checkpoint> all_;  // of this run, the newest first
+  std::vector<kept_checkpoint> all_;  // those of this run, the newest first
 };
 
 }  // namespace pp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The loading of a checkpoint that need not be the one: what is damaged, or does not fit, is
-// skipped for an older one. Want of memory is no reason for that.
+// Loading of a checkpoint or else an older one: a checkpoint that is damaged, or does not fit, is
+// skipped. Want of memory is no reason to skip a checkpoint.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace pp::detail {
 
-/// The next checkpoint that the process that writes files has found; step -1: there is no more.
+/// The next checkpoint that was found by the process that writes files; step -1: there is no more.
 template <class Trainer>
 kept_checkpoint found_by_first(Trainer const& trainer, std::vector<kept_checkpoint> const& all,
                                std::size_t next) {

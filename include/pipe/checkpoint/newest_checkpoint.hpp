@@ -24,8 +24,8 @@ struct found_checkpoint {
   data_position position;
 };
 
-/// The newest checkpoint in a folder whose header is sound, and those of its parts, after at most
-/// `last` steps. Its tensors are not read.
+/// The newest checkpoint in a folder after at most `last` steps, of those whose headers, including
+/// headers of parts, are sound. Tensors are not read.
 ///
 /// throws: file_error if the folder cannot be read, or memory is exhausted
 inline found_checkpoint newest_checkpoint(std::string const& folder, long last = LONG_MAX) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A checkpoint that is open for reading, of one file or of several: in both cases a table of
+// A checkpoint that is open for reading, of one file or of several files: in both cases a table of
 // tensors. A tensor that processes divide has pieces in several parts.
 #pragma once
 
@@ -27,12 +27,12 @@
 
 namespace pp::detail {
 
-/// A checkpoint whose headers are sound, and whose parts are those that were saved together.
-/// Tensors are checked when they are read.
+/// A checkpoint whose headers are sound, and whose parts were saved together. Tensors are checked
+/// when they are read.
 ///
 /// cost:   memory for the headers, and an open file for each part
-/// throws: file_error if a file cannot be read; data_error if it is no checkpoint, damaged, or one
-///         of its parts is another file
+/// throws: file_error if a file cannot be read; data_error if the file is no checkpoint, is
+///         damaged, or a part is another file
 class open_checkpoint {
  public:
   explicit open_checkpoint(std::string const& path) {
@@ -52,13 +52,13 @@ class open_checkpoint {
       if (t.is_divided) join(t);
   }
 
-  /// Number of tensors, and one of them; that of a divided one has the shape [numbers].
+  /// The number of tensors; tensor i, which has the shape [numbers] if it is divided.
   std::size_t size() const { return tensors_.size(); }
   safetensors_place const& operator[](std::size_t i) const { return tensors_[i].place; }
-  /// Whether a tensor has pieces: its bytes are those of the state's numbers in the order of
-  /// memory, otherwise in that of files.
+  /// Whether a tensor has pieces. Its bytes are then the state's numbers in the order of memory,
+  /// otherwise in the order of files.
   bool is_divided(std::size_t i) const { return tensors_[i].is_divided; }
-  /// The number of a tensor, or -1: there is none of that name.
+  /// The number of the tensor of a name, or -1 if there is none.
   long find(std::string_view name) const {
     auto const at = by_name_.find(name);
     return at == by_name_.end() ? -1 : long(at->second);
@@ -69,7 +69,7 @@ class open_checkpoint {
 
   /// The bytes of a tensor.
   ///
-  /// throws: data_error if they are not those that were written; file_error without memory
+  /// throws: data_error if the bytes are not those that were written; file_error without memory
   std::unique_ptr<std::byte[]> bytes_of(std::size_t i) const {
     tensor const& t = tensors_[i];
     auto bytes = memory_for(t.bytes, "one of its tensors", name());
@@ -82,14 +82,14 @@ class open_checkpoint {
     return bytes;
   }
 
-  /// The same block by block: see checkpoint_reader::read.
+  /// Reads a tensor block by block: see checkpoint_reader::read.
   template <class Use>
   void read(std::size_t i, std::span<std::byte> room, Use const& use) const {
     for (piece const& p : tensors_[i].pieces) files_[p.file]->read(p.tensor, room, use);
   }
 
  private:
-  /// A tensor of a file: the numbers of a state from `begin` on.
+  /// A tensor of a file, with the numbers of a state from `begin` on.
   struct piece {
     std::size_t file = 0, tensor = 0;
     long begin = 0;
@@ -135,7 +135,7 @@ class open_checkpoint {
                ", is not the file that was saved with it");
     }
   }
-  /// Adds a tensor of a part: a state, or a piece of one.
+  /// Adds a tensor of a part: a state, or a piece of a state.
   void add_of_part(std::size_t file, std::size_t i) {
     std::string const& full = (*files_[file])[i].name;
     std::string_view name = full;

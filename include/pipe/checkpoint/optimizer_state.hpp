@@ -2,7 +2,7 @@
 //
 // Optimizer state in safetensors files, under the names of PyTorch's flattened state dict
 // (torch.distributed.checkpoint.state_dict with flatten_optimizer_state_dict): beside a file of
-// weights it lets a run begin here and go on in PyTorch, or the other way round.
+// weights such a file lets a run begin here and go on in PyTorch, or the other way round.
 //
 //     state.NAME.exp_avg, ...     the arrays that the optimizer keeps for parameter NAME, of the
 //                                 parameter's shape
@@ -10,8 +10,13 @@
 //     state.NAME.mu_product       and what else PyTorch keeps that follows from it and the settings
 //     param_groups.NAME...        settings: not written, and not read
 //
-// Written are the rows of the table of a run's states (parts/run_states.hpp) that are optimizer
-// state, so any cut and any division among replicas reads them.
+// The rows of the table of a run's states (run_states.hpp) that are optimizer state are written, so
+// any cut and any division among replicas reads them.
+//
+// Not a pickle, as PyTorch's optimizer.state_dict() is saved: reading one runs a program, and its
+// numbers of parameters depend on the order in which an optimizer was given them. Not a checkpoint,
+// which holds what this library needs for the same bits. A trainer counts steps once, so a file
+// whose parameters differ in them is refused, and so is one without some of the tensors.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -69,21 +74,21 @@ template <class Trainer>
 class optimizer_states {
   using T = typename Trainer::element;
   using parameter_list = std::vector<named_parameter<T>>;
-  /// A row of the table of states, and what it is in a file.
+  /// A row of the table of states, and its tensor in a file.
   struct state {
     run_state<T> row;
     named_parameter<T> in_file;  ///< without values
   };
 
  public:
-  /// map: from the names of parameters to those in the file.
+  /// map: from the names of parameters to names in the file.
   ///
   /// throws: data_error as names_there
   optimizer_states(Trainer& trainer, name_map const& map)
       : optimizer_states(trainer, named_parameters(trainer), map) {}
 
   void save(std::string const& path) {
-    // PyTorch counts in F32.
+    // PyTorch counts steps in F32.
     if (trainer_.steps_ > 1L << 24)
       throw data_error("cannot save " + in_quotes(path) + ": PyTorch counts at most 16777216 " +
                        "steps, this trainer has made " + std::to_string(trainer_.steps_));
@@ -122,7 +127,7 @@ class optimizer_states {
           if (failure) std::rethrow_exception(failure);
         });
   }
-  /// given: the number of steps, if the file does not say it.
+  /// given: the number of steps, for a file that does not have the number.
   void load(std::string const& path, std::optional<long> given) {
     long const steps = load_together(
         path, [&](bool here) { return processes_.agree(here); },
@@ -187,7 +192,8 @@ class optimizer_states {
       states_.push_back({std::move(row), std::move(in_file)});
     }
   }
-  /// "exp_avg" and "0.weight" of "optimizer/exp_avg/0.weight"; nothing of another kind of state.
+  /// "exp_avg" and "0.weight" of "optimizer/exp_avg/0.weight"; empty texts for another kind of
+  /// state.
   static std::pair<std::string, std::string> array_and_parameter(std::string const& name) {
     constexpr std::string_view kind = "optimizer/";
     if (!name.starts_with(kind)) return {};
@@ -195,7 +201,7 @@ class optimizer_states {
     return {name.substr(kind.size(), end - kind.size()), name.substr(end + 1)};
   }
   /// The name and shape that PyTorch gives an array. Averages of the rows and columns of a matrix
-  /// (Adafactor) are a column and a row there, of the matrix as files have it.
+  /// (Adafactor) are a column and a row in PyTorch, of the matrix in a file's layout.
   static named_parameter<T> as_in_pytorch(named_parameter<T> of, std::string const& array,
                                           bool transposed) {
     bool const is_of_rows = array == "row_average", is_of_columns = array == "column_average";
@@ -222,7 +228,7 @@ class optimizer_states {
     if (theirs != file.metadata().end() && theirs->second != ours)
       refuse(file, "it has the state of " + theirs->second + ", this trainer has " + ours);
   }
-  /// use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
+  /// Calls use(name, value) for the numbers that PyTorch keeps beside arrays, after `steps` steps.
   template <class Use>
   void for_all_numbers(long steps, Use use) const {
     use(step_name, double(steps));
@@ -237,7 +243,7 @@ class optimizer_states {
     });
     return found;
   }
-  /// The tensors that are no settings and no such numbers.
+  /// The tensors that are neither settings nor such numbers.
   std::vector<safetensors_place> arrays_in(safetensors_reader const& file) const {
     std::vector<safetensors_place> all = file.tensors();
     std::erase_if(all, [&](safetensors_place const& t) {
@@ -247,7 +253,8 @@ class optimizer_states {
   }
   /// The number of steps of all parameters.
   ///
-  /// throws: data_error if it is given nowhere, not the same everywhere, or no number of steps
+  /// throws: data_error if the number is nowhere, differs between parameters, or is no number of
+  ///         steps
   long steps_in(safetensors_reader const& file, std::optional<long> given) const {
     std::optional<long> steps = given;
     std::string where = "the argument";
@@ -305,8 +312,8 @@ class optimizer_states {
 }  // namespace detail
 
 /// Saves the optimizer state of all trained parameters, in the model's own type, with the number of
-/// steps at each: what PyTorch's AdamW, Adam, NAdam, SGD, Adafactor and Muon keep. If ranks are in
-/// several processes, all of them call it.
+/// steps beside each: what PyTorch's AdamW, Adam, NAdam, SGD, Adafactor and Muon keep. If ranks are
+/// in several processes, all processes call this function.
 ///
 /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads
 /// throws: in all processes, if it does in one: file_error, and the previous file is unchanged;
@@ -320,16 +327,16 @@ void save_optimizer_state(Trainer& trainer, std::string const& path, name_map co
 }
 
 /// Loads optimizer state, converting to the model's type. trainer.steps() becomes the number of
-/// steps in the file, which must be the same for all parameters; `steps` is for a file that has
-/// none, such as that of PyTorch's SGD. Settings are the trainer's, and no parameter changes: load
-/// the weights as well. `names` maps parameter names to names in the file. If ranks are in several
-/// processes, all of them call it.
+/// steps in the file, which must be the same for all parameters; `steps` is for a file without the
+/// number, such as that of PyTorch's SGD. Settings are the trainer's, and no parameter changes:
+/// load the weights as well. `names` maps parameter names to names in the file. If ranks are in
+/// several processes, all of them call it.
 ///
 /// law:    n steps are k steps, save_weights and save_optimizer_state, load both in another trainer
 ///         with the same seed, and n - k steps, bit for bit, as for checkpoints; but averages,
 ///         accumulated gradients and the loss scale are in neither file
 /// throws: in all processes, and the trainer is as it was: file_error if the file cannot be read;
-///         data_error if it does not fit: see load_weights; or if numbers of steps differ
+///         data_error if the file does not fit: see load_weights; or if numbers of steps differ
 template <class Trainer>
 void load_optimizer_state(Trainer& trainer, std::string const& path, name_map const& names = {},
                           std::optional<long> steps = {}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Steps that are made again from a checkpoint and compared, bit for bit, with what was recorded: a
-// machine that computes wrongly, a kernel with a race or data that changed are found, and the step
-// at which it began.
+// Steps that are made again from a checkpoint and compared, bit for bit, with what was recorded:
+// this finds a machine that computes wrongly, a kernel with a race or data that changed, and the
+// step at which the bits began to differ.
 //
 //     trainer.load("run.checkpoint");  // after step 1000, say
 //     replay_report const r = replay(trainer, read_step_log("steps.csv"), make_step);
@@ -29,18 +29,18 @@ namespace pp {
 
 /// The comparison that a replay made.
 struct replay_report {
-  long steps = 0;            ///< that were made again; the last one has the difference, if any
-  long hashes = 0;           ///< of parameters, that were as recorded
-  std::string difference{};  ///< the first one in words; empty: every bit is as recorded
+  long steps = 0;            ///< made again; the last has the difference, if any
+  long hashes = 0;           ///< hashes of parameters that were as recorded
+  std::string difference{};  ///< the first difference in words; empty: every bit is as recorded
 
-  /// Whether something was compared, and all of it was as recorded.
+  /// Whether at least one step was compared, and every bit was as recorded.
   bool ok() const { return steps > 0 && difference.empty(); }
 };
 
 namespace detail {
 
-/// The first difference of two records in words; empty if there is none. A hash that one of them
-/// lacks is not compared.
+/// The first difference of two records in words; empty if there is none. A hash that only one
+/// record has is not compared.
 inline std::string difference_of(step_record const& made, step_record const& recorded) {
   auto const words = [&](char const* what, std::uint64_t now, std::uint64_t then) {
     auto const number = [](std::uint64_t of) {
@@ -68,12 +68,12 @@ inline std::string difference_of(step_record const& made, step_record const& rec
 /// Makes the steps after trainer.steps() again, as far as the log has them and up to step `last`,
 /// and compares each with its record. make() makes the next step of the trainer, on the mini-batch
 /// and with the learning rate of the recorded run, and returns its result. Ends at the first
-/// difference. If ranks are in several processes, all of them call it.
+/// difference. If ranks are in several processes, all processes call replay().
 ///
-/// law:    a trainer with the bits of the recorded one finds no difference, whatever its stages,
-///         schedule, partition and threads
+/// law:    a trainer with the bits of the recorded trainer finds no difference, whatever its
+///         stages, schedule, partition and threads
 /// throws: data_error if the log has no record of the next step, or if the records were made by
-///         other arithmetic, whose bits are others; what make() throws
+///         other arithmetic, which has other bits; what make() throws
 template <class Trainer, std::invocable Make>
 replay_report replay(Trainer& trainer, std::vector<step_record> const& log, Make make,
                      long last = LONG_MAX) {

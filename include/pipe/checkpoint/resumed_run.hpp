@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The part of a checkpoint that a program sees: its place in the data, and how far the run had got.
+// The part of a checkpoint that a program sees: the place in the program's data, and the progress
+// of the run.
 #pragma once
 
 #include <concepts>
@@ -26,7 +27,7 @@ struct data_position {
 
   /// The number; 0 if there is no position.
   ///
-  /// throws: data_error if the text is another one
+  /// throws: data_error if the text is not such a number
   long number() const {
     char* end = nullptr;
     long const n = std::strtol(text.c_str(), &end, 10);
@@ -42,9 +43,9 @@ struct data_position {
 struct resumed_run {
   long steps = 0;          ///< training steps done: as trainer.steps()
   int accumulated = 0;     ///< mini-batches that wait for the next step: as trainer.accumulated()
-  data_position position;  ///< as it was given to save()
-  /// Why the run does not go on bit for bit, a sentence: other arithmetic has made the checkpoint.
-  /// Empty: it goes on so, as far as is known.
+  data_position position;  ///< the position that was given to save()
+  /// A sentence that says why the run does not go on bit for bit: other arithmetic has made the
+  /// checkpoint. Empty: the run goes on bit for bit, as far as is known.
   std::string other_bits{};
 };
 

@@ -13,22 +13,23 @@
 
 namespace pp::detail {
 
-/// Numbers of a run that every process has, as a tensor: their 64 bits each.
+/// Numbers of a run that every process has, as a tensor of 64 bits for each number.
 struct run_numbers {
   char const* name;
   stored_type type;
   std::vector<std::uint64_t> bits;
 
-  /// Its entry in a header, and its bytes.
+  /// The tensor's entry in a header, and its bytes.
   safetensors_place place() const { return {name, type, {long(bits.size())}}; }
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> to(8 * bits.size());
     for (std::size_t i = 0; i < bits.size(); ++i) put_little_endian(bits[i], to.data() + 8 * i);
     return to;
   }
-  /// One of F64 numbers.
+  /// Number i, of type F64.
   double real(std::size_t i) const { return std::bit_cast<double>(bits[i]); }
-  /// Whether one of F64 is a whole number in [0, end), and no negative zero. needs: end < 2^63
+  /// Whether number i, of type F64, is a whole number in [0, end), and no negative zero. needs: end
+  /// < 2^63
   bool is_count(std::size_t i, double end) const {
     return !std::signbit(real(i)) && real(i) < end && real(i) == double(long(real(i)));
   }

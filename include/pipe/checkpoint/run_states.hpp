@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The states of a run by parameter: one table for saving and loading, of which a row says what a
-// state is called, its shape, and whose memory has which of its numbers. States are of the
-// parameter's own shape, without padding, so that any cut and any division among replicas can read
-// them.
+// The states of a run by parameter: one table for saving and loading. A row has a state's name, its
+// shape, and the pieces of memory that have its numbers, each with its process. A state has the
+// shape of its parameter, without padding, so that any cut and any division among replicas can read
+// it.
 //
 //     NAME                          parameters and buffers
 //     optimizer/ARRAY/NAME          optimizer state: see optim/named_states.hpp
@@ -50,11 +50,11 @@ struct placed_state {
   long begin = 0, count = 0;
 };
 
-/// The arrays that optimizer O keeps for a parameter of kind `of.kind`. of: the shape of the
-/// parameter if it is updated as a whole, otherwise all elements of the range.
+/// The arrays that optimizer O keeps for a parameter of kind `of.kind`. of: the shape of a
+/// parameter that is updated as a whole, otherwise all elements of the range.
 ///
-/// law: an optimizer by tensor without a list that is no two_pass_optimizer has one array of all
-///      its numbers
+/// law: an optimizer by tensor that has no list of states and is no two_pass_optimizer has one
+///      array of all its numbers
 template <class O>
 std::vector<placed_state> placed_states(bool whole, tensor_shape const& of) {
   std::vector<placed_state> placed;
@@ -82,7 +82,7 @@ std::vector<placed_state> placed_states(bool whole, tensor_shape const& of) {
   return placed;
 }
 
-/// The table of an engine of compiled pipeline P, which rows are added to.
+/// The table of states of an engine of compiled pipeline P, under construction.
 template <class P, class Engine>
 class run_state_table {
   using T = typename P::element;
@@ -132,13 +132,13 @@ class run_state_table {
   struct owned {
     update_range of;
     int process = 0;
-    T* state = nullptr;  ///< null if it is not here
+    T* state = nullptr;  ///< null if this process does not have it
   };
-  /// A chunk, and everything that is updated of it, here and elsewhere.
+  /// A chunk and its updates, of this process and of others.
   struct chunk {
     chunk_description const& of;
-    char* memory = nullptr;  ///< null if it is not here
-    int process = 0;         ///< of the first replica
+    char* memory = nullptr;  ///< null if this process does not have it
+    int process = 0;         ///< the process of the first replica
     std::vector<owned> updates{};
   };
 
@@ -170,12 +170,12 @@ class run_state_table {
         c.updates.push_back({u, c.process, state == nullptr ? nullptr : state + u.state});
     }
   }
-  /// An address in a chunk's memory; null if it is not here.
+  /// An address in a chunk's memory; null if this process does not have the chunk.
   static T* in(chunk const& c, long offset) {
     return c.memory == nullptr ? nullptr : reinterpret_cast<T*>(c.memory + offset);
   }
 
-  /// use(chunk, place) for all places of parameters and buffers, in the order of the model.
+  /// Calls use(chunk, place) for all places of parameters and buffers, in the order of the model.
   template <class Use>
   void for_each_place(Use const& use) const {
     for (chunk const& c : chunks_)
@@ -185,14 +185,15 @@ class run_state_table {
   static parameter const& record_of(parameter_place const& p) {
     return model_tables<M>::parameters[p.index];
   }
-  /// The number of a place of a shared parameter: 1 for the first after the one with the values.
+  /// The number of a place of a shared parameter: 1 for the first place after the one with the
+  /// values.
   static int number_of(parameter_place const& p) {
     int number = 1;
     for (int i = 0; i < p.index; ++i)
       number += model_tables<M>::parameters[i].tied_to == record_of(p).tied_to;
     return number;
   }
-  /// The state with that name that has the shape of a parameter.
+  /// The name and layout of a state of this kind with the shape of a parameter.
   static named_parameter<T> named(std::string const& kind, parameter_place const& p) {
     int const index = p.shared ? record_of(p).tied_to : p.index;
     parameter_name const& file = parameter_names<M>()[std::size_t(index)];
@@ -206,7 +207,7 @@ class run_state_table {
   void add(char const* kind, chunk const& c, parameter_place const& p, long offset) {
     rows_.push_back({named(kind, p), false, false, {{0, p.elements(), c.process, in(c, offset)}}});
   }
-  /// Adds a parameter that replicas divide, with the parts of all of them.
+  /// Adds a parameter that replicas divide, with the parts of all replicas.
   void add_divided(chunk const& c, parameter_place const& p) {
     rows_.push_back({named("", p), false, false, {}});
     std::vector<state_piece<T>>& pieces = rows_.back().pieces;
@@ -228,9 +229,10 @@ class run_state_table {
                                        piece.here = reinterpret_cast<T*>(at);
                                  });
   }
-  /// Adds the arrays of a parameter's optimizer state, piece by piece of what is updated at once.
-  /// The arrays of a range follow each other: that of an element is as far from its next one as the
-  /// range is long, wherever the parameter is in it.
+  /// Adds the arrays of a parameter's optimizer state, with a piece for each range that is updated
+  /// at once. The arrays of a range follow each other, so an element's number in one array is as
+  /// far from its number in the next array as the range is long, wherever the parameter is in the
+  /// range.
   void add_optimizer(chunk const& c, parameter_place const& p) {
     bool const whole = updates_whole<O>(record_of(p).kind);
     tensor_shape const shape{record_of(p).kind, p.rows, p.columns};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A log of what each step computed, bit by bit: loss, gradient norm, and now and then a hash of all
-// parameters. A step that is made again has the same bits, on any machine whose kernels have the
-// same arithmetic: see train/replay.hpp.
+// A log of the results of each step, bit by bit: loss, gradient norm, and now and then a hash of
+// all parameters. A step that is made again has the same bits on any machine whose kernels have the
+// same arithmetic: see checkpoint/replay.hpp.
 //
 //     step,loss,gradient_norm,parameters,runs_on
 //     1,3ff8a3d70a3d70a4,4002666666666666,,AVX-512
@@ -46,8 +46,8 @@ namespace detail {
 
 inline constexpr char step_log_heading[] = "step,loss,gradient_norm,parameters,runs_on\n";
 
-/// What decides the bits of a trainer's steps, without commas: the arithmetic of its kernels, or
-/// the device.
+/// A text without commas for what decides the bits of a trainer's steps: the arithmetic of its
+/// kernels, or the device.
 template <class Trainer>
 std::string logged_arithmetic(Trainer const& trainer) {
   std::string name = trainer.processes().arithmetic();
@@ -56,7 +56,8 @@ std::string logged_arithmetic(Trainer const& trainer) {
   return name;
 }
 
-/// What the last step of a trainer computed, by this arithmetic. `hashes`: with the parameters.
+/// The record of the last step of a trainer, with this arithmetic. `hashes`: with a hash of the
+/// parameters.
 template <class Trainer>
 step_record record_of(Trainer& trainer, step_result const& r, bool hashes,
                       std::string const& arithmetic) {
@@ -72,10 +73,11 @@ step_record record_of(Trainer& trainer, step_result const& r, bool hashes,
 }  // namespace detail
 
 /// The file of such a log, which a resumed run continues as metrics_file::resumed does. If ranks
-/// are in several processes, all of them construct it and call record(); one writes the file.
+/// are in several processes, all processes construct a step_log and call record(); one process
+/// writes the file.
 class step_log {
  public:
-  /// every: a hash of the parameters after each step whose number it divides
+  /// every: a hash of the parameters is recorded after each step whose number `every` divides
   ///
   /// throws: file_error
   template <class Trainer>
@@ -90,7 +92,7 @@ class step_log {
   /// The name of the file; empty in a process that does not write it.
   std::string path() const { return file_ ? file_->path() : ""; }
 
-  /// Records the step that the trainer has just made. A step that was skipped (FP16) is none.
+  /// Records the step that the trainer has just made. A skipped step (FP16) is not recorded.
   ///
   /// throws: file_error
   template <class Trainer>
@@ -113,9 +115,9 @@ class step_log {
   std::optional<record_file> file_;
 };
 
-/// Reads a log. A last line without its end, of a program that was killed, is left out.
+/// Reads a log. A last line without an end, which a killed program has left, is passed over.
 ///
-/// throws: file_error if it cannot be read; data_error that names the line that is no record
+/// throws: file_error if the file cannot be read; data_error that names a line that is no record
 inline std::vector<step_record> read_step_log(std::string const& path) {
   std::string const all = detail::file_bytes(path);
   std::string_view text = all;

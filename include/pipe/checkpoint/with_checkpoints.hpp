@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The members of a trainer that save a run and resume it. What they do is in
+// The members of a trainer that save a run and resume it. They are defined in
 // checkpoint/checkpoint.hpp, which a program that calls them includes; other programs do not
-// compile it.
+// compile that header.
 #pragma once
 
 #include <string>
@@ -24,12 +24,12 @@ struct checkpoints_need_their_header;
 
 namespace detail {
 
-/// Saving and loading, defined in checkpoint/checkpoint.hpp, and in train/optimizer_state.hpp.
+/// Saving and loading, defined in checkpoint/checkpoint.hpp.
 template <class Trainer>
 struct checkpoint_of;
 template <class Trainer>
 class optimizer_states;
-/// Stands for it after a diagnosis.
+/// Stands for checkpoint_of after a diagnosis.
 struct no_checkpoints {
   template <class... A>
   static void save(A const&...) {}
@@ -49,9 +49,9 @@ template <class Trainer>
 struct with_checkpoints {
   /// Saves everything that the run needs to go on bit for bit: parameters and buffers, optimizer
   /// state, averages, accumulated gradients, the number of steps, the seed, and `position`. The
-  /// file is replaced atomically: see atomic_file. If ranks are in several processes, all of them
-  /// call it, and one writes the file; with checkpoint_files::by_process each writes a part beside
-  /// it, in a folder that all share. Include <pipe/checkpoint/checkpoint.hpp>.
+  /// file is replaced atomically: see atomic_file. If ranks are in several processes, all processes
+  /// call save(), and one writes the file; with checkpoint_files::by_process each writes a part
+  /// beside that file, in a folder that all share. Include <pipe/checkpoint/checkpoint.hpp>.
   ///
   /// law:    equal trainers give equal bytes, whatever their stages, schedule and threads; in parts
   ///         equal tensors
@@ -65,15 +65,16 @@ struct with_checkpoints {
     files().save(static_cast<Trainer&>(*this), path, position, each);
   }
   /// Resumes the run of a checkpoint, which a trainer of the same model, optimizer and Averaging
-  /// has saved. Its other options may have been different ones; settings but the seed are this
-  /// trainer's. If ranks are in several processes, all of them call it. Returns a resumed_run.
+  /// has saved. The saving trainer's other options may differ; all settings but the seed are this
+  /// trainer's. If ranks are in several processes, all processes call load(). Returns a
+  /// resumed_run.
   ///
   /// law:    n steps are k steps, save, load in another trainer, and n - k steps, bit for bit, as
   ///         far as the two trainers have the same bits in the same run
-  /// cost:   memory for all states of this process, until it returns
+  /// cost:   memory for all states of this process, until load() returns
   /// throws: in all processes, and the trainer is as it was: file_error if the file cannot be read;
-  ///         data_error if it is damaged, no checkpoint, or does not fit; error while averages
-  ///         stand in for the parameters
+  ///         data_error if the file is damaged, is no checkpoint, or does not fit; error while
+  ///         averages stand in for the parameters
   auto load(std::string const& path) { return files().load(static_cast<Trainer&>(*this), path); }
 
  private:

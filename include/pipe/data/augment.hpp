@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Augmentation of images: random crops, flips, squares cut out, and mixtures of two. What happens
-// to a sample is a function of the seed and of its place among all samples of a run, so a run that
-// is resumed, also with mini-batches of another size, sees the same images. Images in a GPU's
-// memory are for augment_on_device.cuh, which makes each number by the functions that are here.
+// Augmentation of images: random crops, flips, squares cut out, and mixtures of two images. The
+// change of a sample is a function of the seed and of the sample's place among all samples of a
+// run, so a run that is resumed, also with mini-batches of another size, sees the same images.
+// Images in a GPU's memory are changed by augment_on_device.cuh, which makes each number by the
+// functions of this header.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -36,10 +37,10 @@ struct augmentation {
 
 namespace detail {
 
-/// Random numbers of a sample: element `index` of those at its place.
+/// Element `index` of the random numbers of the sample at a place.
 PIPE_HD constexpr philox_block augmentation_bits(std::uint64_t seed, long place,
                                                  std::uint64_t index) {
-  constexpr std::uint64_t stream = std::uint64_t(5) << 60;  // of no other random numbers
+  constexpr std::uint64_t stream = std::uint64_t(5) << 60;  // which no other random numbers use
   return random_block(seed, stream | index, std::uint64_t(place));
 }
 
@@ -59,7 +60,7 @@ PIPE_HD constexpr image_change change_at(augmentation const& a, long place) {
                       int(cuts.word[1] % std::uint32_t(a.width)) - a.cutout / 2,
                       a.flip && moves.word[2] >> 31 != 0};
 }
-/// The number of the pixel that comes to row y and column x; -1 for a zero.
+/// The number of the pixel that moves to row y and column x; -1 for a zero.
 PIPE_HD constexpr long pixel_for(augmentation const& a, image_change const& c, int y, int x) {
   int const row = y + c.down, column = (c.flips ? a.width - 1 - x : x) + c.right;
   bool const is_out = row < 0 || row >= a.height || column < 0 || column >= a.width ||
@@ -67,7 +68,7 @@ PIPE_HD constexpr long pixel_for(augmentation const& a, image_change const& c, i
   return is_out ? -1 : long(row) * a.width + column;
 }
 
-/// Number i of augmented images, by itself: how a GPU makes them.
+/// Number i of augmented images, made by itself, as a GPU makes them.
 template <class T>
 struct augmented_number {
   T const* images = nullptr;
@@ -106,7 +107,8 @@ inline std::size_t augmented_images(augmentation const& a, std::size_t numbers, 
 }  // namespace detail
 
 /// Changes images in place: a random crop of the padded image, a flip, a square cut out. `place`:
-/// number of samples of all epochs before the first one, as batches::sample_position() counts them.
+/// number of samples of all epochs before the first image, as batches::sample_position() counts
+/// samples.
 ///
 /// shape:  images[samples][height][width][channels]
 /// law:    image i is a function of itself, the settings and place + i
@@ -130,7 +132,7 @@ void augment(std::span<T> images, augmentation const& a, long place) {
   }
 }
 
-/// A sample of mix_up: `share` of itself and 1 - share of another one of the mini-batch.
+/// A sample of mix_up: `share` of itself and 1 - share of another sample of the mini-batch.
 struct mixed_sample {
   std::size_t other;
   float share;
@@ -139,13 +141,13 @@ struct mixed_sample {
 namespace detail {
 
 /// A number of a mixture. Products of two floats are exact in double, so a compiler that contracts
-/// one and the sum changes no bit.
+/// a product with the sum changes no bit.
 template <class T>
 PIPE_HD constexpr T mixed_number(T own, T other, float share) {
   return T(double(share) * double(own) + double(1 - share) * double(other));
 }
 
-/// Number i of a mini-batch of mixtures, by itself.
+/// Number i of a mini-batch of mixtures, made by itself.
 template <class T>
 struct mixed_number_at {
   T const* images = nullptr;
@@ -160,10 +162,10 @@ struct mixed_number_at {
 
 }  // namespace detail
 
-/// The mixtures of a mini-batch: each sample with the one after it, the last with the first.
+/// The mixtures of a mini-batch: each sample with the next, the last sample with the first.
 ///
-/// law:    share is distributed as Beta(alpha, alpha), that of sample i a function of the seed and
-///         place + i
+/// law:    share is distributed as Beta(alpha, alpha); the share of sample i is a function of the
+///         seed and place + i
 /// throws: data_error for an alpha that is not in (0, 1], and a place below 0
 /// source: Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018; Jöhnk, 1964
 inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t seed, long place,
@@ -175,7 +177,7 @@ inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t 
   std::vector<mixed_sample> samples(count);
   for (std::size_t i = 0; i < count; ++i) {
     samples[i] = {(i + 1) % count, 1};
-    for (std::uint64_t attempt = 2; attempt < 1000; ++attempt) {  // nearly always one or two
+    for (std::uint64_t attempt = 2; attempt < 1000; ++attempt) {  // mostly one or two attempts
       detail::philox_block const bits = detail::augmentation_bits(seed, place + long(i), attempt);
       double const u = std::pow(double(unit_uniform(bits.word[0])), 1 / alpha),
                    v = std::pow(double(unit_uniform(bits.word[1])), 1 / alpha);
@@ -187,8 +189,9 @@ inline std::vector<mixed_sample> mixed_samples(std::size_t count, std::uint64_t 
   return samples;
 }
 
-/// Mixes the images of a mini-batch in place, as mixed_samples says, which is returned. The loss is
-/// that of two labels: share times that of its own, and 1 - share times that of the other's.
+/// Mixes the images of a mini-batch in place, as mixed_samples says, which is returned. The loss of
+/// a sample then has two labels: share times the loss of its own label, and 1 - share times the
+/// loss of the other sample's label.
 ///
 /// shape:  images[samples][height][width][channels] -> result[samples]
 /// throws: data_error as mixed_samples and augment do

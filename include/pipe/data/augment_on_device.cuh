@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Augmentation of images in a GPU's memory, by Thrust: each number is made by itself, by the
-// functions that the host has. The only header for programs that needs Thrust, which comes with
-// CUDA; not part of <pipe/data.hpp>.
+// Augmentation of images in a GPU's memory, by Thrust: each number is made by itself, by the host's
+// functions. The only header for programs that needs Thrust, which comes with CUDA; not part of
+// <pipe/data.hpp>.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -33,13 +33,14 @@ void tabulate_on_device(device_span<T> to, Number const& number, cudaStream_t st
 
 }  // namespace detail
 
-/// Augments images in device memory, behind the work of a stream. Returns before it has happened.
+/// Augments images in device memory, behind the work of a stream. Returns before the images are
+/// made.
 ///
 /// shape:  from[samples][height][width][channels] -> to, of the same shape
 /// law:    the bits of augment on the host
 /// throws: data_error for settings out of range, parts of images and lists of different sizes;
 ///         thrust::system_error if the launch fails
-/// needs:  both are in the memory of the current device, and have no number in common
+/// needs:  `from` and `to` are in the memory of the current device, and have no number in common
 inline void augment(device_span<float const> from, device_span<float> to, augmentation const& a,
                     long place, cudaStream_t stream = nullptr) {
   detail::augmented_images(a, from.size(), place);
@@ -49,15 +50,15 @@ inline void augment(device_span<float const> from, device_span<float> to, augmen
   detail::tabulate_on_device(to, detail::augmented_number<float>{from.data(), a, place}, stream);
 }
 
-/// Mixes images in device memory, behind the work of a stream: `samples` is a copy there of what
-/// mixed_samples makes. Returns before it has happened.
+/// Mixes images in device memory, behind the work of a stream: `samples` is a copy in device memory
+/// of what mixed_samples makes. Returns before the images are mixed.
 ///
 /// shape:  from[samples][...], samples[samples] -> to, of the shape of `from`
 /// law:    the bits of mix_up on the host
 /// throws: data_error for parts of images and lists of different sizes; thrust::system_error if the
 ///         launch fails
-/// needs:  all are in the memory of the current device until it has happened, each `other` is below
-///         the number of samples, and `from` and `to` have no number in common
+/// needs:  all lists stay in the memory of the current device until the images are mixed, each
+///         `other` is below the number of samples, and `from` and `to` have no number in common
 inline void mix_up(device_span<float const> from, device_span<float> to,
                    device_span<mixed_sample const> samples, cudaStream_t stream = nullptr) {
   std::size_t const count = samples.size(), size = count == 0 ? 0 : from.size() / count;

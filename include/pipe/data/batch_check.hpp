@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Checks of a batch: sizes, ids and targets before a run; values that are not finite only after a
-// step was rejected, because the scan would cost every step time and such values may be harmless to
-// the model.
+// step was rejected, because a scan in every step would cost time, and such values may be harmless
+// to the model.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +71,8 @@ inline void check_ids(char const* what, std::span<int const> ids, int least, int
   if (i < n) reject_id(what, ids.data()[i], i, least, end);
 }
 
-/// Throws data_error for the first target outside a loss's range [least_target, most_target], if it
-/// has one. NaN is outside.
+/// Throws data_error for the first target outside [least_target, most_target], for a loss with such
+/// a range. NaN is outside.
 template <class Loss, class T>
 void check_targets(std::span<T const> targets) {
   if constexpr (requires { Loss::least_target; }) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The printable characters that stand for bytes in files of byte-level tokenizers: a byte that is
-// printable in Latin-1 is itself, the others are the characters from U+0100 on.
+// printable in Latin-1 stands for itself, the other bytes are the characters from U+0100 on.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pp::detail {
 
-/// Characters of bytes are below it.
+/// The end of the range of characters that stand for bytes.
 inline constexpr std::uint32_t byte_alphabet_end = 256 + 68;
 
 constexpr bool is_printable_byte(std::uint32_t c) {
@@ -27,7 +27,7 @@ constexpr std::uint32_t character_of_byte(std::uint32_t byte) {
   for (std::uint32_t b = 0; b < byte; ++b) rank += !is_printable_byte(b);
   return 256 + rank;
 }
-/// The byte of a character; -1 if it stands for none.
+/// The byte of a character; -1 for a character that stands for no byte.
 constexpr int byte_of_character(std::uint32_t c) {
   if (c < 256) return is_printable_byte(c) ? int(c) : -1;
   for (int byte = 0; byte < 256 && c < byte_alphabet_end; ++byte)
@@ -41,7 +41,7 @@ inline std::string characters_of_bytes(std::string_view bytes) {
   for (char const c : bytes) append_utf8(text, character_of_byte(static_cast<unsigned char>(c)));
   return text;
 }
-/// Characters as bytes; the text itself if one of them stands for none.
+/// Characters as bytes; the text itself if a character stands for no byte.
 inline std::string bytes_of_characters(std::string_view text) {
   std::string bytes;
   for (std::string_view left = text; !left.empty();) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Byte-pair encoding on bytes, as GPT-2 and its relatives encode texts: every text has tokens, and
-// tokens give back the text. A vocabulary is read from a hub's files, tokenizer_file.hpp, or
-// learned from texts, learn_byte_pairs.hpp.
+// tokens give back the text. A vocabulary is read from a hub's files (tokenizer_file.hpp) or
+// learned from texts (learn_byte_pairs.hpp).
 //
 // source: Sennrich et al., "Neural machine translation of rare words with subword units", ACL 2016
 #pragma once
@@ -29,12 +29,13 @@ namespace pp {
 
 /// The data of a byte_pair_tokenizer.
 struct byte_pair_vocabulary {
-  std::vector<std::string> tokens;          ///< their bytes, by id
+  std::vector<std::string> tokens;          ///< bytes of each token, by id
   std::vector<std::pair<int, int>> merges;  ///< ids of pairs that become one token, best first
   /// Ids of tokens that stand for themselves: a text is cut at them before all else.
   std::vector<int> special;
   text_split split = text_split::gpt2;
-  /// A piece that is a token becomes it, also where merges would make others of it.
+  /// A piece that is a token becomes that token, also where merges would make other tokens of the
+  /// piece.
   bool whole_pieces = false;
 };
 
@@ -43,7 +44,7 @@ struct byte_pair_vocabulary {
 /// law: decode(encode(text)) == text, for any bytes
 class byte_pair_tokenizer {
  public:
-  /// throws: data_error if a byte is no token, two tokens are the same, or a merge makes none
+  /// throws: data_error if a byte is no token, two tokens are the same, or a merge makes no token
   explicit byte_pair_tokenizer(byte_pair_vocabulary of) : of_(std::move(of)) {
     for (std::size_t i = 0; i < of_.tokens.size(); ++i)
       if (!ids_.emplace(of_.tokens[i], int(i)).second)
@@ -63,7 +64,7 @@ class byte_pair_tokenizer {
       if (made < 0)
         throw data_error("byte_pair_tokenizer: merge " + std::to_string(rank) +
                          " makes no token of the vocabulary");
-      merges_.emplace(key(a, b), merge{std::uint32_t(rank), made});  // the first of equal ones
+      merges_.emplace(key(a, b), merge{std::uint32_t(rank), made});  // the first of equal merges
     }
     for (int const id : of_.special) {
       if (id < 0 || id >= vocabulary() || of_.tokens[std::size_t(id)].empty())
@@ -89,8 +90,8 @@ class byte_pair_tokenizer {
     return at == ids_.end() ? -1 : at->second;
   }
 
-  /// The ids of a text: special tokens are found first, the longest of those that begin at a place;
-  /// then the pieces between them are encoded, each by itself.
+  /// The ids of a text: special tokens are found first, at each place the longest; then the pieces
+  /// between special tokens are encoded, each by itself.
   ///
   /// cost: n log n for pieces of n bytes
   std::vector<int> encode(std::string_view text) const {
@@ -110,15 +111,16 @@ class byte_pair_tokenizer {
     encode_ordinary(text.substr(begin), ids);
     return ids;
   }
-  /// Appends the ids of a text in which special tokens are not looked for: one that is not trusted.
+  /// Appends the ids of a text that is not trusted: special tokens are not looked for.
   void encode_ordinary(std::string_view text, std::vector<int>& ids) const {
     detail::for_each_piece(of_.split, text,
                            [&](std::string_view piece) { encode_piece(piece, ids); });
   }
 
-  /// The bytes of tokens. Those of some of a text's tokens may end within a character of UTF-8.
+  /// The bytes of tokens. The bytes of a part of a text's tokens may end within a character of
+  /// UTF-8.
   ///
-  /// throws: data_error for an id that is none of the vocabulary
+  /// throws: data_error for an id outside of the vocabulary
   std::string decode(std::span<int const> ids) const {
     std::string text;
     for (int const id : ids) {
@@ -145,7 +147,8 @@ class byte_pair_tokenizer {
   }
   /// The longest special token that a text begins with; -1 if there is none.
   ///
-  /// cost: as many characters as it has in common with one, however many there are
+  /// cost: the number of characters that the text has in common with a special token, however many
+  /// special tokens there are
   int special_at(std::string_view text) const {
     int longest = -1;
     std::uint32_t at = 0;
@@ -158,19 +161,20 @@ class byte_pair_tokenizer {
     return longest;
   }
 
-  /// Merges the pair of lowest rank, the leftmost of equal ones, until there is none.
+  /// Merges the pair of lowest rank, the leftmost of equal pairs, until no pair is left.
   void encode_piece(std::string_view piece, std::vector<int>& ids) const {
     if (of_.whole_pieces)
       if (int const id = id_of(std::string(piece)); id >= 0) return ids.push_back(id);
     struct part {
-      int id;  // -1: merged into the one before
+      int id;  // -1: merged into the token before
       long before, after;
     };
     std::vector<part> parts;
     for (std::size_t i = 0; i < piece.size(); ++i)
       parts.push_back({bytes_[static_cast<unsigned char>(piece[i])], long(i) - 1, long(i) + 1});
     long const end = long(parts.size());
-    // Rank and place of a pair, and its ids when it was entered: it may be gone since.
+    // Rank and place of a pair, and its ids when the pair was entered: since then the pair may have
+    // been merged away.
     using candidate = std::tuple<std::uint32_t, long, int, int>;
     std::priority_queue<candidate, std::vector<candidate>, std::greater<>> best;
     auto const enter = [&](long at) {
@@ -202,8 +206,8 @@ class byte_pair_tokenizer {
   std::unordered_map<std::string, int> ids_;
   std::unordered_map<std::uint64_t, merge> merges_;
   int bytes_[256] = {};
-  // Beginnings of special tokens, 0 the empty one: the id of one that is a token, or -1; and what
-  // they are with one more character.
+  // By number of a beginning of special tokens, 0 the empty beginning: the id of the token that the
+  // beginning is, or -1; and the number of the beginning with one more character.
   std::vector<int> special_{-1};
   std::unordered_map<std::uint64_t, std::uint32_t> special_after_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The binary files of CIFAR-10 and CIFAR-100: records of labels and an image of 32 x 32, its red,
-// green and blue plane. They have no header, so only their size and the range of labels tell that
-// a file is one.
+// green and blue plane. The files have no header, so only the size and the range of labels tell
+// that a file is in this format.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -62,7 +62,7 @@ inline image_set read_cifar(std::vector<std::string> const& paths, int coarse_cl
 
 /// The images of files of CIFAR-10, as data_batch_1.bin: records of 1 + 3072 bytes.
 ///
-/// throws: file_error if one cannot be read, data_error for part of a record or a label above 9
+/// throws: file_error if a file cannot be read, data_error for part of a record or a label above 9
 inline image_set read_cifar10(std::vector<std::string> const& paths) {
   return detail::read_cifar(paths, 0, 10);
 }
@@ -70,7 +70,7 @@ inline image_set read_cifar10(std::vector<std::string> const& paths) {
 /// The images of files of CIFAR-100, train.bin and test.bin: records of 2 + 3072 bytes. Labels are
 /// the fine ones, below 100; coarse ones are below 20.
 ///
-/// throws: file_error if one cannot be read, data_error for part of a record or a label out of
+/// throws: file_error if a file cannot be read, data_error for part of a record or a label out of
 ///         range
 inline image_set read_cifar100(std::vector<std::string> const& paths) {
   return detail::read_cifar(paths, 20, 100);

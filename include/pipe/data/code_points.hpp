@@ -9,7 +9,8 @@
 
 namespace pp::detail {
 
-/// Lengths of runs of code points by turns: not of general category L, of it, not of it, and so on.
+/// Lengths of runs of code points by turns: outside of general category L, in it, outside, and so
+/// on.
 // clang-format off
 inline constexpr std::uint16_t letter_runs[] = {
     65, 26, 6, 26, 47, 1, 10, 1, 4, 1, 5, 23, 1, 31, 1, 458, 4, 12, 14, 5, 7, 1, 1, 1, 129, 5, 1, 2,
@@ -62,7 +63,7 @@ inline constexpr std::uint16_t letter_runs[] = {
     3103, 542, 1506, 4939};
 // clang-format on
 
-/// The same for general category N.
+/// The lengths of runs for general category N.
 // clang-format off
 inline constexpr std::uint16_t number_runs[] = {
     48, 10, 120, 2, 5, 1, 2, 3, 1441, 10, 134, 10, 198, 10, 412, 10, 118, 10, 4, 6, 108, 10, 118,
@@ -79,7 +80,7 @@ inline constexpr std::uint16_t number_runs[] = {
     791, 59, 1, 3, 1, 4, 76, 45, 1, 15, 962, 13, 2787, 10};
 // clang-format on
 
-/// A set of code points: where its runs begin and end.
+/// A set of code points, as the places where its runs begin and end.
 template <std::size_t Size>
 struct code_point_set {
   std::uint32_t borders[Size];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Data sets: batches of any number of samples, that is, the same spans as a mini-batch, but longer.
-// Mini-batches are slices of them.
+// Data sets: batches of any number of samples, that is, the spans of a mini-batch, but longer.
+// Mini-batches are slices of a data set.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +72,7 @@ typename Trainer::batch slice(typename Trainer::batch const& data, std::size_t f
                               std::size_t samples) {
   typename Trainer::batch part = data;
   for_each_list<Trainer>(part, [&](auto& list, std::size_t numbers, list_name const&) {
-    // An empty list is a missing one, see count.
+    // An empty list counts as missing: see count.
     if (!list.empty()) list = std::span(list).subspan(first * numbers, samples * numbers);
   });
   return part;

@@ -55,7 +55,7 @@ inline number_array parse_idx(std::string const& path, std::string_view bytes) {
 
 /// The array of an idx file, not compressed.
 ///
-/// throws: file_error if it cannot be read, data_error if it violates the format
+/// throws: file_error if the file cannot be read, data_error if it violates the format
 inline number_array read_idx(std::string const& path) {
   return detail::parse_idx(path, detail::file_bytes(path));
 }

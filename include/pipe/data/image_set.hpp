@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Labelled images in memory, as readers of image files make them: a byte for each number, a quarter
-// of what a model's inputs take.
+// of the memory of a model's inputs.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ class byte_pair_learner {
  public:
   /// Counts the pieces of a text. Texts are not kept.
   ///
-  /// law: without memory for all of its pieces it is not counted
+  /// law: a text is counted whole, or not at all if memory is exhausted
   void add(std::string_view text) {
     std::size_t done = 0;
     try {
@@ -55,13 +55,13 @@ class byte_pair_learner {
     }
   }
 
-  /// A tokenizer of at most that many tokens: the special ones, the bytes, and pairs that occur at
-  /// least twice in the texts; the most frequent first, of equally frequent ones that of the lowest
-  /// ids.
+  /// A tokenizer of at most `vocabulary` tokens: the special tokens, the bytes, and pairs that
+  /// occur at least twice in the texts; the most frequent pair first, of equally frequent pairs
+  /// that of the lowest ids.
   ///
   /// law:    a function of the texts, whatever their order
   /// cost:   n log n for pieces of n bytes, whatever the number of tokens
-  /// throws: data_error for fewer tokens than special ones and bytes are
+  /// throws: data_error if `vocabulary` is less than the number of special tokens and bytes
   byte_pair_tokenizer learned(int vocabulary, std::vector<std::string> const& special = {}) const {
     std::size_t const all = special.size() + 256;
     if (vocabulary < 0 || std::size_t(vocabulary) < all)
@@ -71,7 +71,7 @@ class byte_pair_learner {
     v.tokens = special;
     for (std::size_t i = 0; i < special.size(); ++i) v.special.push_back(int(i));
     int ids[256];
-    // In the order of the characters that bytes are in files, as others number them.
+    // In the order of the characters that stand for bytes in files, as other programs number bytes.
     for (std::uint32_t c = 0; c < detail::byte_alphabet_end; ++c)
       if (int const byte = detail::byte_of_character(c); byte >= 0) {
         ids[byte] = int(v.tokens.size());
@@ -92,7 +92,7 @@ class byte_pair_learner {
   }
 
  private:
-  /// So that a piece is looked up without a copy.
+  /// A hash of views, so that a piece is looked up without a copy.
   struct hash : std::hash<std::string_view> {
     using is_transparent = void;
   };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Words as lists of tokens in which the most frequent pair of neighbours becomes one token, again
-// and again: the counts of all pairs, and where they are.
+// and again: the counts and the places of all pairs.
 //
-// A merge looks at the places of its pair alone, and not at the words. Tokens know the one before
-// and the one after them, so that a merge changes three counts at each place; a queue has the pairs
-// with the counts that they had when they became more frequent. A pair that has become rarer since
-// then is entered again with its count when it comes first.
+// A merge looks at the places of its pair alone, and not at the words. A token knows the token
+// before and the token after, so that a merge changes three counts at each place. A queue has the
+// pairs with the counts that they had when they last became more frequent. A pair that has become
+// rarer since then is entered again, with its count, when it comes first in the queue.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ using token_pair = std::pair<std::uint32_t, std::uint32_t>;
 
 /// The words of some texts with the number of each, as tokens so far.
 ///
-/// cost: n log n for all merges of words of n bytes, as each of them makes the words shorter
+/// cost: n log n for all merges of words of n bytes, as each merge makes the words shorter
 /// memory: 16 bytes for each byte of the words, and 4 for each place of a pair
 /// source: Sennrich, Haddow and Birch, 2016, for the rule; the lists and the queue are ours
 class pair_merger {
  public:
-  /// ids: of the bytes
+  /// ids: the id of each byte
   ///
   /// throws: data_error for 2^32 bytes or more
   template <class Words>
@@ -57,8 +57,8 @@ class pair_merger {
       candidates_.push({found.count, {std::uint32_t(k >> 32), std::uint32_t(k)}});
   }
 
-  /// The most frequent pair, of equally frequent ones that of the lowest ids. False if none is
-  /// there twice.
+  /// Finds the most frequent pair, of equally frequent pairs that of the lowest ids. False if no
+  /// pair occurs twice.
   bool find_best(token_pair& best) {
     while (!candidates_.empty()) {
       candidate const top = candidates_.top();
@@ -71,7 +71,8 @@ class pair_merger {
     }
     return false;
   }
-  /// Makes one token of a pair wherever it is, from the left: of `aaa` the first two are merged.
+  /// Makes one token of a pair at each of its places, from the left: of `aaa` the first two are
+  /// merged.
   ///
   /// of: as find_best has returned it
   /// made: the id of the new token
@@ -82,7 +83,7 @@ class pair_merger {
     for (std::uint32_t const at : where) {
       ++visits_;
       token& left = tokens_[at];
-      // The pair may be gone since it was entered.
+      // Since the pair was entered, it may have been merged away.
       if (left.id != of.first || left.after == none || tokens_[left.after].id != of.second)
         continue;
       token& right = tokens_[left.after];
@@ -96,8 +97,8 @@ class pair_merger {
       if (left.before != none) changed.push_back(enter(left.before));
       if (left.after != none) changed.push_back(enter(at));
     }
-    // Only pairs with the new token are new; others become rarer, which is noticed when they are
-    // the best.
+    // Only pairs with the new token are new. Other pairs become rarer, which is noticed when they
+    // come first.
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     for (token_pair const& p : changed) candidates_.push({pairs_[key(p)].count, p});
@@ -110,18 +111,19 @@ class pair_merger {
   /// A pair as one number, to be hashed.
   static std::uint64_t key(token_pair p) { return std::uint64_t(p.first) << 32 | p.second; }
 
-  /// A token of a word, which had its place at its first byte; id none: merged into the one before.
+  /// A token of a word, at the place of its first byte; id none: merged into the token before.
   struct token {
     std::uint32_t id, before, after, word;
   };
-  /// A pair that is there, or was: how often now, by the counts of its words.
+  /// A pair that occurs, or has occurred: the sum of the counts of the words in which it occurs
+  /// now.
   struct found_pair {
     long count = 0;
     std::vector<std::uint32_t> where;  // the first tokens of pairs when they were counted
   };
   /// A pair that may be the most frequent one.
   struct candidate {
-    long count;  // when it was entered
+    long count;  // when the pair was entered
     token_pair of;
     bool operator<(candidate const& other) const {
       return count != other.count ? count < other.count : of > other.of;
@@ -140,7 +142,7 @@ class pair_merger {
     found.where.push_back(at);
     return of;
   }
-  /// Takes away what enter() has counted; its place stays, and merge() passes over it.
+  /// Takes away what enter() has counted; the place stays, and merge() passes over it.
   void leave(std::uint32_t at) { pairs_[key(pair_at(at))].count -= counts_[tokens_[at].word]; }
 
   std::vector<token> tokens_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Message catalogues of GNU gettext, the .mo files that programs have their translations in: text
-// in two languages, sentence by sentence, on every machine.
+// Message catalogues of GNU gettext, the .mo files in which programs have their translations: text
+// in two languages, sentence by sentence, which every machine has.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -23,7 +23,7 @@ namespace pp {
 
 /// A message and its translations.
 struct catalogue_message {
-  std::string context;             ///< tells apart equal messages; "": none
+  std::string context;             ///< distinguishes equal messages; "": none
   std::string id;                  ///< the original
   std::string plural_id;           ///< the original for other numbers than 1; "": none
   std::vector<std::string> forms;  ///< translations: one, or one for each plural form
@@ -63,10 +63,10 @@ class message_catalogue {
 
   /// Number of plural forms of the language; 2 if the header does not say it.
   unsigned long plural_forms() const { return plural_forms_; }
-  /// The index of the form for a number of things: by the header's rule, or n != 1.
+  /// The index of the plural form for n things: by the header's rule, or n != 1.
   ///
   /// law:    below plural_forms()
-  /// throws: data_error for a rule that has no such value for n
+  /// throws: data_error for a rule without a value below plural_forms() for n
   unsigned long form_of(unsigned long n) const {
     unsigned long form = 0;
     try {
@@ -81,7 +81,8 @@ class message_catalogue {
   }
 
  private:
-  /// No language has more; a file of zero bytes would be a form for each.
+  /// The maximum number of plural forms, more than any language has: a text of zero bytes would be
+  /// a form for each byte.
   static constexpr std::size_t most_forms = 100;
 
   [[noreturn]] void refuse(std::string const& why) const {
@@ -100,7 +101,8 @@ class message_catalogue {
     std::uint64_t const length = word(table + 8 * i), at = word(table + 8 * i + 4);
     if (at + length >= bytes_.size() || bytes_[at + length] != 0)
       refuse("text " + std::to_string(i) + " does not end with a zero byte in the file");
-    // Texts of a hostile file that are in one place would need the square of its size.
+    // Texts of a hostile file that all lie in one place would need memory in the square of its
+    // size.
     if ((read_ += length) > bytes_.size()) refuse("its texts overlap");
     std::string_view const found = bytes_.substr(at, length);
     if (std::size_t const good = detail::valid_utf8_bytes(found); good != length)
@@ -122,7 +124,7 @@ class message_catalogue {
       if (table + 8 * count > bytes_.size())
         refuse("its " + std::to_string(count) + " messages do not fit its " +
                std::to_string(bytes_.size()) + " bytes");
-    // The header is the translation of the empty text, and says how to read the others.
+    // The header is the translation of the empty text, and says how to read the other texts.
     for (std::uint64_t i = 0; i < count && header_.empty(); ++i)
       if (word(originals + 8 * i) == 0) header_ = header_of(translations, i);
     check_charset();
@@ -153,7 +155,7 @@ class message_catalogue {
       refuse("its charset is " + detail::in_quotes(charset) + ", expected UTF-8");
   }
 
-  /// Reads `nplurals=N; plural=EXPRESSION;`. Without it the rule is that of English.
+  /// Reads `nplurals=N; plural=EXPRESSION;`. Without this field the rule is that of English.
   void read_plural_rule() {
     std::string const rule = field("Plural-Forms");
     std::size_t const forms = rule.find("nplurals="), plural = rule.find("plural=");

@@ -63,7 +63,7 @@ class npy_header {
   }
 
  private:
-  /// Throws data_error at the current byte, which is the first of what was found.
+  /// Throws data_error that names the current byte, the first that is not as expected.
   [[noreturn]] void refuse(std::string const& expected) const {
     throw data_error("'" + path_ + "': byte " + std::to_string(at_) +
                      " of the dictionary: expected " + expected + ", found " +
@@ -73,7 +73,7 @@ class npy_header {
     while (at_ < text_.size() && std::string_view(" \t\n\r\f").find(text_[at_]) != text_.npos)
       ++at_;
   }
-  /// Skips white space, and reads the next character if it is c. Returns whether it was.
+  /// Skips white space, and reads the next character if it is c. Returns whether it is.
   bool accept(char c) {
     skip_space();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -83,8 +83,7 @@ class npy_header {
   void expect(char c) {
     if (!accept(c)) refuse(std::string("'") + c + "'");
   }
-  /// Reads a text in quotes of either kind. An escape would be one of a type that is refused
-  /// anyway.
+  /// Reads a text in quotes of either kind. An escape can only be in a type that is refused anyway.
   std::string_view string() {
     skip_space();
     char const quote = at_ < text_.size() ? text_[at_] : ' ';
@@ -116,7 +115,7 @@ class npy_header {
         extent = 10 * extent + std::size_t(text_[at_] - '0');
       }
       if (begin == at_) refuse("an extent");
-      if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote it
+      if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote numbers
       if (shape.size() == 64) refuse("64 extents at most");
       shape.push_back(extent);
       if (accept(',')) continue;
@@ -125,15 +124,15 @@ class npy_header {
       break;
     }
   }
-  /// Reads a type: a byte order, or none, for that of this machine; then a letter for the kind and
-  /// the bytes of an element, or NumPy's letter for both. Or one of its names.
+  /// Reads a type: a byte order, or nothing for the byte order of this machine; then a letter for
+  /// the kind and the bytes of an element, or NumPy's letter for both, or NumPy's name.
   void read_type(std::string_view descr) {
     struct known {
       std::string_view code;
       stored_type type;
     };
     using enum stored_type;
-    // C's long is left out: its size is that of the machine that wrote.
+    // C's long is left out: its size depends on the machine that wrote the file.
     static constexpr known codes[] = {
         {"f8", f64}, {"f4", f32}, {"f2", f16}, {"i8", i64},    {"i4", i32}, {"i2", i16},
         {"i1", i8},  {"u8", u64}, {"u4", u32}, {"u2", u16},    {"u1", u8},  {"b1", boolean},
@@ -167,7 +166,7 @@ class npy_header {
   std::size_t at_ = 0;
 };
 
-/// The same elements in row-major order, from those of a file in column-major order.
+/// Reorders the elements of a column-major file in row-major order.
 ///
 /// cost: two copies of the array in memory
 inline void transpose_to_rows(number_array& a) {
@@ -220,8 +219,8 @@ inline number_array parse_npy(std::string const& path, std::string_view bytes) {
 
 /// The array of an npy file, in row-major order whatever the order of the file.
 ///
-/// throws: file_error if it cannot be read, data_error if it violates the format or has another
-///         type than reals of 16 to 64 bits, integers and booleans
+/// throws: file_error if the file cannot be read, data_error if it violates the format or has
+///         another type than reals of 16 to 64 bits, integers and booleans
 inline number_array read_npy(std::string const& path) {
   return detail::parse_npy(path, detail::file_bytes(path));
 }

@@ -32,7 +32,7 @@ struct number_array {
 
   /// All numbers as T: float, double or int.
   ///
-  /// throws: data_error, with the index, for a number that an int is asked for and does not hold
+  /// throws: data_error, with the index, for a number that an int cannot hold, where T is int
   template <class T>
   std::vector<T> numbers() const {
     std::vector<T> all(size());
@@ -62,7 +62,7 @@ struct number_array {
   }
 
  private:
-  /// Integers: the bits of a number are those of its unsigned type.
+  /// Reads integers: the bits of a number are those of its unsigned type.
   template <class Stored, class T>
   std::vector<T> read(std::vector<T>& all) const {
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -75,7 +75,7 @@ struct number_array {
     }
     return std::move(all);
   }
-  /// Real numbers, of which an int holds those without a fraction.
+  /// Reads real numbers; an int holds those without a fraction.
   template <class T>
   std::vector<T> read_reals(std::vector<T>& all) const {
     if constexpr (std::is_same_v<T, int>) {
@@ -99,7 +99,7 @@ struct number_array {
 
 namespace detail {
 
-/// The number of elements of some extents; the largest size_t if it is as large as that.
+/// The number of elements of some extents, at most the largest size_t.
 inline std::size_t elements_of(std::span<std::size_t const> shape) {
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
   std::size_t product = 1;
@@ -110,7 +110,7 @@ inline std::size_t elements_of(std::span<std::size_t const> shape) {
   return product;
 }
 
-/// The array whose elements are `data`, which a file has from its byte `begin` on to its end.
+/// The array whose elements are `data`: the bytes of a file from byte `begin` to the end.
 ///
 /// throws: data_error unless the data have as many bytes as the shape needs
 inline number_array array_in_file(std::string const& path, stored_type type,

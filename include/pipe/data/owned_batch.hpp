@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A mini-batch in memory of its own, for programs that make their samples: a trainer's batch is a
-// view of numbers that are elsewhere.
+// A mini-batch in memory of its own, for programs that make their samples: a trainer's batch is
+// only a view of numbers.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct owned_batch {
 
   std::vector<typename Trainer::input_type> inputs;
   std::vector<typename Trainer::label_type> labels;
-  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
+  // By input number. An input has its list in one of the two arrays, by its type. Entry 0 is not
+  // used.
   std::vector<int> named_ids[detail::max_inputs];
   std::vector<element> named_numbers[detail::max_inputs];
 
@@ -40,7 +41,7 @@ struct owned_batch {
       return named_numbers[input];
   }
 
-  /// Gives every list the numbers of that many samples; those that come to it are 0.
+  /// Resizes every list to the numbers of `samples` samples; new numbers are 0.
   void resize(std::size_t samples) {
     data_set::for_each_list<Trainer>(
         *this, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {

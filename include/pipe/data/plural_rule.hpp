@@ -15,13 +15,13 @@
 namespace pp::detail {
 
 /// An expression of whole numbers, n, parentheses and the operators ?: || && == != < > <= >= + - *
-/// / % !, evaluated while it is read. Both sides of a choice are read, one of them counts.
+/// / % !, evaluated while it is read. Both sides of a choice are read, and the value of one counts.
 class plural_expression {
  public:
   /// The value for n. Products and sums are those of unsigned numbers.
   ///
-  /// throws: data_error for anything else than such an expression, parentheses and signs nested
-  ///         more than 100 deep, and a division by 0
+  /// throws: data_error for a text that is no such expression, for parentheses and signs nested
+  ///         more than 100 deep, and for a division by 0
   static unsigned long value(std::string_view text, unsigned long n) {
     plural_expression e(text, n);
     unsigned long const found = e.choice(true);
@@ -60,7 +60,8 @@ class plural_expression {
     --depth_;
     return found;
   }
-  /// Operators of one level bind closer than those of the levels before it, and from left to right.
+  /// Reads operators of a level, from left to right; they bind closer than operators of earlier
+  /// levels.
   unsigned long binary(int level, bool counts) {
     static constexpr std::string_view operators[][4] = {
         {"||"}, {"&&"}, {"==", "!="}, {"<=", ">=", "<", ">"}, {"+", "-"}, {"*", "/", "%"}};
@@ -76,7 +77,7 @@ class plural_expression {
       left = apply(found, left, right, counts);
     }
   }
-  /// counts: whether 0 as a divisor is a fault; it gives 0 otherwise.
+  /// counts: whether 0 as a divisor is a fault; otherwise the result is 0.
   unsigned long apply(std::string_view op, unsigned long a, unsigned long b, bool counts) const {
     if (op == "||") return a != 0 || b != 0;
     if (op == "&&") return a != 0 && b != 0;
@@ -92,7 +93,7 @@ class plural_expression {
     if (b == 0 && counts) refuse("a divisor other than 0");
     return b == 0 ? 0 : op == "/" ? a / b : a % b;
   }
-  /// A number, n, or either in parentheses or negated.
+  /// Reads a number, n, an expression in parentheses, or one of these negated.
   unsigned long unary(bool counts) {
     if (++depth_ > 100) refuse("less depth");
     unsigned long found = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Text as training data: the tokens are the bytes of a file, or of all files below a directory. The
-// text is read once; a mini-batch is copied from it into the caller's buffers.
+// text is read once; a mini-batch is copied from the text into the caller's buffers.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -30,8 +30,9 @@ namespace pp {
 /// Windows of `context` bytes; the label of each byte is the byte after it. The last twentieth of
 /// the text is held out: training windows never overlap it.
 ///
-/// Files of a directory are read in the order of their paths, separated by a zero byte, but for
-/// hidden ones (.git, .DS_Store) and what archives and file managers add (__MACOSX, Thumbs.db).
+/// Files of a directory are read in the order of their paths, separated by a zero byte. Hidden
+/// files (.git, .DS_Store) and files that archives and file managers add (__MACOSX, Thumbs.db) are
+/// left out.
 class text_data {
  public:
   static constexpr int vocabulary = 256;
@@ -59,12 +60,11 @@ class text_data {
   long bytes() const { return long(bytes_.size()); }
   long training_bytes() const { return bytes() - bytes() / held_out_share; }
   int files() const { return files_; }
-  /// The bytes that training windows are drawn from.
+  /// The bytes from which training windows are drawn.
   std::span<unsigned char const> training_text() const {
     return std::span(bytes_).first(std::size_t(training_bytes()));
   }
-  /// The begin of training window `window` of a step, less than `places`, which is
-  /// training_bytes() - context.
+  /// The begin of training window `window` of a step, below `places` = training_bytes() - context.
   PIPE_HD static constexpr std::uint64_t place(std::uint64_t seed, std::uint64_t step,
                                                std::uint64_t window, std::uint64_t places) {
     detail::philox_block const bits = random_block(seed, stream | step, window);
@@ -78,14 +78,14 @@ class text_data {
   void draw(std::uint64_t seed, std::uint64_t step, std::span<int> tokens,
             std::span<int> labels) const {
     check_size(tokens, labels);
-    // A window reads context_ + 1 bytes: the label of its last byte is the byte after it.
+    // A window reads context_ + 1 bytes: the label of its last byte is the byte behind the window.
     std::uint64_t const places = std::uint64_t(training_bytes() - context_);
     for (long i = 0; i < long(tokens.size()) / context_; ++i) {
       copy_window(long(place(seed, step, std::uint64_t(i), places)), context_, tokens, labels, i);
     }
   }
 
-  /// Number of held-out windows; the last one may be shorter.
+  /// Number of held-out windows; the last window may be shorter.
   long held_out_windows() const {
     return (bytes() - training_bytes() - 1 + context_ - 1) / context_;
   }
@@ -113,9 +113,10 @@ class text_data {
   static constexpr std::uint64_t stream = std::uint64_t(1) << 63;
 
   /// The file itself, or all files below a directory in the order of their paths, whatever the
-  /// order in which the system lists them. Hidden ones are left out.
+  /// order in which the system lists them. Hidden files are left out.
   ///
-  /// throws: data_error if the path does not exist, is neither, or cannot be listed
+  /// throws: data_error if the path does not exist, is neither file nor directory, or cannot be
+  ///         listed
   static std::vector<std::filesystem::path> files_of(std::filesystem::path const& path) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -142,9 +143,9 @@ class text_data {
     return files;
   }
 
-  /// Reads a file to the end of the buffer, after a zero byte if it is not the first.
+  /// Appends a file to the buffer, behind a zero byte unless it is the first file.
   ///
-  /// throws: data_error if it cannot be read in full, file_error if there is no memory for it
+  /// throws: data_error if the file cannot be read in full, file_error if there is no memory for it
   void append(std::filesystem::path const& file) {
     std::error_code error;
     std::uintmax_t const size = std::filesystem::file_size(file, error);
@@ -174,7 +175,7 @@ class text_data {
     return false;
   }
 
-  /// throws: data_error unless both are of one size, a whole number of windows
+  /// throws: data_error unless both lists have one size, a whole number of windows
   void check_size(std::span<int> tokens, std::span<int> labels) const {
     if (tokens.size() != labels.size() || tokens.size() % std::size_t(context_) != 0)
       throw data_error("a batch of text: expected as many labels as tokens, in whole windows of " +
@@ -194,7 +195,7 @@ class text_data {
 
   int context_;
   int files_ = 0;
-  // The training bytes, then those held out.
+  // The training bytes, then the held-out bytes.
   std::vector<unsigned char> bytes_;
 };
 

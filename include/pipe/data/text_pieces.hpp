@@ -20,7 +20,7 @@ namespace pp {
 /// The rule that splits a text into pieces before pairs of bytes are merged.
 enum class text_split : unsigned char {
   gpt2,    ///< by GPT-2's pattern
-  digits,  ///< the same, after each digit has become a piece of its own: SmolLM's
+  digits,  ///< by GPT-2's pattern, after each digit has become a piece of its own: SmolLM's
   llama3   ///< by LLaMA-3's pattern, see llama3_pattern
 };
 
@@ -28,13 +28,14 @@ enum class text_split : unsigned char {
 
 namespace pp::detail {
 
-/// LLaMA-3's pattern, as its tokenizer.json has it: numbers in groups of three, line ends with what
-/// is before them.
+/// LLaMA-3's pattern, as its tokenizer.json has it: numbers in groups of three, line ends joined to
+/// what is before them.
 inline constexpr std::string_view llama3_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-/// A code point and its bytes. Bytes that are no UTF-8 are one character each, none of a word.
+/// A code point and its bytes. Each byte that is no UTF-8 is a character of its own, and of no
+/// word.
 struct character {
   std::uint32_t code_point;
   std::size_t bytes;
@@ -62,7 +63,7 @@ constexpr character first_character(std::string_view text) {
   return {code_point, bytes};
 }
 
-/// What patterns tell apart.
+/// The kinds of characters that patterns distinguish.
 enum class character_kind : unsigned char { space, letter, number, other };
 constexpr character_kind kind_of(std::uint32_t c) {
   return is_letter(c)   ? character_kind::letter
@@ -91,11 +92,12 @@ constexpr run_of_kind run_from(std::string_view text, std::size_t at, character_
   }
   return run;
 }
-/// The end of white space that a text begins with, which leaves its last character to a word.
+/// The end of the white space at the beginning of a text; its last character is left to the word
+/// that follows.
 constexpr std::size_t end_of_space(std::string_view text, run_of_kind const& run) {
   return run.end < text.size() && run.last > 0 ? run.last : run.end;
 }
-/// The length of an ending that a text begins with, 's say; 0 if there is none.
+/// The length of the ending, such as 's, with which a text begins; 0 if there is none.
 constexpr std::size_t first_ending(std::string_view text, bool with_capitals) {
   for (std::string_view const ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
     std::size_t same = 0;
@@ -116,7 +118,7 @@ constexpr std::size_t first_piece(std::string_view text) {
   if (kind != character_kind::space) return run_from(text, at, kind).end;
   return end_of_space(text, run_from(text, 0, kind));
 }
-/// The same by LLaMA-3's.
+/// The length in bytes of the first piece of a text that is not empty, by LLaMA-3's pattern.
 constexpr std::size_t first_piece_of_llama3(std::string_view text) {
   if (std::size_t const ending = first_ending(text, true); ending > 0) return ending;
   auto const is_line_end = [](char c) { return c == '\r' || c == '\n'; };
@@ -142,7 +144,7 @@ template <class Use>
 constexpr void for_each_piece(text_split rule, std::string_view text, Use use) {
   while (!text.empty()) {
     std::string_view part = text;
-    if (rule == text_split::digits) {  // a number of one digit, or what is before the next one
+    if (rule == text_split::digits) {  // a digit, or what is before the next digit
       std::size_t end = 0;
       while (end < text.size() && first_kind(text.substr(end)) != character_kind::number)
         end += first_character(text.substr(end)).bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Files of token ids as training data, of any size: a mini-batch is read from them when it is
-// asked for. Two forms are known, both little-endian:
+// Files of token ids as training data, of any size: a mini-batch is read from the files when the
+// program asks for it. Two forms are known, both little-endian:
 //
 //     ids of 16 or 32 bits, and nothing else                   as nanoGPT writes them
 //     256 words of 32 bits, then the ids                       as llm.c does. The first words:
@@ -43,15 +43,15 @@ struct token_shards_settings {
   std::uint64_t seed = 0;  ///< of the random orders
 };
 
-/// Element i of a random order of 0 ... n - 1, which takes no memory: a Feistel network on the next
-/// power of 4, walked until it is back in the range.
+/// Element i of a random order of 0 ... n - 1, computed without memory: a Feistel network on the
+/// next power of 4, applied until the number is in the range again.
 ///
 /// needs: i < n <= 2^62
-/// law:   for each (n, seed, epoch) every number once
+/// law:   for each (n, seed, epoch) every number occurs once
 /// source: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002
 constexpr std::uint64_t element_of_order(std::uint64_t i, std::uint64_t n, std::uint64_t seed,
                                          std::uint64_t epoch) {
-  constexpr std::uint64_t stream = std::uint64_t(3) << 61, one = 1;  // of no other random numbers
+  constexpr std::uint64_t stream = std::uint64_t(3) << 61, one = 1;  // stream: of nothing else
   int half = 0;
   while (one << 2 * half < n) ++half;
   std::uint64_t const mask = (one << half) - 1;
@@ -68,8 +68,8 @@ constexpr std::uint64_t element_of_order(std::uint64_t i, std::uint64_t n, std::
 }  // namespace detail
 
 /// A stream of tokens in files, one after another, cut into windows of `context` tokens. The label
-/// of a token is the token after it, which may be that of the next window or file. Tokens after the
-/// last whole window are in none.
+/// of a token is the token after it, which may be in the next window or file. Tokens behind the
+/// last whole window are not read.
 ///
 /// law: every window is read once in an epoch, in a given order or a random one
 class token_shards {
@@ -78,8 +78,8 @@ class token_shards {
 
   /// Opens the files, in the order given, and keeps them open. Reads no tokens.
   ///
-  /// throws: file_error if one cannot be opened; data_error for a setting out of range, a file that
-  ///         has no such form, or fewer tokens than a window and its last label take
+  /// throws: file_error if a file cannot be opened; data_error for a setting out of range, a file
+  ///         in neither form, or fewer tokens than a window and its last label take
   token_shards(std::vector<std::string> const& paths, settings const& s) : settings_(s) {
     constexpr char expected[] = ": expected 1 or more, got ";
     if (s.context < 1)
@@ -102,13 +102,13 @@ class token_shards {
   long windows() const { return (tokens_ - 1) / settings_.context; }
 
   /// Fills a mini-batch with windows position, position + 1, ... of all epochs: `position` is the
-  /// number of samples before it, in mini-batches of whatever sizes. Allocates nothing; several
-  /// threads may call it.
+  /// number of samples before the mini-batch, whatever the sizes of mini-batches. Allocates
+  /// nothing; several threads may call this function.
   ///
   /// shape:  tokens[samples * context], labels[samples * context]
   /// law:    window i is a function of the settings and position + i only
-  /// throws: data_error for an id that is none of the vocabulary, with its file and place, for
-  ///         lists of other sizes and a position below 0; file_error if a file cannot be read
+  /// throws: data_error for an id outside of the vocabulary, with its file and place, for lists of
+  ///         other sizes and for a position below 0; file_error if a file cannot be read
   void read(long position, std::span<int> tokens, std::span<int> labels) const {
     long const context = settings_.context, count = long(tokens.size()) / context;
     if (tokens.size() != labels.size() || long(tokens.size()) % context != 0)
@@ -140,7 +140,7 @@ class token_shards {
   struct shard {
     std::string path;
     detail::file_descriptor file;
-    long begin = 0, tokens = 0;  // its part of the stream
+    long begin = 0, tokens = 0;  // the file's part of the stream
     long data = 0;               // bytes before the ids
     int id_bytes = 0;
   };
@@ -208,7 +208,8 @@ class token_shards {
       i += n;
     }
   }
-  /// The same for `count` tokens of a file, the first of which is the stream's token number `i`.
+  /// Calls use(i, id) for `count` tokens of a file from token `first` on; i counts from the given
+  /// `i`.
   template <class Id, class Use>
   void read_ids(shard const& s, long first, long count, long i, Use const& use) const {
     constexpr long most = 8192 / long(sizeof(Id));

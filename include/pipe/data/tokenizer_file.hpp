@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Files of byte-level tokenizers as hubs have them: tokenizer.json, or vocab.json and merges.txt.
-// Settings that change ids and are not known here are refused, not passed over.
+// Files of byte-level tokenizers, as hubs have them: tokenizer.json, or vocab.json and merges.txt.
+// Unknown settings that change ids are refused, not passed over.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -33,7 +33,7 @@ namespace detail {
 /// The contents of tokenizer files, put together part by part.
 class tokenizer_parts {
  public:
-  /// path: of the vocabulary; merges_path: of the merges
+  /// path: of the vocabulary's file; merges_path: of the merges' file
   tokenizer_parts(std::string const& path, std::string const& merges_path)
       : path_(path), merges_path_(merges_path) {}
 
@@ -51,7 +51,7 @@ class tokenizer_parts {
       else if (name == "pre_tokenizer")
         read_splitter(r);
       else
-        r.skip();  // limits, the tokens around a text, and the decoder, which is that of bytes
+        r.skip();  // limits, the tokens around a text, and the decoder, always that of bytes
     });
     r.end();
     if (!has_model) refuse("there is no model");
@@ -82,7 +82,7 @@ class tokenizer_parts {
   byte_pair_tokenizer tokenizer() const {
     auto all = tokens_;
     for (auto const& [token, id] : added_) {
-      // A vocabulary has added tokens as they are, not as characters of bytes.
+      // A vocabulary has added tokens in plain, not as characters that stand for bytes.
       all.erase(detail::bytes_of_characters(token));
       add(all, token, id);
     }
@@ -90,7 +90,7 @@ class tokenizer_parts {
     v.tokens.resize(all.size());
     std::vector<bool> has(all.size());
     for (auto const& [token, id] : all) {
-      // As many tokens as ids, and none twice: all of them are there.
+      // As many tokens as ids, and no id twice: so every id has a token.
       if (id >= all.size() || has[id])
         refuse("expected " + std::to_string(all.size()) + " tokens with an id each, from 0 on, " +
                "but " + in_quotes(token) + " has " + std::to_string(id));
@@ -136,7 +136,7 @@ class tokenizer_parts {
     std::string type, pattern, behavior;
     bool has_pattern = true, takes_digits_apart = false;  // use_regex, individual_digits
   };
-  /// Reads the pre_tokenizer, of which those of GPT-2, SmolLM and LLaMA-3 are known.
+  /// Reads the pre_tokenizer. Those of GPT-2, SmolLM and LLaMA-3 are known.
   void read_splitter(json_reader& r) {
     splits_ = false;
     if (r.next() != '{') return r.skip();
@@ -160,7 +160,7 @@ class tokenizer_parts {
       splits_ = true;
     }
   }
-  /// Appends a step, or those of a Sequence.
+  /// Appends a step, or the steps of a Sequence.
   void read_splitters(json_reader& r, std::vector<splitter>& steps, bool is_inner = false) const {
     splitter step;
     auto const is_true = [&] { return r.word("true") || (r.skip(), false); };
@@ -214,7 +214,7 @@ class tokenizer_parts {
       } else if (name == "dropout") {
         must_be_null(r, "dropout");
       } else {
-        r.skip();  // of an unknown token there is no use, since every byte is known
+        r.skip();  // the token for unknown text is not used, since every byte is known
       }
     });
   }
@@ -223,8 +223,8 @@ class tokenizer_parts {
       add(tokens_, bytes_of_characters(name), r.whole_number());
     });
   }
-  /// Reads a token that stands for itself in texts. What lets it take the spaces around it is not
-  /// known here.
+  /// Reads a token that stands for itself in texts. A token that would take the spaces around it is
+  /// refused.
   void read_added(json_reader& r) {
     std::string content;
     std::uint64_t id = 0;
@@ -257,12 +257,12 @@ class tokenizer_parts {
   }
 
   std::string path_, merges_path_;
-  // The vocabulary as bytes; merges as bytes, best first; added tokens as they are in texts.
+  // The vocabulary as bytes; merges as bytes, the best first; added tokens as in texts.
   std::unordered_map<std::string, std::uint64_t> tokens_;
   std::vector<std::pair<std::string, std::string>> merges_;
   std::vector<std::pair<std::string, std::uint64_t>> added_;
   bool splits_ = false;
-  byte_pair_vocabulary vocabulary_;  // its rules
+  byte_pair_vocabulary vocabulary_;  // only its rules
 };
 
 }  // namespace detail
@@ -271,17 +271,18 @@ class tokenizer_parts {
 /// SmolLM or LLaMA-3 does.
 /// Tokens that its post_processor would put around a text are the caller's to add.
 ///
-/// throws: file_error if it cannot be read; data_error if it is none, or does something else
+/// throws: file_error if the file cannot be read; data_error if it is no such file, or asks for
+///         something else
 inline byte_pair_tokenizer read_tokenizer(std::string const& path) {
   detail::tokenizer_parts parts(path, path);
   parts.read_json(detail::file_bytes(path));
   return parts.tokenizer();
 }
 
-/// The tokenizer of a vocab.json and a merges.txt, as GPT-2 has them. Without special tokens: ids
-/// of texts as "<|endoftext|>" are those of id_of().
+/// The tokenizer of a vocab.json and a merges.txt, as GPT-2 has them. It has no special tokens:
+/// id_of() gives the ids of texts such as "<|endoftext|>".
 ///
-/// throws: as above
+/// throws: as read_tokenizer of a tokenizer.json
 inline byte_pair_tokenizer read_tokenizer(std::string const& vocabulary_path,
                                           std::string const& merges_path) {
   detail::tokenizer_parts parts(vocabulary_path, merges_path);
@@ -292,8 +293,8 @@ inline byte_pair_tokenizer read_tokenizer(std::string const& vocabulary_path,
 
 /// Writes a tokenizer.json that read_tokenizer and the package `tokenizers` read, atomically.
 ///
-/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8, or is
-///         what other bytes are written as
+/// throws: file_error as atomic_file does; data_error for a special token that is not UTF-8, or
+///         that would be written as other bytes are
 inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& path) {
   byte_pair_vocabulary const& v = t.of();
   std::vector<bool> is_special(v.tokens.size());
@@ -314,7 +315,7 @@ inline void write_tokenizer(byte_pair_tokenizer const& t, std::string const& pat
     return detail::json_string(is_special[std::size_t(id)] ? token
                                                            : detail::characters_of_bytes(token));
   };
-  // A special token may be what bytes are written as, as "é" is.
+  // A special token may be written as some bytes are, such as "é".
   std::unordered_set<std::string> as_read;
   for (int id = 0; id < t.vocabulary(); ++id) {
     std::string const& token = v.tokens[std::size_t(id)];

@@ -2,7 +2,11 @@
 //
 // The cells that a cell of a result reads along one axis of an image. Pools, upsampling and padding
 // treat the axes apart: along each, a result reads cells at equal distances and takes the largest
-// or a weighted sum of them.
+// or a weighted sum of them. A kernel takes this description at run time, so that one function per
+// instruction set and type serves all such layers.
+//
+// The gradient of a maximum finds the maximum again: its place would be a value as large as y for
+// every micro-batch in flight, and x is kept in any case behind a ReLU.
 #pragma once
 
 #include <pipe/base/config.hpp>

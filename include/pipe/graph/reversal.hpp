@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Differentiation of reversible blocks: backward makes their inputs again from their outputs, among
-// the gradients, so that each value lives from there to the gradients that read it.
+// the gradients, so that each value lives from there to the gradients that read it. (A recompute
+// policy runs all forward ops before backward, and its scratch grows with the depth of a stage.)
+//
+// Where a run of blocks is cut, the value crosses the cut backwards, beside its gradient: the
+// earlier stage's own copy differs by rounding, and bits would depend on the cut.
 #pragma once
 
 #include <pipe/graph/copies.hpp>

@@ -26,8 +26,8 @@ double accuracy_of(std::span<T const> outputs, std::span<int const> labels) {
 
 }  // namespace detail
 
-/// Fraction of labels, of those that are not -1, at which the row of scores is largest. Among equal
-/// scores the first is the prediction.
+/// Fraction of the labels other than -1 at which the row of scores is largest. Among equal scores
+/// the first is the prediction.
 ///
 /// shape:  outputs[n * classes], labels[n] -> a number in [0, 1]
 /// throws: data_error as confusion does, and if no label counts

@@ -30,7 +30,7 @@ int argmax_of(std::span<T const> scores) {
 
 }  // namespace detail
 
-/// Index of the largest score; the first of equal ones.
+/// Index of the largest score, the first of equal scores.
 ///
 /// throws: data_error for an empty list or a NaN
 inline int argmax(std::span<float const> scores) { return detail::argmax_of(scores); }

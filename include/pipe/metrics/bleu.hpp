@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// BLEU, the usual measure of translations: the share of runs of one to four words that a reference
-// has, too.
+// BLEU, the usual measure of translations: the share of runs of one to four words that the
+// reference has as well.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -20,7 +20,7 @@
 
 namespace pp {
 
-/// BLEU of a corpus, sentence by sentence, with one reference each.
+/// BLEU of a corpus, sentence by sentence, with one reference for each sentence.
 ///
 /// law:    the order of sentences does not matter
 /// source: Papineni et al., "BLEU", ACL 2002; lengths without a match count as half a match, then a
@@ -41,7 +41,7 @@ class bleu_score {
     }
   }
 
-  /// From 0 to 100; 0 without a word that matches.
+  /// The score, from 0 to 100; 0 if no word matches.
   double value() const {
     if (matching_[0] == 0) return 0;
     double logs = 0, missing = 1;
@@ -50,7 +50,7 @@ class bleu_score {
       double const matching = matching_[n] > 0 ? double(matching_[n]) : 1 / (missing *= 2);
       logs += std::log(matching / double(total_[n]));
     }
-    // A translation that is short has few words that are wrong.
+    // A short translation is penalised, as it has few words that can be wrong.
     double const ratio = double(reference_words_) / double(words_);
     return 100 * std::exp(logs / double(longest) + std::min(0.0, 1 - ratio));
   }

@@ -78,8 +78,8 @@ confusion_matrix confusion_of(std::span<T const> outputs, std::span<int const> l
 
 }  // namespace detail
 
-/// The confusion matrix of scores. The prediction of a row is its largest score, the first of equal
-/// ones; labels of -1 are not counted.
+/// The confusion matrix of scores. The prediction of a row is the class of its largest score, the
+/// first of equal scores; labels of -1 are not counted.
 ///
 /// shape:  outputs[n * classes], labels[n] -> counts[classes * classes]
 /// throws: data_error for sizes that do not match, a label out of range, or NaN in a row that

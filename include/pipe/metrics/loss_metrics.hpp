@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Each loss of a model with several, as metrics of a step.
+// Each loss of a model with several losses, as a metric of a step.
 //
 //     log.write({.step = ..., .loss = r.loss, ..., .scalars = loss_metrics<Trainer>(r)});
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace pp {
 
-/// "loss/NAME" of each loss of a model with several: columns of a metrics_file.
+/// "loss/NAME" of each loss of a model with several losses: columns of a metrics_file.
 ///
 /// names: Trainer::loss_names
 template <class Trainer>
@@ -29,8 +29,8 @@ std::vector<std::string> loss_metric_names() {
   return names;
 }
 
-/// The losses of a step as user-defined metrics of these names, which words_of_step shows. None for
-/// a model with one loss, which is the metric "loss", and none of an inference.
+/// The losses of a step as user-defined metrics of these names, which words_of_step shows. Empty
+/// for a model with one loss, which is the metric "loss", and for an inference.
 template <class Trainer>
 std::vector<detail::named_scalar> loss_metrics(step_result const& r) {
   std::vector<std::string> const names = loss_metric_names<Trainer>();

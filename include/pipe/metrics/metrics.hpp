@@ -30,7 +30,7 @@ struct named_scalar {
   std::string name;
   double value = 0;
 };
-/// What the names of metrics begin with that are each of several losses.
+/// The beginning of the names of metrics that are one of several losses.
 inline constexpr std::string_view loss_prefix = "loss/";
 
 }  // namespace detail
@@ -49,7 +49,7 @@ struct step_metrics {
 
 namespace detail {
 
-/// Calls each(name, number, significant digits) for the numbers of every record.
+/// Calls each(name, number, significant digits) for the numbers that every record has.
 template <class Each>
 void for_all_numbers(step_metrics const& m, Each each) {
   each("loss", m.loss, 9);
@@ -97,9 +97,9 @@ class metrics_log {
     return *this;
   }
 
-  /// Lets the training go on when a sink fails: what a pp::error says goes to this function
-  /// instead of the caller of write(), the first of each sink only. A sink that failed gets later
-  /// records all the same: a disk may have room again.
+  /// Lets the training go on when a sink fails: the text of a sink's first pp::error goes to
+  /// `report` instead of the caller of write(). A sink that failed gets later records all the same:
+  /// a disk may have room again.
   metrics_log& report_failures(detail::text_function report) {
     report_ = std::move(report);
     return *this;
@@ -150,9 +150,9 @@ class metrics_file {
                         record_file::start how = record_file::start::replace)
       : metrics_file(record_file(std::move(path), how), std::move(scalars)) {}
 
-  /// The file of a run that is resumed after `steps` steps: one with the same columns is continued,
-  /// without the rows of later steps, which are moved to PATH.dropped. Any other is left alone, as
-  /// with record_file::start::beside.
+  /// The file of a run that is resumed after `steps` steps. A file with the same columns is
+  /// continued, and the rows of later steps are moved to PATH.dropped, as the file may be another
+  /// run's. A file with other columns is left alone, as with record_file::start::beside.
   static metrics_file resumed(std::string const& path, long steps,
                               std::vector<std::string> scalars = {}) {
     auto const step_of = [](std::string_view row) { return detail::leading_number(row, ','); };
@@ -164,8 +164,8 @@ class metrics_file {
 
   /// Appends a row for a step.
   ///
-  /// throws: data_error if the record has a user-defined metric without a column, or one twice;
-  ///         then no row is written. file_error if the write fails.
+  /// throws: data_error if the record has a user-defined metric without a column, or a metric
+  ///         twice; then no row is written. file_error if the write fails.
   void write(step_metrics const& m) {
     std::string row = std::to_string(m.step);
     detail::for_all_numbers(
@@ -179,13 +179,14 @@ class metrics_file {
       else
         append(row, at->value, 9), ++found;
     }
-    // Fewer columns filled than metrics given: one has no column, or two have one name.
+    // Fewer columns filled than metrics given: a metric has no column, or two metrics have one
+    // name.
     if (found < m.scalars.size()) refuse(m);
     file_.append(row + '\n');
   }
 
  private:
-  // A file that is continued has its heading.
+  // A file that is continued has a heading already.
   metrics_file(record_file file, std::vector<std::string> scalars)
       : file_(std::move(file)), scalars_(std::move(scalars)) {
     if (!file_.is_resumed()) file_.append(heading(scalars_));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Statistics of a step by parameter, on demand: how far it moved, and which of its units learn
-// nothing. A step that is not asked for them costs nothing.
+// Statistics of a step by parameter, on demand: how far the parameter moved, and how many of its
+// units learn nothing. A step costs nothing where no statistics are asked for.
 //
 //     for (parameter_health const& p : health_of_step(trainer, [&] { trainer.step(batch); }))
 //       std::printf("%-30s moved by %.1e of its norm, %ld of %ld units idle\n", p.name.c_str(),
@@ -30,10 +30,12 @@ struct parameter_health {
   double change = 0;         ///< norm of the difference that the step made
   double gradient_norm = 0;  ///< 0 for a parameter that is not trained
   /// Units: outputs of a weight, elements of a vector; idle: without any gradient in this
-  /// mini-batch, as a ReLU that no sample reaches. Both 0 where there is no gradient here.
+  /// mini-batch, as a ReLU that no sample reaches. Both are 0 where this process has no gradient of
+  /// the parameter.
   long units = 0, idle_units = 0;
 
-  /// About 1e-3 in a healthy run of Adam: far more is unstable, far less learns nothing.
+  /// The relative change, about 1e-3 in a healthy run of Adam: far more is unstable, with far less
+  /// nothing is learned.
   double update_ratio() const {
     return norm > 0 ? change / norm : change > 0 ? std::numeric_limits<double>::infinity() : 0;
   }

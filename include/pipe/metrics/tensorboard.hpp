@@ -108,9 +108,8 @@ inline std::string framed_record(std::string_view data) {
 class tensorboard_file {
  public:
   /// Creates the folder if it is missing, and a file with the version record that TensorBoard looks
-  /// for.
-  /// Of a run that is resumed after `steps` steps, TensorBoard then no longer shows the later steps
-  /// that other files of the folder have.
+  /// for. For a run that is resumed after `steps` steps the file also says that other files' later
+  /// steps are void, and TensorBoard no longer shows those steps.
   explicit tensorboard_file(std::string const& folder, long steps = 0) : file_(open(folder)) {
     detail::protobuf_message first;
     first.number(1, now());

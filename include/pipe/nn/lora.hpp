@@ -37,6 +37,10 @@ constexpr double after_alpha(double so_far) {
 /// alone or inside `Seq`, `Repeat`, `Residual` and any other layers; those inside a `Frozen` there
 /// get no term. The model may be cut between the layers inside as if the wrapper were absent.
 ///
+/// A scope like Frozen, not a layer: detail::affine, by which all layers add an affine map, adds
+/// the term. The factor is a formula between the two products, so no value of N columns is stored
+/// for it. PEFT 0.21.2 adds the term of a MultiheadAttention's out_proj twice, and this once.
+///
 ///     LoRA<Linear<64>, 8, Alpha<16>>        LoRA<Repeat<12, Block>, 8>
 ///
 /// shape:   of L; for each w[K, N] A[K, Rank] and B[Rank, N]

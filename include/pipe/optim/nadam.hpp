@@ -55,7 +55,8 @@ struct NAdam {
   double momentum_in(long step) const {
     return beta1 * (1 - 0.5 * libm::pow(0.96, double(step) * momentum_decay));
   }
-  /// P of a step, and 0 where it is too small to change 1 - P.
+  /// P of a step, and 0 where it is too small to change 1 - P. A function of the step and the
+  /// settings, so no state; PyTorch's files have it for each parameter.
   ///
   /// cost: a turn for each step, but not more than it takes to become that small: 42 / -log(beta1)
   double product(long step) const {

@@ -27,10 +27,10 @@ struct action {
   action_kind kind = action_kind::forward;
   int chunk = 0;
   int micro_batch = 0;
-  /// The version of the weights that it reads, or that an update makes: the number of updates
-  /// before it in this table, this one included.
+  /// The version of the weights that the action reads, or that an update makes: the number of
+  /// updates of the chunk in this table up to then, with the update itself.
   int version = 0;
-  /// Whether it and the next action of its rank run together, as one: see pairs.hpp.
+  /// Whether this action and the next one of its rank run together, as a pair: see pairs.hpp.
   bool with_next = false;
 
   friend constexpr bool operator==(action const&, action const&) = default;

@@ -12,8 +12,8 @@ namespace pp {
 
 namespace detail {
 
-/// The length of a ring for values that are alive in [from[mb], until[mb]): that of each of `step`
-/// writers in turn.
+/// The length that a ring needs for values that are alive in [from[mb], until[mb]), where `step`
+/// writers take micro-batches in turn and each has a ring of its own.
 ///
 /// needs: from[mb] < until[mb]; from ascends within a writer
 constexpr int ring_length(int step, int micro_batches, scratch<long> const& from,
@@ -32,8 +32,8 @@ constexpr int ring_length(int step, int micro_batches, scratch<long> const& from
 
 /// The slots that a timeline needs between `boundary` and `boundary + 1`. A value occupies its slot
 /// from the start of the F that writes it to the end of the last action that reads it: BW or W of
-/// the next chunk, or its F in a forward-only table. A gradient does from the start of B or BW of
-/// the next chunk to the end of BW or W of this one.
+/// the next chunk, or the next chunk's F in a forward-only table. A gradient occupies its slot from
+/// the start of B or BW of the next chunk to the end of BW or W of `boundary`'s chunk.
 ///
 /// law:    with these slots at every boundary, or more, the table still validates, and its timeline
 ///         is unchanged

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The critical path of a step: a chain of actions from time 0 to the makespan, each started at the
-// moment its predecessor allowed it. Only speeding up an action on it shortens the step.
+// moment its predecessor allowed. Only speeding up an action on the path shortens the step.
 #pragma once
 
 #include <pipe/schedule/simulate.hpp>
@@ -31,8 +31,8 @@ constexpr action_place source_of(Problem const& problem, Table const& table, act
   return {};
 }
 
-/// Where several ranks add to one gradient, and to one sum of a buffer: the action of the
-/// micro-batch before, behind which `a` adds.
+/// The action of the previous micro-batch behind which `a` adds, where several ranks add to one
+/// gradient or to one sum of a buffer.
 template <pipeline_problem Problem, action_table Table>
 constexpr action_place added_before(Problem const& problem, Table const& table, action const& a) {
   if constexpr (adds_in_order<std::remove_cvref_t<decltype(table.where)>>) {
@@ -51,9 +51,9 @@ constexpr action_place added_before(Problem const& problem, Table const& table, 
 }
 
 /// Calls use(rank, position) for the actions of a longest path, the last one first. source(action)
-/// is a faster equivalent of source_of. The predecessor of an action is the latest of the rank's
-/// previous action, the arrival of its input, and added_before, so the path is also defined for
-/// measured timelines.
+/// is a faster equivalent of source_of. The predecessor of an action is the latest of three: the
+/// rank's previous action, the arrival of the action's input, and added_before. So the path is also
+/// defined for measured timelines.
 ///
 /// law:    on a timeline of simulate(): the first action called ends at the makespan, the last one
 ///         starts at 0, and only hops lie between consecutive actions; but an action that adds
@@ -75,7 +75,7 @@ constexpr void for_each_critical(Problem const& problem, Table const& table,
     long const free = own.rank < 0 ? -1 : when.spans.at(own.rank, own.position).end;
     long arrived = -1;
     action_place input;
-    // What another action made, at the end of its pair if it is of one.
+    // The action that made the input; in a pair the second one, at whose end the results are.
     auto const reads = [&](action const& reader) {
       action_place made = source(reader);
       if (made.rank < 0) return;

@@ -10,9 +10,10 @@ namespace pp {
 
 /// The idle ends of a rank's step.
 ///
-/// law: an exchange of the rank's gradients that takes at most `drain` delays no step; one of at
-///      most drain + fill delays none where a step begins on each rank as soon as this rank has
-///      updated, without a barrier: each reads the same weights, so nothing is stale
+/// law: an exchange of the rank's gradients that takes at most `drain` delays no step. Where each
+///      rank begins a step as soon as that rank has updated, without a barrier, an exchange of at
+///      most drain + fill delays none either: all actions of a step read the same weights, so
+///      nothing is stale
 /// units: those of the problem's times
 /// source: Ye et al., Hippie, 2021, which hides the exchange of a stage behind its last backward
 struct exchange_window {
@@ -20,8 +21,8 @@ struct exchange_window {
   long drain = 0;  ///< from the rank's last action that adds to gradients to the end of all
 };
 
-/// The window of a rank of a table and its timeline. Without actions that add to gradients, and
-/// without any, it is the makespan.
+/// The window of a rank of a table and its timeline. For a rank without actions that add to
+/// gradients the drain is the makespan, for a rank without actions the fill, too.
 ///
 /// throws: pp::error if there is no such rank, or the timeline is not the table's
 template <detail::action_table Table, class Rows>

@@ -64,8 +64,8 @@ struct dynamic_table_on : dynamic_rows<action> {
   explicit dynamic_table_on(int count, Where const& placed = {}, bool is_training = true)
       : dynamic_rows<action>(count), where(placed), trains(is_training) {}
 
-  /// Appends an action to a rank's list. One of a rank that does not exist makes the table invalid:
-  /// check_complete reports it.
+  /// Appends an action to a rank's list. An action of a rank that does not exist makes the table
+  /// invalid: check_complete reports the action.
   void push(int rank, action const& item) {
     if (rank >= 0 && rank < ranks())
       dynamic_rows<action>::push(rank, item);
@@ -79,8 +79,8 @@ struct dynamic_table_on : dynamic_rows<action> {
 /// A table of any size, for run time.
 using dynamic_table = detail::dynamic_table_on<placement>;
 
-/// The table of a policy for a problem known only at run time, on the policy's placement or, if its
-/// `fill` reads that of the table, on another.
+/// The table of a policy for a problem known only at run time, on the policy's placement or, if the
+/// policy's `fill` reads the table's placement, on another placement.
 ///
 /// throws: pp::error if the table would have more than most_actions, the policy refuses the numbers
 ///         of ranks and micro-batches, or the problem's chunks and costs do not fit the policy

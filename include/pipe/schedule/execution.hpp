@@ -3,9 +3,9 @@
 // The simulated execution of a table. Every rank runs its actions in order, each as soon as the
 // rank is free and its inputs are ready; the outcome does not depend on the order in which ranks
 // are visited. `validate` asks whether every rank reaches its end, `simulate` asks when. A blocked
-// rank waits in the list of the one result that it misses, so the work is linear in the number of
-// actions. In a static_assert that matters: compilers allow about a million steps (clang++:
-// statements), which is why this file uses few and long statements.
+// rank waits in the list of the one result that the rank misses, so the work is linear in the
+// number of actions. In a static_assert linear work matters: compilers allow about a million steps
+// (clang++: statements), which is why this file uses few and long statements.
 #pragma once
 
 #include <type_traits>
@@ -40,8 +40,9 @@ class execution {
   }
 
   /// Runs until no rank can proceed. Calls `done(rank, start, end, ready)` for each action, in an
-  /// order in which every action follows its inputs; `ready`: when its result is there, the end of
-  /// the pair for the first action of one. Returns whether every rank reached its end.
+  /// order in which every action follows its inputs; `ready`: when the action's result is there;
+  /// for the first action of a pair, the end of the pair. Returns whether every rank reached its
+  /// end.
   template <class Done>
   constexpr bool run(Done done) {
     auto awake = scratch<int>(problem_.ranks);
@@ -64,7 +65,7 @@ class execution {
         if (missing == nothing_needed && a.with_next)
           missing = first_missing(inputs_of(rank, position + 1));
         if (missing != nothing_needed) break;
-        // A backward in a pair has what its forward has left of the pair's time.
+        // The backward of a pair takes what the forward has left of the pair's time.
         long const left = left_.item[rank], alone = a.with_next ? 0
                                                     : left > 0  ? left - 1
                                                                 : problem_.time(a);
@@ -115,7 +116,8 @@ class execution {
     return problem;
   }
 
-  /// What the backward of a pair waits for when the pair begins: not for the sums that it adds to.
+  /// The needs of the backward of a pair when the pair begins: its data, and not the sums that the
+  /// backward adds to.
   constexpr result_needs inputs_of(int rank, int position) const {
     result_needs need = rule_.of(table_.at(rank, position), rank);
     need.before = nothing_needed;

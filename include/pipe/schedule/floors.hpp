@@ -18,9 +18,9 @@ namespace pp {
 /// schedule with a flush on a placement.
 ///
 /// Each is the longest of two chains through every rank: (1) the rank starts no earlier than one F
-/// of every chunk above its first one takes, and then does all its own work; (2) the same way down,
-/// all its F and B, then the gradient of its last B travels up to some chunk, which ends with its
-/// W. Where two replicas reach a rank, the shorter way counts.
+/// of every chunk above the rank's first chunk takes, and then does all its own work; (2) the same
+/// way down, then all F and B of the rank, then the gradient of the rank's last B travels up to
+/// some chunk, which ends with a W. Where two replicas reach a rank, the shorter way counts.
 ///
 /// law:    one chunk, equal times: makespan >= (P-1)(TF+Tc) + M T and >= (P-1)(TF+TB+2Tc) +
 ///         M(TF+TB) + TW
@@ -42,8 +42,8 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   // Work of a rank for all micro-batches: F, B and W; F and B only.
   auto work = detail::scratch<long>(p), both_ways = detail::scratch<long>(p);
   auto down = detail::scratch<long>(
-      p, LONG_MAX);  // from the first chunk down to the rank's first one: F and hops
-  // From the rank back up to the first chunk: hops and B, without the rank's own.
+      p, LONG_MAX);  // from the first chunk of all to the rank's first chunk: F and hops
+  // From the rank back up to the first chunk: hops and B, without the rank's own B.
   auto up = detail::scratch<long>(p, LONG_MAX);
   auto up_and_w = detail::scratch<long>(
       p, LONG_MAX);  // the longest way from the end of the rank's last B to the end of a W

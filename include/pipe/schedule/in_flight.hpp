@@ -19,9 +19,9 @@ inline constexpr int all_chunks = -1;
 
 }  // namespace detail
 
-/// The maximum number of micro-batches in flight at once in one chunk of a rank. It is the number
-/// of stash records that the chunk needs, the n-th micro-batch of its replica in record n % peak.
-/// For `all_chunks`: the maximum over all chunks of the rank together. Forward-only: 1.
+/// The maximum number of micro-batches in flight at once in one chunk of a rank. The chunk needs
+/// this number of stash records: the n-th micro-batch of a replica is in record n % peak. For
+/// `all_chunks`: the maximum over all chunks of the rank together. Forward-only: 1.
 ///
 /// throws: pp::error if there is no such rank
 template <detail::action_table Table>
@@ -61,8 +61,8 @@ constexpr bool is_recomputed(Table const& table, int chunk) {
   return found;
 }
 
-/// The maximum number of micro-batches of a chunk between their B, or their R if the chunk has R,
-/// and their W at once.
+/// The maximum number of micro-batches of a chunk that are at once between their B (their R, if the
+/// chunk has R) and their W.
 template <action_table Table>
 constexpr int peak_pending(Table const& table, int chunk) {
   bool const recomputed = is_recomputed(table, chunk);
@@ -77,8 +77,8 @@ constexpr int peak_pending(Table const& table, int chunk) {
 }
 
 /// Whether a rank runs each backward of a chunk directly after its forward, with no other action
-/// between them; then nothing is gained by what a forward computes before its backward begins.
-/// kinds: bits of the actions that count as backward
+/// between the two. Then work may move from forward to backward without delaying any rank. kinds:
+/// bits of the actions that count as backward
 template <action_table Table>
 constexpr bool is_backward_next(Table const& table, int rank, int chunk,
                                 unsigned kinds = bit(action_kind::backward)) {
@@ -92,7 +92,7 @@ constexpr bool is_backward_next(Table const& table, int rank, int chunk,
   }
   return true;
 }
-/// The same of all ranks that hold the chunk.
+/// Whether is_backward_next holds on all ranks that hold the chunk.
 template <action_table Table>
 constexpr bool is_backward_next_everywhere(Table const& table, int chunk,
                                            unsigned kinds = bit(action_kind::backward)) {
@@ -103,7 +103,7 @@ constexpr bool is_backward_next_everywhere(Table const& table, int chunk,
 }
 
 /// The maximum number of versions of its weights that a rank with one chunk keeps at once: the
-/// newest one, and each older one until its last reader.
+/// newest version, and each older version until its last reader is done.
 ///
 /// throws: pp::error if there is no such rank
 template <action_table Table>

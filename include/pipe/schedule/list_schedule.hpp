@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// List scheduling in slots of one action each: in every slot each rank takes, of the actions that
-// could run, the one that a rule prefers. For families that are defined by such a rule, and for
+// List scheduling in slots of one action each: in every slot each rank runs, of the actions that
+// could run, the action that a rule prefers. For families that are defined by such a rule, and for
 // placements without a published order.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pp {
 /// smallest order(action). may(action, in_flight) says whether an F may begin while `in_flight`
 /// micro-batches are in flight in its chunk (and replica).
 ///
-/// needs: may(action, 0) is true; a table, or what has its `where` and `push`
+/// needs: may(action, 0) is true; `table` is a table, or has a table's `where` and `push`
 /// cost:  slots times ranks times chunks per rank
 template <pipeline_problem Problem, class Table, class Order, class May>
 constexpr void list_schedule(Problem const& problem, Table& table, Order order, May may) {
@@ -25,7 +25,7 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
   int const p = problem.ranks, m = problem.micro_batches, chunks = problem.chunks,
             copies = replicas(table.where);
   int const held = chunks * copies / p;  // chunks per rank
-  struct stream {  // a chunk of a rank (and replica), the index of its next F and of its next BW
+  struct stream {  // a chunk of a rank (and replica), the index of the chunk's next F and next BW
     int chunk = 0, forward = 0, backward = 0;
   };
   auto streams = detail::scratch<stream>(p * held);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The needs of an action: results of other actions, by number. The only place with the rules of
-// data between actions; the simulated execution asks it for a table, the period for a step in the
-// middle of a run.
+// The needs of an action: results of other actions, by number. No other header has the rules of
+// data between actions: the simulated execution asks for those of a table, the period for those of
+// a step in the middle of a run.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace pp::detail {
 /// The number of a result that is always ready.
 inline constexpr int nothing_needed = 0;
 
-/// The results that an action waits for, and the hop of the second.
+/// The results that an action waits for, and the hop of `handed_over`.
 struct result_needs {
   long own;  ///< of its own chunk: B and R wait for F, W for B, U for W
   /// Of the neighbouring chunk: F reads the output before it, B the gradient after it.
@@ -25,7 +25,7 @@ struct result_needs {
   long slot;  ///< of the last reader of the old value in the slot to be written
   int source_rank;
   long hop;
-  long before;  ///< of the micro-batch before, whose sums are added to before this one's
+  long before;  ///< of the previous micro-batch, which adds to a shared sum first
 };
 
 /// The needs of actions of a run of `micro_batches` micro-batches on a placement.
@@ -46,10 +46,10 @@ struct needs_rule {
   /// The number of all results, nothing_needed included.
   constexpr long results() const { return 1 + kinds * long(problem.chunks) * micro_batches; }
 
-  /// Whether weight gradients of a chunk are added in one place by several ranks, and in forward
-  /// the sums of buffers. They do so kernel by kernel, one behind the other, so that an action ends
-  /// no earlier than that of the micro-batch before. With equal times of a chunk's actions it then
-  /// begins no earlier, either.
+  /// Whether several ranks add to the weight gradients of one chunk, and in forward to the chunk's
+  /// sums of buffers. The ranks add kernel by kernel, one rank behind the other, so an action ends
+  /// no earlier than the same action of the previous micro-batch. If the chunk's actions take equal
+  /// times, it begins no earlier, either.
   static constexpr bool ordered = adds_in_order<Where>;
 
   constexpr result_needs of(action const& a, int rank) const {

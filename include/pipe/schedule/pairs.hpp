@@ -2,7 +2,15 @@
 //
 // A pair: a forward and a backward of different micro-batches that a rank runs together, as one
 // action with a time of its own. In a rank's list the forward is marked, and the backward follows
-// it. The pair begins when the inputs of both are there, and its end makes the results of both.
+// it. The pair begins when the inputs of both actions are there, and the results of both are there
+// at its end.
+//
+// A mark and not a kind of action: what counts micro-batches, memory, versions or order reads the
+// list as it is, and only what knows of time asks for the mark. F is first, so that the list counts
+// what both need at once. In a sum that ranks of a stage make in micro-batch order, each half waits
+// by itself: as wholes two such pairs would wait for each other. `Paired<DualPipe>` is the authors'
+// schedule, `DualPipe` has no pairs, as they cost time where nothing is hidden. On a host, and on
+// one stream of a GPU, the halves run one after the other.
 #pragma once
 
 #include <pipe/schedule/problem.hpp>
@@ -22,7 +30,8 @@ constexpr bool is_second(Table const& table, int rank, int position) {
   return position > 0 && table.at(rank, position - 1).with_next;
 }
 
-/// The times of a pair. Its two actions divide its time as they divide the sum of theirs.
+/// The times of a pair. The two actions divide the pair's time in proportion to the times that they
+/// take alone.
 ///
 /// law: first <= whole; whole = first + second
 struct pair_time {

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The period of a table whose steps follow each other without a barrier: each rank begins the next
-// step right after its last action of this one. The run is a graph that repeats itself: an action
-// begins when its rank and its inputs are ready, some of which are of an earlier step. Its long-run
-// time per step is the maximum over the cycles of the graph of time / steps: no step can be faster
-// than the slowest circle of actions that wait for each other, and the run keeps that pace.
+// step right after its last action of this step. The run is a graph that repeats itself: an action
+// begins when its rank and its inputs are ready, and some inputs are of an earlier step. The
+// long-run time per step is the maximum of time / steps over the cycles of the graph: no step can
+// be faster than the slowest cycle of actions that wait for each other, and the run keeps the pace
+// of that cycle.
+//
+// A graph of actions and not a matrix of ranks: in a matrix each slot, and each value under way
+// between steps, would be a state. The first policy is what delayed each action in the second of
+// two simulated steps, nearly always the best one. The period is a fraction, as a slowest cycle may
+// span several updates. The verdict on an update has no edge: that a step's first backward has
+// passed all stages after they updated is a law of every family with a flush.
 //
 // source: Howard's policy iteration, as in Cochet-Terrasson et al., Numerical computation of
 //         spectral elements in max-plus algebra, 1998
@@ -35,15 +42,16 @@ constexpr step_period in_lowest_terms(long time, long steps) {
   return {time / common, steps / common};
 }
 
-/// The actions of one step, of many that follow each other, and what each waits for.
+/// The graph of a run of equal steps: the actions of one step, and what each action waits for, in
+/// the same step or in an earlier one.
 ///
 /// needs: P times the time of a step, times the square of the steps of a cycle, is below 2^62
 template <pipeline_problem Problem, chunk_placement Where, class Slots>
 class repeated_step {
  public:
   /// each(use): calls use(rank, action) for the actions of a step, rank by rank, each rank's in
-  /// order. Micro-batches count from the step's first, of which it has `micro_batches`; those of
-  /// later steps may be among them.
+  /// order. A step has `micro_batches` micro-batches, numbered from 0; actions of a rank's step may
+  /// have micro-batches of later steps.
   ///
   /// throws: pp::error if actions of a step wait for each other
   template <class Each>
@@ -68,8 +76,8 @@ class repeated_step {
     return count_ == 0 ? step_period{} : step_period{time_.item[critical_], steps_.item[critical_]};
   }
 
-  /// Calls use(rank, position) for the actions of a slowest cycle, each as often as it passes them,
-  /// backwards.
+  /// Calls use(rank, position) for the actions of a slowest cycle, backwards, each action as often
+  /// as the cycle passes it.
   ///
   /// needs: run()
   template <class Use>
@@ -95,8 +103,8 @@ class repeated_step {
     most_edges = before + rule::ordered
   };
 
-  /// An action begins no earlier than `time` after the beginning of action `from`, `steps` steps
-  /// before.
+  /// An edge to an action: the action begins no earlier than `time` after the beginning of action
+  /// `from` in the step `steps` steps before.
   struct edge {
     int from = -1;
     int steps = 0;
@@ -118,8 +126,8 @@ class repeated_step {
     return micro_batch - step_of(micro_batch) * micro_batches_;
   }
 
-  /// A step so late that what its actions wait for is of no step before the first, and whose
-  /// micro-batches are on the same ranks.
+  /// The number of a step so late that its actions wait for no step before the first, and whose
+  /// micro-batches are on the ranks on which those of the first step are.
   constexpr int late_step(Where const& where, [[maybe_unused]] Slots const& slots) const {
     long longest = 1;
     int turns = 1;
@@ -140,7 +148,8 @@ class repeated_step {
 
   template <class Each>
   constexpr void connect(Where const& where, Slots const& slots, bool trains, Each each) {
-    // By result of one step: 1 + the action that makes it, and the step of that micro-batch.
+    // By result of one step: 1 + the action that makes the result, and the step of the action's
+    // micro-batch.
     auto const one = rule{problem_, where, slots, trains, micro_batches_};
     auto made_by = scratch<int>(one.results()), made_for = scratch<int>(one.results());
     int x = 0, rank_before = -1, first = 0, position = 0, last_step = 0;
@@ -184,7 +193,7 @@ class repeated_step {
       is_second = a.with_next;
       a.micro_batch += late * micro_batches_;
       result_needs const need = run.of(a, rank);
-      // The action begins `more` after the end of the one that makes a result.
+      // Action y begins `more` after the end of the action that makes the result.
       auto const wait = [&](int y, int which, long result, long more) {
         if (result == nothing_needed) return;
         int const kind = static_cast<int>((result - 1) % rule::kinds);
@@ -204,8 +213,8 @@ class repeated_step {
     });
   }
 
-  /// Sorts the actions so that each follows those of its step that it waits for. Their numbers
-  /// ascend within a rank.
+  /// Sorts the actions so that each follows the actions of its step for which it waits. The numbers
+  /// of a rank's actions ascend.
   constexpr void sort() {
     auto next = scratch<int>(problem_.ranks), end = scratch<int>(problem_.ranks);
     for (int x = count_ - 1; x >= 0; --x) next.item[rank_.item[x]] = x;
@@ -235,10 +244,10 @@ class repeated_step {
 
   // ---- policy iteration: the policy is one of the edges of each action ----
 
-  /// Passes over a step before the first policy, that of the last one: see follow().
+  /// The number of passes of follow(); the last pass leaves the first policy.
   static constexpr int first_passes = 2;
 
-  /// Lets a step follow the one before in time, and chooses the edges that delay it.
+  /// Times a step behind the step before, and chooses for each action the edge that delays it.
   constexpr void follow() {
     for (int i = 0; i < count_; ++i) {
       int const x = sorted_.item[i];
@@ -249,8 +258,8 @@ class repeated_step {
       value_.item[x] = latest;
     }
   }
-  /// Sets, for every action, the cycle that its chosen edges lead to, as time_ / steps_, and the
-  /// sum of its edges up to there, less what that many steps take on the cycle, as value_.
+  /// Sets for every action time_ / steps_, the pace of the cycle to which the chosen edges lead,
+  /// and value_, the sum of the edges up to the cycle, less what as many steps take at that pace.
   constexpr void evaluate() {
     for (int x = 0; x < count_; ++x) mark_.item[x] = 0;
     for (int x = 0; x < count_; ++x) {
@@ -275,7 +284,7 @@ class repeated_step {
       time += e.time, steps += e.steps, x = e.from;
     } while (x != root);
     step_period const pace = in_lowest_terms(time, steps);
-    // Kept where the cycle is no slower than before, so that values only grow.
+    // The value is kept where the cycle is as slow as before, so that values only grow.
     if (pace != step_period{time_.item[root], steps_.item[root]}) value_.item[root] = 0;
     time_.item[root] = pace.time, steps_.item[root] = pace.steps;
   }
@@ -314,10 +323,10 @@ class repeated_step {
 
   Problem const& problem_;
   int micro_batches_, count_, critical_ = 0;
-  // By action, and before a pair by one more, which takes no time and waits for what its backward
-  // reads; `position_` of that is the complement of the forward's.
+  // By action. Before a pair there is one entry more, which takes no time and waits for what the
+  // pair's backward reads; the `position_` of that entry is the complement of the forward's.
   scratch<int> rank_, position_;
-  scratch<long> duration_, ready_;  // ready_: until its result is there
+  scratch<long> duration_, ready_;  // ready_: the time until the action's result is there
   scratch<edge> edges_;             // by action and kind of edge
   scratch<int> sorted_;
   scratch<int> chosen_, mark_;  // by action: its edge; whether it has been visited
@@ -344,10 +353,11 @@ constexpr auto repeated_step_of(Problem const& problem, Table const& table, Slot
 
 }  // namespace detail
 
-/// The period of a table over channels of `slots[boundary]` slots; without them no rank waits for a
-/// slot.
+/// The period of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
+/// for a slot.
 ///
-/// law:    the makespan of n steps, without a barrier between them, over n approaches it
+/// law:    the makespan of n steps without a barrier between them, divided by n, approaches the
+///         period
 /// law:    work of the busiest rank <= period <= stage-local span <= makespan
 /// needs:  validate(problem, table, slots)
 /// throws: pp::error as simulate(), and for a table that deadlocks
@@ -360,7 +370,8 @@ constexpr step_period period_of(Problem const& problem, Table const& table,
 
 /// The period of a family without a flush that updates after every `mini_batch` micro-batches, once
 /// its pipeline is full. The problem's number of micro-batches does not matter. As updates take no
-/// time and the order repeats with every micro-batch, it is that of one, `mini_batch` times.
+/// time and the order repeats with every micro-batch, the period is `mini_batch` times that of one
+/// micro-batch.
 ///
 /// throws: pp::error if the problem does not fit the family's placement
 template <schedule_policy Flow, pipeline_problem Problem, class Slots = detail::unbounded_slots>
@@ -380,7 +391,8 @@ constexpr step_period period_of(Problem const& problem, int mini_batch,
 
 namespace detail {
 
-/// The period of Policy's steps, which overlap: of those of a table, or without a flush.
+/// The period of Policy's steps, which overlap: the period of the table, or of a family without a
+/// flush.
 ///
 /// throws: as period_of
 template <schedule_policy Policy, pipeline_problem Problem, action_table Table>
@@ -392,9 +404,9 @@ constexpr step_period period_of_steps(Problem const& problem, Table const& table
     return period_of(problem, table);
 }
 
-/// Whether every compiler can find the period of the policy's table at compile time within its
-/// default limits: up to 3,072 actions, 16 ranks and 64 micro-batches with B and W apart, or half
-/// as many with pairs.
+/// Whether every compiler can find the period of the policy's table at compile time within the
+/// compiler's default limits: up to 3,072 actions, that is 16 ranks and 64 micro-batches with B and
+/// W apart, or half as many with pairs.
 template <schedule_policy Policy>
 constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
   return (has_pairs<Policy>() ? 2 : 1) * ranks * actions_per_rank<Policy>(micro_batches) <=
@@ -403,8 +415,9 @@ constexpr bool period_fits_a_constant(int ranks, int micro_batches) {
 
 }  // namespace detail
 
-/// Calls use(rank, position) for the actions on a slowest cycle: only speeding up one of them makes
-/// steps faster. A cycle may pass an action several times, in different steps. Returns the period.
+/// Calls use(rank, position) for the actions on a slowest cycle: only speeding up an action on a
+/// slowest cycle makes steps faster. A cycle may pass an action several times, in different steps.
+/// Returns the period.
 ///
 /// needs, throws: as period_of
 template <pipeline_problem Problem, detail::action_table Table, class Use,

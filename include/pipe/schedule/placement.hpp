@@ -3,7 +3,8 @@
 // The placement of chunks on ranks. All other code of this folder calls these few functions, so a
 // new placement is one more case in each, or a type with functions of its own (stage_ranks.hpp).
 // The rank of a chunk may depend on the micro-batch: with two replicas of the weights, even
-// micro-batches flow down the ranks and odd ones flow up. A rank with a chunk is a holder of it.
+// micro-batches flow down the ranks and odd ones flow up. A rank with a chunk is a holder of the
+// chunk.
 #pragma once
 
 #include <concepts>
@@ -34,14 +35,15 @@ constexpr int replica_of(placement where, int micro_batch) {
   return where == placement::bidirectional ? micro_batch % 2 : 0;
 }
 
-/// The holders of all chunks, and the number of the one that runs a chunk for a micro-batch; those
-/// of a chunk are consecutive.
+/// The number of holders of all chunks, and the number of the holder that runs a chunk for a
+/// micro-batch. The holders of a chunk have consecutive numbers.
 constexpr int holders(placement where, int chunks) { return chunks * replicas(where); }
 constexpr int holder_of(placement where, int chunk, int micro_batch) {
   return where == placement::bidirectional ? 2 * chunk + micro_batch % 2 : chunk;
 }
 
-/// Whether a placement holds these numbers of ranks and chunks, and those that it does, in words.
+/// Whether a placement holds these numbers of ranks and chunks, and which numbers it holds, in
+/// words.
 constexpr bool fits(placement where, int ranks, int chunks) {
   bool const one_chunk = where == placement::straight || where == placement::bidirectional;
   return one_chunk ? chunks == ranks : chunks % ranks == 0;
@@ -51,8 +53,8 @@ constexpr char const* what_fits(placement where) {
   return one_chunk ? "as many chunks as ranks" : "a multiple of the ranks as chunks";
 }
 
-/// After how many micro-batches the same two holders meet at a boundary again, of chunks with these
-/// numbers of holders.
+/// The number of micro-batches after which the same two holders meet at a boundary again, between
+/// chunks that have `before` and `after` holders.
 constexpr int turns_of(int before, int after) {
   int turns = before;
   while (turns % after != 0) turns += before;

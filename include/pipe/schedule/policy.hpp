@@ -35,7 +35,7 @@ namespace pp {
 
 namespace detail {
 
-/// Whether `refuses`, where P has it, returns a text or null rather than a bool.
+/// Whether P::refuses, where it exists, returns a text or null rather than a bool.
 template <class P>
 concept refuses_in_words = (
                                !requires(int n) { P::refuses(n, n); } ||
@@ -73,8 +73,8 @@ concept schedule_policy = detail::has_facts_of_schedule<P> && requires {
   typename detail::constants<detail::is_read(P::recomputes_ahead)>;
 });
 
-/// The reason why a family has no table for these numbers, a text that follows its name; null if it
-/// has one.
+/// The reason why a family has no table for these numbers, a text that follows the family's name;
+/// null if the family has a table.
 template <schedule_policy Policy>
 constexpr char const* why_refused(int ranks, int micro_batches) {
   if constexpr (requires { Policy::refuses(ranks, micro_batches); })
@@ -83,7 +83,7 @@ constexpr char const* why_refused(int ranks, int micro_batches) {
     return nullptr;
 }
 
-/// The same for a family whose answer depends on more of the problem, such as the memory limit.
+/// The reason of a family whose answer depends on more of the problem, such as the memory limit.
 template <schedule_policy Policy, pipeline_problem Problem>
 constexpr char const* why_refused(Problem const& problem) {
   if (!detail::fits_placement(problem, Policy::where))
@@ -110,7 +110,7 @@ constexpr bool is_unflushed() {
     return false;
 }
 
-/// The family of one step alone: the family itself, unless it is about steps that overlap.
+/// The family of a single step: the family itself, unless the family is about steps that overlap.
 template <class Policy>
 struct flushed_family {
   using type = Policy;
@@ -146,7 +146,7 @@ template <schedule_policy Policy>
 constexpr bool has_pairs() {
   return requires { Policy::hidden_percent; };
 }
-/// The part of F that a backward hides which runs together with it, in percent: see Paired.
+/// The part of F, in percent, that the backward of a pair hides: see Paired.
 template <schedule_policy Policy>
 constexpr int hidden_percent_of() {
   if constexpr (has_pairs<Policy>())
@@ -164,7 +164,7 @@ constexpr bool has_stage_replicas() {
     return false;
 }
 
-/// Whether the family has R in its table. A chunk without it stores all that its backward reads.
+/// Whether the family has R in its table. A chunk without R stores all that its backward reads.
 template <schedule_policy Policy>
 constexpr bool recomputes_ahead() {
   if constexpr (requires { Policy::recomputes_ahead; })
@@ -174,7 +174,7 @@ constexpr bool recomputes_ahead() {
 }
 
 /// The maximum length of a rank's list: F, and BW or B and W, of every chunk and micro-batch of the
-/// rank, R where there is any, and an update after each where there is no flush.
+/// rank, R where the family has R, and without a flush an update after each micro-batch.
 template <schedule_policy Policy>
 constexpr long actions_per_rank(int micro_batches) {
   constexpr long kinds = (!Policy::trains           ? 1
@@ -210,7 +210,7 @@ struct ForMicroBatches;
 
 namespace detail {
 
-/// Whether a policy is made of a text that cannot be read, see FromCSV.
+/// Whether a policy is made of a text that is not readable: see FromCSV.
 template <class Policy>
 inline constexpr bool has_faulty_text = false;
 template <class Policy>
@@ -252,8 +252,8 @@ constexpr auto make_table(Problem const& problem) {
   return make_table<Policy, Ranks, MicroBatches>(problem, Policy::where);
 }
 
-/// The same for chunks that all cost one unit per action, for properties that do not depend on
-/// times.
+/// The table of a policy for chunks that all cost one unit per action: for properties that do not
+/// depend on times.
 template <schedule_policy Policy, int Ranks, int MicroBatches>
 constexpr auto make_table() {
   int const chunks = chunks_for(Policy::where, Ranks, Policy::chunks_per_rank);

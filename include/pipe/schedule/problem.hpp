@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The problem that a schedule solves: the numbers of ranks, chunks and micro-batches, and the cost
-// of each action. It refers to no layer and no schedule, so one problem can be given to every
-// policy and the results compared. Times are integers in any unit (FLOPs, nanoseconds): their sums
-// are exact, so closed forms can be proved with `==`.
+// of each action. A problem refers to no layer and no schedule, so one problem can be given to
+// every policy and the results compared. Times are integers in any unit (FLOPs, nanoseconds): sums
+// of times are exact, so closed forms can be proved with `==`.
 #pragma once
 
 #include <concepts>
@@ -22,7 +22,7 @@ struct memory_change {
   long forward = 1;
   long backward_input = 0;
   long backward_weight = -1;
-  long recompute = 0;  ///< R brings it back, and the end of W or BW frees it, too
+  long recompute = 0;  ///< what R brings back; the end of W or BW frees this, too
 
   /// The change by an action of this kind: BW changes by what B and W do.
   constexpr long of(action_kind kind) const {
@@ -50,10 +50,10 @@ struct chunk_cost {
   detail::memory_change memory{};
   /// Bytes of the value that is sent to the next chunk, and of the gradient that comes back.
   long bytes = 0;
-  /// The part of F that a backward hides which runs together with it: the pair takes F + B (or BW)
-  /// less this, and at least as long as either of the two.
+  /// The part of F that the backward of a pair hides: the pair takes F + B (or BW) less this part,
+  /// and at least as long as either of the two.
   long hidden = 0;
-  /// The time of R, where less than all of F runs again; negative: that of F.
+  /// The time of R, where less than all of F runs again; negative: the time of F.
   long recompute = -1;
 };
 
@@ -79,8 +79,9 @@ struct problem {
     return costs[static_cast<std::size_t>(chunk)];
   }
 
-  /// Time from the end of an action on one rank until its result, the value that crosses the
-  /// boundary after chunk `boundary` or its gradient, can be used on another.
+  /// Time from the end of an action on one rank until its result can be used on another rank. The
+  /// result is the value that crosses the boundary after chunk `boundary`, or the gradient of that
+  /// value.
   constexpr long hop_time(int from_rank, int to_rank, int boundary) const {
     return from_rank == to_rank ? 0 : hop + transfer_time(boundary);
   }
@@ -90,7 +91,8 @@ struct problem {
     return bandwidth == 0 ? 0 : (cost(boundary).bytes + bandwidth - 1) / bandwidth;
   }
 
-  /// The duration of an action. The update has none: every schedule pays it once, outside.
+  /// The duration of an action. An update has none here: every schedule pays for one update,
+  /// outside.
   constexpr long time(action const& a) const {
     using enum action_kind;
     chunk_cost const& c = cost(a.chunk);

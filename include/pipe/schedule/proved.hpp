@@ -18,7 +18,7 @@ template <int Number>
 struct OnRank;
 template <int Number>
 struct AtPosition;
-template <auto What>  // a fault, or what else says why
+template <auto What>  // a fault, or another reason
 struct Because;
 template <action_kind Kind, int Chunk, int MicroBatch>
 struct ForAction;

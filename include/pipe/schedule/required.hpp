@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Preconditions of the algorithms of this folder, checked before anything is indexed. In a constant
-// evaluation an index out of range is a compile error at its line; at run time these checks make it
-// a pp::error instead of a read out of bounds.
+// evaluation an index out of range is a compile error at its line; at run time these checks throw
+// pp::error instead of a read out of bounds.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace pp::detail {
 
-/// Whether a range with a size() has at least `count` items; true for one without, such as the
-/// indexable same_cost.
+/// Whether a range with a size() has at least `count` items; true for a range without a size, such
+/// as same_cost.
 template <class Items>
 constexpr bool has_items(Items const& items, long count) {
   if constexpr (requires { items.size(); })
@@ -48,7 +48,8 @@ constexpr void require_placement(Problem const& problem, Where const& where) {
                       " micro-batches"});
 }
 
-/// The same, and that the problem has `chunks_per_rank` chunks per rank; 0 accepts any number.
+/// throws: pp::error unless fits_placement, and the problem has `chunks_per_rank` chunks per rank;
+/// 0 accepts any number
 template <pipeline_problem Problem, chunk_placement Where>
 constexpr void require_chunks(Problem const& problem, Where const& where, int chunks_per_rank) {
   require_placement(problem, where);
@@ -59,7 +60,8 @@ constexpr void require_chunks(Problem const& problem, Where const& where, int ch
                         problem.chunks});
 }
 
-/// Throws pp::error: a schedule does not exist for the numbers of a problem. `why`: what it needs.
+/// Throws pp::error: a schedule does not exist for the numbers of a problem. `why`: what the
+/// schedule needs.
 template <pipeline_problem Problem>
 [[noreturn, gnu::cold]] void throw_refused(std::string_view name, std::string_view why,
                                            Problem const& problem) {

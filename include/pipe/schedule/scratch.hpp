@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Working memory of an algorithm that runs both at compile time and at run time: its size is an
-// ordinary number in both, and it is freed when the algorithm returns. Items are accessed through a
-// bare pointer, because compilers count the steps of a constant evaluation and clang++ counts two
-// for every call of an operator[].
+// ordinary number in both cases, and it is freed when the algorithm returns. Items are accessed
+// through a bare pointer, because compilers count the steps of a constant evaluation and clang++
+// counts two for every call of an operator[].
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A placement in two directions whose ranks share memory: both ranks that hold a chunk read one
-// copy of its weights and add to one gradient, so that a table in which each has a copy of its own
+// copy of the chunk's weights and add to one gradient. So a table for ranks with a copy each
 // (Chimera, DualPipe) trains with the bits of one stage.
 #pragma once
 
@@ -11,11 +11,12 @@ namespace pp::detail {
 
 /// A placement, with one copy of the weights of each chunk.
 ///
-/// law: an action that makes a weight gradient follows that of the micro-batch before, on any rank
+/// law: an action that makes a weight gradient follows the one of the previous micro-batch, on any
+///      rank
 struct shared_weights {
   placement where = placement::straight;
 
-  // The functions of a placement: those of `where`.
+  // The functions of a placement, by those of `where`.
   friend constexpr int replicas(shared_weights w) { return replicas(w.where); }
   friend constexpr int replicas(shared_weights w, int chunk) { return replicas(w.where, chunk); }
   friend constexpr int rank_of(shared_weights w, int ranks, int chunk, int micro_batch = 0) {

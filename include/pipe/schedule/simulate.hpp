@@ -4,7 +4,7 @@
 // have arrived, so the makespan is the longest path through the table's actions, their data and the
 // ranks' order. Two bubbles are reported, always by name, because the literature mixes them: one
 // over the makespan, which a step with a barrier pays, and one over the stage-local span, which is
-// right only when each rank may start its next step as soon as it is done with this one.
+// right only where each rank may start its next step as soon as that rank is done with this one.
 #pragma once
 
 #include <pipe/schedule/execution.hpp>
@@ -22,7 +22,7 @@ struct time_span {
 template <class Rows>
 struct timeline {
   Rows spans;
-  bool complete = false;  ///< false: the table deadlocks; the spans are those before that
+  bool complete = false;  ///< false: the table deadlocks; the spans are those before the deadlock
   long makespan = 0;      ///< the end of the last action
 
   constexpr int ranks() const { return spans.ranks(); }
@@ -72,8 +72,8 @@ struct timeline {
 
 namespace detail {
 
-/// throws: pp::error if a timeline has another number of ranks than a table, or more spans than it
-///         has actions
+/// throws: pp::error if a timeline has another number of ranks than the table, or more spans than
+///         the table has actions
 template <action_table Table, class Rows>
 constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
   if (std::is_constant_evaluated()) return;
@@ -88,8 +88,8 @@ constexpr void require_spans(Table const& table, timeline<Rows> const& when) {
 
 }  // namespace detail
 
-/// The timeline of a table over channels of `slots[boundary]` slots; without them no rank waits for
-/// a slot.
+/// The timeline of a table over channels of `slots[boundary]` slots; without `slots` no rank waits
+/// for a slot.
 ///
 /// needs:  validate(problem, table), at least check_shape and check_complete
 /// throws: pp::error if an action's chunk or micro-batch, a cost or a boundary's slots do not exist

@@ -3,7 +3,7 @@
 // The channel between two neighbouring chunks: a ring of k slots. The n-th micro-batch of a replica
 // uses slot n % k, and its writer waits until the value written k turns earlier has been read for
 // the last time. This is the strictest transport there is: bounded, in order, with no other buffer.
-// A schedule that runs on it runs on any.
+// A schedule that runs on this transport runs on any.
 #pragma once
 
 #include <climits>

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The placement of stages that several ranks run: replicas of a stage, for one that a single rank
-// cannot keep up with. Micro-batches go round robin over them, forward and backward of one on the
-// same rank. They read one copy of the weights and add to one gradient, in micro-batch order, so
-// the bits are those of a single rank.
+// The placement of stages that several ranks run: replicas of a stage with which a single rank
+// cannot keep up. Micro-batches go round robin over a stage's ranks, forward and backward of a
+// micro-batch on the same rank. The ranks read one copy of the weights and add to one gradient, in
+// micro-batch order, so the bits are those of a single rank.
 #pragma once
 
 #include <pipe/schedule/placement.hpp>
 
 namespace pp {
 
-/// Stage s on ranks [first[s], first[s + 1]), which take its micro-batches in turn.
+/// Stage s on ranks [first[s], first[s + 1]), which take micro-batches in turn.
 ///
 /// law:    rank_of(w, P, s, mb) == first[s] + mb mod replicas(w, s)
-/// law:    an action that makes a weight gradient follows that of the micro-batch before, on any
-/// rank source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR
+/// law:    an action that makes a weight gradient follows the one of the previous micro-batch, on
+///         any rank
+/// source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR
 template <int Stages>
 struct stage_ranks {
   int first[Stages + 1]{};
@@ -25,7 +26,7 @@ struct stage_ranks {
     for (int s = 0; s < Stages; ++s) first[s + 1] = first[s] + counts[s];
   }
 
-  // The functions of a placement: see placement.hpp. A rank holds one stage, so ranks are holders.
+  // The functions of a placement: see placement.hpp. A rank holds one stage, so holders are ranks.
 
   /// The number of ranks of a stage.
   friend constexpr int replicas(stage_ranks const& where, int stage) {
@@ -42,7 +43,7 @@ struct stage_ranks {
   }
   /// A stage is a chunk.
   friend constexpr int chunks_for(stage_ranks const&, int, int) { return Stages; }
-  /// Whether a problem of these numbers is one for these stages.
+  /// Whether a problem has these numbers of ranks and stages.
   friend constexpr bool fits(stage_ranks const& where, int ranks, int chunks) {
     bool all = ranks == where.first[Stages] && chunks == Stages;
     for (int s = 0; s < Stages; ++s) all = all && replicas(where, s) > 0;

@@ -63,8 +63,8 @@ struct static_table : detail::static_rows<action, Ranks, Capacity> {
   int drift = 0;
   detail::unplaced_action unplaced{};
 
-  /// Appends an action to a rank's list. One without a place makes the table invalid:
-  /// check_complete reports it.
+  /// Appends an action to a rank's list. An action without a place makes the table invalid:
+  /// check_complete reports the action.
   constexpr void push(int rank, action const& item) {
     bool const rank_exists = rank >= 0 && rank < Ranks;
     if (rank_exists && this->counts[rank] < Capacity)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The validation of schedules. A table that passes trains exactly like a single stage and cannot
-// deadlock: it computes everything once, on the rank with the weights, in an order in which every
+// deadlock: everything is computed once, on the rank with the weights, in an order in which every
 // value exists before it is read, within the memory limit. Otherwise the verdict names the first
 // faulty action. Each check is a separate function of linear cost, so that a large table can be
 // proved by several constant evaluations.
@@ -92,8 +92,8 @@ constexpr verdict check_shape(Problem const& problem, Table const& table) {
                                               : verdict{fault::too_large, -1, -1, action{}};
 }
 
-/// Whether an update may follow the last gradient of a micro-batch: it is the last of its holder in
-/// a mini-batch, or in the step.
+/// Whether an update may follow the last gradient of a micro-batch: the micro-batch is its holder's
+/// last in a mini-batch, or in the step.
 template <action_table Table>
 constexpr bool may_update(Table const& table, int chunk, int micro_batch, int micro_batches) {
   int const of = table.mini_batch > 0 ? table.mini_batch : micro_batches;
@@ -119,8 +119,8 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
       bit(update),                               // U
   };
   int const micro_batches = problem.micro_batches;
-  // A table with fewer actions than cells lacks one among the first count + 1 cells, so those
-  // beyond need no memory.
+  // A table with fewer actions than cells lacks an action among the first count + 1 cells, so the
+  // cells beyond need no memory.
   long const cells = long(problem.chunks) * micro_batches, enough = count_actions(table) + 1;
   long const looked_at = cells < enough ? cells : enough;
   auto seen = scratch<unsigned>(looked_at);
@@ -173,10 +173,10 @@ constexpr verdict check_complete(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether the micro-batches pass every chunk (every replica of it) in order: as forwards, as input
-/// gradients, as weight gradients, and as R where there are any. Then gradients are summed in that
-/// order, every channel delivers its values in order, and storage per micro-batch can be a ring of
-/// slots.
+/// Whether the micro-batches pass every chunk (every replica of a chunk) in order: as forwards, as
+/// input gradients, as weight gradients, and as R where there are any. Then gradients are summed in
+/// that order, every channel delivers its values in order, and storage per micro-batch can be a
+/// ring of slots.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -207,10 +207,10 @@ constexpr verdict check_order(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether every action reads a version of the weights that its chunk has by then, F and backward
-/// of a micro-batch the same one, R too, or backward one that is newer by the table's drift at
-/// most; whether each update makes the next version; and whether the memory of every rank stays
-/// within the problem's limit.
+/// Whether every action reads a version of the weights that its chunk has by then; whether F, R and
+/// backward of a micro-batch read the same version, or backward a version that is newer by at most
+/// the table's drift; whether each update makes the next version; and whether the memory of every
+/// rank stays within the problem's limit.
 ///
 /// needs: check_complete, but for missing actions
 template <pipeline_problem Problem, action_table Table>
@@ -245,9 +245,9 @@ constexpr verdict check_resources(Problem const& problem, Table const& table) {
 /// transfer is a rendezvous: a value stays in its slot until its last reader is done, and a writer
 /// without a free slot waits. The answer does not depend on how long actions take.
 ///
-/// With unbounded slots no rank waits for a channel. For a schedule of F and BW that also proves
+/// With unbounded slots no rank waits for a channel. For a schedule of F and BW this also proves
 /// channels of peak_in_flight(table, rank of c, c) slots between c and c + 1: the writer's own list
-/// puts the last read of a slot before its next write. `boundary_slots` finds fewer.
+/// puts the last read of a slot before its next write. `boundary_slots` finds smaller numbers.
 ///
 /// needs: check_complete
 template <pipeline_problem Problem, action_table Table, class Slots = unbounded_slots>
@@ -266,7 +266,7 @@ constexpr verdict check_progress(Problem const& problem, Table const& table,
                  culprit, position, table.at(culprit, position)};
 }
 
-/// Whether a chunk with R has it for every micro-batch: what a chunk does not store, R brings back.
+/// Whether a chunk with R has R for every micro-batch: R brings back what the chunk does not store.
 ///
 /// needs: check_complete
 template <pipeline_problem Problem, action_table Table>
@@ -291,8 +291,9 @@ constexpr verdict check_recomputed(Problem const& problem, Table const& table) {
   return verdict{};
 }
 
-/// Whether a trainer can run every action of a table with a flush: F, B, W and BW, as its update
-/// follows the last action. recomputes: also R; otherwise recomputation is part of B and BW.
+/// Whether a trainer can run every action of a table with a flush: F, B, W and BW, since the
+/// trainer's update follows the last action. recomputes: also R; otherwise recomputation is part of
+/// B and BW.
 template <action_table Table>
 constexpr verdict check_runs(Table const& table, bool recomputes = false) {
   auto const is_run = [&](action const& a) {
@@ -302,7 +303,7 @@ constexpr verdict check_runs(Table const& table, bool recomputes = false) {
     for (int i = 0; i < table.size(rank); ++i)
       if (action const a = table.at(rank, i); !is_run(a))
         return verdict{fault::not_run, rank, i, a};
-  if constexpr (requires { table.unplaced; })  // one that the list has no room for
+  if constexpr (requires { table.unplaced; })  // an action that had no place
     if (unplaced_action const& u = table.unplaced; u.any && u.rank_exists && !is_run(u.which))
       return verdict{fault::not_run, u.rank, table.size(u.rank), u.which};
   return verdict{};

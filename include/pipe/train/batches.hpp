@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Mini-batches of a data set, in order or shuffled. An epoch's order is a function of the seed and
-// the epoch's number, so interrupted training resumes exactly: at the mini-batch that comes next,
-// or, with mini-batches of another size, at the sample that does.
+// the epoch's number, so interrupted training resumes exactly: at the next mini-batch or, with
+// mini-batches of another size, at the next sample.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ struct batch_settings {
   bool drop_last = false;  ///< omits the last mini-batch if it is not full
   /// Samples of a full mini-batch; 0: Trainer::samples. For replicas: trainer.batch_samples().
   int samples = 0;
-  long position = 0;  ///< instead of epoch and first: mini-batches of all epochs before it
-  /// Instead of these: samples of all epochs before it, in mini-batches of whatever sizes.
+  long position = 0;  ///< instead of epoch and first: number of mini-batches before, in all epochs
+  /// Instead of these: number of samples before, in all epochs, whatever the sizes of mini-batches.
   long sample_position = 0;
 };
 
@@ -56,17 +56,17 @@ inline std::vector<std::size_t> shuffled_order(std::size_t n, std::uint64_t seed
 
 }  // namespace detail
 
-/// The mini-batches of one epoch, of as many samples as the settings say; the last may be smaller.
-/// A data set is a batch of any number of samples, which must outlive this object. In order,
-/// mini-batches are views of it; shuffled, each is copied into a buffer when it is reached.
+/// The mini-batches of one epoch, with `samples` samples each; the last may be smaller. A data set
+/// is a batch of any number of samples, which must outlive this object. In order, mini-batches are
+/// views of the data set; shuffled, each is copied into a buffer when the loop reaches it.
 ///
 ///     for (auto const& batch : batches<Trainer>({inputs, labels}, {.shuffle = true}))
 ///       trainer.step(batch);
 ///
 /// law: every sample is in exactly one mini-batch, except those that drop_last omits
 /// law: mini-batch i does not depend on `first`
-/// law: epochs whose `sample_position` is that at which another one was left have, together with
-///      it, every sample once, whatever the sizes of their mini-batches
+/// law: an epoch that begins at the sample position at which another one was left has, together
+///      with that epoch, every sample once, whatever the sizes of mini-batches
 template <class Trainer>
 class batches {
   using element = typename Trainer::element;
@@ -111,15 +111,15 @@ class batches {
   batches(batches const&) = delete;
   batches& operator=(batches const&) = delete;
 
-  /// Number of mini-batches in an epoch, including those before `first`; of one that begins at a
-  /// sample, as if mini-batches of the same size had gone before.
+  /// Number of mini-batches in an epoch, including those before `first`; in an epoch that begins at
+  /// a sample, as if mini-batches of the same size had gone before.
   long size() const { return size_; }
   /// The epoch's number, counted from 0.
   long epoch() const { return epoch_; }
   /// Number of mini-batches that were reached, over all epochs, including those before `first`. In
-  /// a loop's body, after the step: the place to resume at.
+  /// a loop's body, after the step, this is the place to resume at.
   ///
-  /// throws: data_error if mini-batches of another size went before, by sample_position
+  /// throws: data_error if mini-batches of another size went before, as sample_position says
   long position() const {
     if (shift_ > 0)
       detail::throw_error<data_error>(
@@ -128,8 +128,9 @@ class batches {
            shift_ + std::size_t(first_) * whole_, ": use sample_position()"});
     return epoch_ * size_ + reached_;
   }
-  /// Number of samples that were reached, over all epochs, those that drop_last omits included: the
-  /// place to resume at, also with mini-batches of another size, as of another number of replicas.
+  /// Number of samples that were reached, over all epochs, with those that drop_last omits: the
+  /// place to resume at, also with mini-batches of another size, such as those of another number of
+  /// replicas.
   long sample_position() const {
     bool const ends = reached_ == size_;
     return ends ? (epoch_ + 1) * long(count_)
@@ -164,8 +165,7 @@ class batches {
   end_of_range end() const { return {}; }
 
  private:
-  /// Begins after this number of samples of all epochs; in the next epoch, if no mini-batch is
-  /// left.
+  /// Begins after `samples` samples of all epochs; in the next epoch if no mini-batch is left.
   void begin_at(std::size_t samples, bool drop_last) {
     std::size_t const done = samples % count_;
     epoch_ = long(samples / count_);
@@ -174,7 +174,7 @@ class batches {
     shift_ = done % whole_;
     size_ = first_ + long((count_ - done + (drop_last ? 0 : whole_ - 1)) / whole_);
   }
-  /// Sets current_ to mini-batch `index`; nothing at the end of the epoch.
+  /// Sets current_ to mini-batch `index`; does nothing at the end of the epoch.
   ///
   /// cost: a view in order; shuffled, a copy of all lists of the mini-batch
   void make(long index) {
@@ -191,7 +191,7 @@ class batches {
     numbers_.clear();
     batch b = data_;
     for (bool const copies :
-         {true, false}) {  // where a list is copied to is known when all have been
+         {true, false}) {  // a list's address is known when all have been copied
       std::size_t ids = 0, numbers = 0;
       data_set::for_each_list<Trainer>(
           b, [&](auto& list, std::size_t per_sample, data_set::list_name const&) {
@@ -217,7 +217,7 @@ class batches {
   std::size_t count_;
   long first_;
   std::size_t whole_;      // samples of a full mini-batch
-  std::size_t shift_ = 0;  // samples before mini-batch 0, less than that
+  std::size_t shift_ = 0;  // samples before mini-batch 0, less than whole_
   long size_ = 0, epoch_ = 0, reached_ = 0;
   // Samples in the order of a shuffled epoch; empty: in order.
   std::vector<std::size_t> order_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mini-batches that a thread makes while the trainer works on those before them: what takes time in
-// their making, such as reading, decoding and augmenting, delays no step unless it takes longer
-// than one. They wait in a ring of buffers.
+// Mini-batches that a thread makes while the trainer works on earlier ones: reading, decoding and
+// augmenting delay no step unless they take longer than a step. Made mini-batches wait in a ring of
+// buffers, copied, as a range may use one buffer for all of its mini-batches. One thread makes all
+// of them: with several, the order, or what a function keeps from call to call, would depend on the
+// clock.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -32,16 +34,16 @@ namespace detail {
 
 /// The data of batches_ahead.
 struct ahead_settings {
-  /// Mini-batches that wait at most, beside the one that is in use; at least 1.
+  /// The maximum number of waiting mini-batches, beside the one in use; at least 1.
   int depth = 2;
   /// Samples of a full mini-batch that a function fills; 0: Trainer::samples. For replicas:
   /// trainer.batch_samples().
   int samples = 0;
-  /// Samples of all epochs before the first one that a function fills.
+  /// Number of samples of all epochs before the first mini-batch that a function fills.
   long sample_position = 0;
 };
 
-/// A range of mini-batches that knows its place, as `batches`.
+/// A range of mini-batches with a sample position, such as `batches`.
 template <class Range, class Trainer>
 concept range_of_batches = requires(Range& r, typename Trainer::batch& b) {
   { r.begin() == r.end() } -> std::convertible_to<bool>;
@@ -60,10 +62,10 @@ concept fills_batches =
 ///
 /// * by a function: `fill(batch, place)` fills an owned_batch that has room for a full mini-batch,
 ///   or for what the function resizes it to; `place` is the number of samples of all epochs before
-///   it. If it returns false there is no mini-batch, and no more follow; one that returns nothing
-///   goes on for ever.
-/// * of a range, such as `batches`: copies of its mini-batches, which `change(batch, place)`, if it
-///   is given, changes.
+///   the mini-batch. If `fill` returns false there is no mini-batch, and no more follow; a function
+///   that returns nothing goes on for ever.
+/// * of a range, such as `batches`: copies of its mini-batches, changed by `change(batch, place)`
+///   if that is given.
 ///
 ///     for (auto const& batch : batches_ahead<Trainer>(epoch, augmented)) trainer.step(batch);
 ///
@@ -71,9 +73,10 @@ concept fills_batches =
 ///        same order and bits, for every depth
 /// law:   an exception in the thread is thrown where its mini-batch would have come, and nothing
 ///        comes after it
-/// law:   the thread has ended when this object has, which waits for the mini-batch that is being
-///        made, but for no other
-/// needs: until then there is the range, and only the thread uses it and what the functions change
+/// law:   the destructor ends the thread: it waits for the mini-batch that is being made, and for
+///        no other
+/// needs: until the destructor has returned the range exists, and only the thread uses the range
+///        and what the functions change
 template <class Trainer>
 class batches_ahead {
  public:
@@ -92,13 +95,13 @@ class batches_ahead {
             s, s.sample_position) {}
   /// Begins to copy the mini-batches of a range, of which only the depth is a setting.
   ///
-  /// throws: the same
+  /// throws: as the constructor from a function
   template <detail::range_of_batches<Trainer> Range>
   explicit batches_ahead(Range& range, settings const& s = settings{})
       : batches_ahead(range, [](owned_batch<Trainer>&, long) {}, s) {}
   /// Begins to copy and change the mini-batches of a range.
   ///
-  /// throws: the same
+  /// throws: as the constructor from a function
   template <detail::range_of_batches<Trainer> Range, detail::fills_batches<Trainer> Change>
   batches_ahead(Range& range, Change change, settings const& s = settings{})
       : batches_ahead(std::make_unique<ranged<Range, Change>>(range, std::move(change)), s,
@@ -118,8 +121,9 @@ class batches_ahead {
     thread_.join();
   }
 
-  /// Number of samples that were reached, over all epochs: the place to resume at, as that of
-  /// `batches`. Those that only the thread has reached do not count.
+  /// Number of samples that the loop has reached, over all epochs: the place to resume at, as that
+  /// of `batches`. How far the thread is ahead depends on the clock, so each buffer carries the
+  /// position behind its mini-batch.
   long sample_position() const { return position_; }
 
   /// What end() returns.
@@ -131,7 +135,7 @@ class batches_ahead {
     using difference_type = std::ptrdiff_t;
     /// The current mini-batch, valid until the next increment.
     batch const& operator*() const { return of_->current_; }
-    /// Waits for the next one. throws: what its making threw
+    /// Waits for the next mini-batch. throws: the exception of its making
     iterator& operator++() {
       of_->advance();
       return *this;
@@ -144,9 +148,9 @@ class batches_ahead {
     explicit iterator(batches_ahead* of) : of_(of) {}
     batches_ahead* of_;
   };
-  /// Waits for the first mini-batch that was not reached yet: a loop that was left goes on.
+  /// Waits for the first mini-batch that was not reached yet: a loop that was left goes on there.
   ///
-  /// throws: what its making threw
+  /// throws: the exception of the mini-batch's making
   iterator begin() {
     advance();
     return iterator(this);
@@ -154,11 +158,11 @@ class batches_ahead {
   end_of_range end() const { return {}; }
 
  private:
-  /// A way of making mini-batches, of which only the thread makes use.
+  /// A way of making mini-batches, which only the thread uses.
   struct source {
     virtual ~source() = default;
-    /// Makes the next mini-batch, at `place`, which is then that of the one after it. Returns
-    /// whether there is one.
+    /// Makes the next mini-batch, at `place`, and moves `place` behind it. Returns whether there is
+    /// one.
     virtual bool make(owned_batch<Trainer>& to, long& place) = 0;
   };
   template <class Fill>
@@ -195,10 +199,10 @@ class batches_ahead {
     std::optional<decltype(std::declval<Range&>().begin())> at;
   };
 
-  /// A mini-batch, or the end of them: see `ends`.
+  /// A mini-batch, or with `ends` the end of the range.
   struct slot {
     owned_batch<Trainer> of;
-    long position = 0;  // after it
+    long position = 0;  // behind the mini-batch
     bool ends = false;
     std::exception_ptr failure;
   };
@@ -228,7 +232,7 @@ class batches_ahead {
     }
   }
   /// Makes the next mini-batch when there is room for it. Returns whether another one follows. The
-  /// thread holds no exception any more when it has handed one over.
+  /// thread no longer holds an exception that it has handed over.
   bool make() {
     {
       std::unique_lock lock(mutex_);
@@ -274,14 +278,14 @@ class batches_ahead {
 
   std::unique_ptr<source> const source_;
   std::vector<slot> ring_;
-  // Of the consumer: mini-batches that it has reached, and the last of them.
+  // Of the consumer: the number of mini-batches that were reached, and the last of them.
   std::size_t reached_ = 0;
   long position_;
   bool ended_ = false;
   batch current_;
   // Of the thread: the place of the next mini-batch.
   long place_;
-  // Of both: mini-batches that were made, and those whose buffers are free again.
+  // Of both: the numbers of mini-batches that were made, and of those whose buffers are free again.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t made_ = 0, released_ = 0;

@@ -25,7 +25,7 @@ namespace detail {
 /// largest element.
 struct gradient_report {
   double worst = 0;            ///< maximum over all parameters
-  int worst_parameter = -1;    ///< its position in parameters()
+  int worst_parameter = -1;    ///< the position in parameters() of that maximum
   double smallest = INFINITY;  ///< smallest norm of differences: at 0 the check would be vacuous
   long elements = 0;           ///< number of elements checked
   bool ok(double tolerance = 1e-6) const {
@@ -38,8 +38,8 @@ inline double check_number(std::uint64_t seed, std::uint64_t stream, std::uint64
   return 2 * double(unit_uniform(random_block(seed, stream, index).word[0])) - 1;
 }
 
-/// Whether the losses of a model in training and in evaluation differ: it has a dropout or a batch
-/// norm.
+/// Whether a model's losses in training and in evaluation differ: the model has a dropout or a
+/// batch norm.
 template <class M>
 constexpr bool trains_differently() {
   for (int i = 0; i < M::graph.size.ops; ++i)
@@ -71,14 +71,14 @@ gradient_report compare_gradients(Trainer& trainer, typename Trainer::batch cons
     std::vector<double> const& gradients = found[std::size_t(++position)];
     if (gradients.empty()) continue;
     double difference = 0, size = 0, largest_difference = 0, largest = 0;
-    // Every stride-th element, so that the checked ones are spread over the whole parameter.
+    // Every stride-th element, so that the checked elements are spread over the whole parameter.
     std::size_t const stride = (p.values.size() + most - 1) / most;
     for (std::size_t e = 0; e < p.values.size(); e += stride, ++report.elements) {
       double const at = p.values[e];
       auto const loss = [&](double moved) {
         p.values[e] = at + moved;
         trainer.parameters_changed();
-        // evaluate() is without dropout and statistics of micro-batches, which gradients contain.
+        // Gradients contain dropout and statistics of micro-batches, evaluate() does not.
         if constexpr (trains_differently<typename Trainer::model>())
           return trainer.gradients(b).loss;
         return trainer.evaluate(b);
@@ -109,7 +109,7 @@ struct gradient_probe : Model<In, Linear<In::input.form.columns()>, L, MSE> {};
 template <class L, class In>
 struct gradient_probe<L, In, true> : Model<In, L, MSE> {};
 
-/// A model to check loss L: a Linear before it gives it outputs of both signs.
+/// A model to check loss L: a Linear before the loss gives outputs of both signs.
 template <class L, class In>
 struct loss_probe : Model<In, Linear<In::input.form.columns()>, L> {};
 

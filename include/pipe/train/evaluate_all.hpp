@@ -24,7 +24,7 @@ double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss
     job here;
     count_loss_terms(batch, here);
     loss_values const means = trainer.evaluate_losses(batch);
-    // Without terms it is NaN.
+    // Without terms the mean is NaN.
     for (int i = 0; i <= here.further.count; ++i)
       if (double const n = here.terms_of(i); n > 0) sums[i] += means[i] * n;
     counted += here.counted;
@@ -45,8 +45,8 @@ double evaluate_data(Trainer& trainer, typename Trainer::batch const& data, loss
 /// The loss over all labels of a data set: a mean unless the loss is a sum; NaN if no label counts.
 /// Does not change the trainer.
 ///
-/// law: equals the loss of all samples as one mini-batch, up to rounding: each loss of mini-batches
-///      is weighted by its terms
+/// law: equals the loss of all samples as one mini-batch, up to rounding: the loss of a mini-batch
+///      is weighted by its number of terms
 /// throws: data_error as batches and Trainer::evaluate do
 template <class Trainer>
 double evaluate_all(Trainer& trainer, typename Trainer::batch const& data) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The last run of a trainer as one value: what each rank executed, also the ranks of other
-// processes and replicas, with times of one clock. For drawings and reports:
+// The last run of a trainer as one value: the actions that each rank executed, also in other
+// processes and replicas, with the times of one clock. For drawings and reports:
 //
 //     executed_run const run = gather_executed(trainer);  // in all processes
 //     for (executed_action const& a : run.rows[0])        // rank 0 of the first replica
@@ -24,17 +24,18 @@
 
 namespace pp {
 
-/// What all ranks of a pipeline, and of its replicas, executed in a run.
+/// The actions that all ranks of a pipeline, and of its replicas, executed in a run.
 struct executed_run {
   int ranks = 1, replicas = 1, processes = 1;
   /// The actions of each rank in order, by replica and then by rank: row r * ranks + k. Times are
-  /// nanoseconds from the start of the run where its first action was.
+  /// nanoseconds from the start of the run in the process of the first action.
   std::vector<std::vector<executed_action>> rows{};
-  /// Of steps that overlap: the first one, as it is recorded, and how many there are. Otherwise 0
-  /// and 1.
+  /// Of steps that overlap: the recorded number of the first step, and the number of steps.
+  /// Otherwise 0 and 1.
   int first_step = 0, steps = 1;
-  /// The most by which times of two processes may be misplaced to each other: half of the least
-  /// round trip between them. Clocks that drift apart between the run and the call add to it.
+  /// The maximum error of times of one process relative to times of another: half of the least
+  /// round trip between them. Clocks that drift apart between the run and the call add to the
+  /// error.
   ///
   /// units: nanoseconds
   long clock_error = 0;
@@ -42,10 +43,10 @@ struct executed_run {
 
 namespace detail {
 
-/// The clock of a process as the others see it when they gather a run.
+/// The clock of a process, as compared by the others when they gather a run.
 struct run_clock {
   static constexpr int meetings = 32;
-  long began = 0;  ///< the run, by this clock, in nanoseconds
+  long began = 0;  ///< begin of the run by this clock, in nanoseconds
   meeting met[meetings];
 };
 
@@ -72,7 +73,7 @@ inline void find_steps(executed_run& run) {
   if (last >= 0) run.first_step = first, run.steps = last - first + 1;
 }
 
-/// use(row) for the numbers of a process's rows: see executed_run.
+/// Calls use(row) for the numbers of a process's rows: see executed_run.
 template <class Use>
 void for_each_row(process_place const& of, int ranks, Use const& use) {
   for (int r = of.first_rank; r < of.first_rank + of.ranks; ++r)
@@ -108,7 +109,7 @@ inline void align_clocks(std::vector<process_place> const& places,
 
 /// Gives the items of each process to all others, which all call it.
 ///
-/// shape: items[processes]: the own one is given, the others are received
+/// shape: items[processes]: this process's item is given, the others are received
 template <class Engine, class Item>
 void share_items(Engine& engine, std::vector<Item>& items) {
   for (int p = 0; p < int(items.size()); ++p)
@@ -143,10 +144,10 @@ void share_rows(Engine& engine, std::vector<process_place> const& places, int ra
     });
 }
 
-/// Gathers the last run of an engine whose ranks are in several processes, which all call it: they
-/// meet some times to compare their clocks, then each in turn gives its rows to all others.
+/// Gathers the last run of an engine whose ranks are in several processes, which all call it: the
+/// processes compare their clocks in some meetings, then each in turn gives its rows to all others.
 ///
-/// here: the ranks of this process. ranks: of a replica
+/// here: the ranks of this process. ranks: the number of ranks of a replica
 /// cost: a broadcast for each process, two for each row, and 32 reductions
 template <class Engine>
 executed_run gather_from_processes(Engine& engine, process_place const& here, int ranks) {
@@ -173,12 +174,13 @@ executed_run gather_from_processes(Engine& engine, process_place const& here, in
 }  // namespace detail
 
 /// The last run of a trainer on all of its ranks; after train() with steps that overlap, the last
-/// ones of these, of which a rank has all actions and its update. If they are in several processes,
-/// all of these call it, like any other call on the trainer, and all get the same result.
+/// steps of which a rank has all actions and its update. If ranks are in several processes, all
+/// processes call this function, like any other call on the trainer, and all get the same result.
 ///
 /// law:    the actions of a row do not overlap; across processes an action that reads a value
-///         starts at most clock_error before the one that made it ends
-/// throws: rank_error if another process has failed or does not call it; as Pipeline::executed
+///         starts at most clock_error before the action that made the value ends
+/// throws: rank_error if another process has failed or does not make the call; as
+///         Pipeline::executed
 template <class Trainer>
 executed_run gather_executed(Trainer const& trainer) {
   constexpr int ranks = Trainer::compiled::ranks;

@@ -93,12 +93,12 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Whether averages of the parameters are kept: see Averaging.
   static constexpr bool keeps_averages = compiled::averaging::averages;
 
-  /// Arguments of forward: constructible from everything that a std::span is.
+  /// Arguments of forward: constructible from everything from which a std::span is.
   template <int Index>
   using input_values = typename batch::template input_values<Index>;
   using output_values =
       detail::values_for<element, wrong::outputs_have_the_wrong_type, Given, reports>;
-  /// The same in device memory.
+  /// Arguments of forward in device memory.
   template <int Index>
   using device_input_values = typename device_batch::template input_values<Index>;
   using device_output_values =
@@ -134,7 +134,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return step_by(b, learning_rate());
   }
-  /// One training step with the given learning rate instead of learning_rate().
+  /// One training step with a given learning rate instead of learning_rate().
   step_result step(batch const& b, double learning_rate) {
     auto const access = engine_.enter();
     return step_by(b, learning_rate);
@@ -151,7 +151,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
 
   /// Gives a mini-batch for a later call on pp::prefetched; two may wait. Needs Prefetching. A GPU
-  /// uploads it: at once if none waits, else while the call on the one that waits runs.
+  /// uploads it at once if none waits, else during the call on the one that waits.
   ///
   /// needs:  if one waits, the arrays stay as they are until the call on it has returned
   /// throws: data_error for a batch out of range; error if two wait
@@ -199,7 +199,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// Number of mini-batches accumulated for the next step.
   int accumulated() const { return engine_.require(), accumulated_.count(); }
 
-  /// Loss and gradients of a mini-batch, without an update. Without a label NaN, and zeros.
+  /// Loss and gradients of a mini-batch, without an update. Without labels: NaN and zeros.
   step_result gradients(batch const& b) { return gradients_on(engine_.enter(), b); }
   step_result gradients(device_batch const& b) { return gradients_on(enter_with_device_data(), b); }
   /// gradients() with a watcher: see(launch_seen) is called after every launch, on the thread of
@@ -244,7 +244,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     auto const access = engine_.enter();
     return detail::view_parameters<M, element>(parameter_places());
   }
-  /// What all processes have, while the object lives: for weights, decoders, reports.
+  /// A trainer_processes, valid while this object lives: for weights, decoders, reports.
   auto processes() const {
     using parameters = detail::parameter_memory<engine>;
     return detail::trainer_processes<M, element, parameters>{engine_.enter(), parameter_places()};
@@ -257,7 +257,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_->parameters_changed();
   }
 
-  /// Views of the averages, in the order of parameters(); of the parameter itself if it is not
+  /// Views of the averages, in the order of parameters(); of the parameter itself where it is not
   /// trained.
   std::vector<parameter_view<element>> averaged() {
     static_assert(detail::accepted<decltype(detail::diagnose_averages<made>())>::value);
@@ -275,7 +275,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     engine_->parameters_changed();
   }
 
-  /// The learning rate of the next step, unless step is given one.
+  /// The learning rate of the next step, unless step() is given another.
   ///
   /// throws: data_error if learning_rate_factor returns a negative value or one that is not finite
   double learning_rate() const {
@@ -284,7 +284,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
   /// Completed training steps.
   long steps() const { return engine_.require(), steps_; }
-  /// Bytes allocated here for a rank. Throws data_error for a rank out of range.
+  /// Bytes that this process has allocated for a rank. Throws data_error for a rank out of range.
   long allocated_bytes(int rank) const {
     return engine_->bytes(detail::checked_index<data_error>("rank", rank, compiled::ranks));
   }
@@ -311,13 +311,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   friend detail::with_losses<Pipeline, M>;
   step_result run(detail::job const& j) { return leaves_.run(*engine_.operator->(), j); }
 
-  /// The chunks with their memory in the engine.
+  /// The chunks, with their memory in the engine.
   detail::parameter_memory<engine> parameter_places() const {
     return {compiled::memory().chunks.items, compiled::stages, engine_.operator->()};
   }
 
   static constexpr bool takes_device_data = made::fine && compiled::backend::has_own_memory;
-  /// Begins a call that is given such arrays.
+  /// Begins a call that is given arrays in device memory.
   auto enter_with_device_data() {
     static_assert(detail::accepted<decltype(detail::diagnose_device_data<made>())>::value);
     return engine_.enter();
@@ -421,7 +421,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   }
 
   /// Runs a mini-batch on top of the accumulated ones, which are discarded unless the run succeeds.
-  /// Loss and norm of the result are over all of them.
+  /// Loss and norm of the result are over all.
   step_result add_up(detail::job& j) {
     accumulation all = accumulated_;
     char const* const with = all.count() == 0 ? "" : ", with what was accumulated";

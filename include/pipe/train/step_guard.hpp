@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Advice about mini-batches that harm a run. One whose loss or gradients are not finite changed
-// nothing and is left out; one after which the loss is far above its recent values has harmed the
-// parameters: the run goes back to its last checkpoint and leaves it out.
+// Advice about mini-batches that harm a run. A mini-batch whose loss or gradients are not finite
+// has changed nothing and is left out. A mini-batch after which the loss is far above its recent
+// values has harmed the parameters: the run goes back to its last checkpoint and leaves that
+// mini-batch out.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -25,10 +26,10 @@ namespace pp {
 
 /// Detection of values far above the recent ones: more than `times` mean deviations above the mean,
 /// both of which follow the last `window` values or so; a deviation counts as at least a hundredth
-/// of the mean. A spike does not enter them.
+/// of the mean. A spike enters neither mean.
 class spike_detector {
  public:
-  /// window: values, at least 2; none of the first `window` values is a spike
+  /// window: number of values, at least 2; none of the first `window` values is a spike
   ///
   /// throws: data_error for a window below 2 or `times` not above 0
   explicit spike_detector(double times = 8, long window = 50) : times_(times), window_(window) {
@@ -38,7 +39,7 @@ class spike_detector {
            " and ", times});
   }
 
-  /// Whether a value is a spike. Infinity and not-a-number are; they are spikes from the first on.
+  /// Whether a value is a spike. Infinity and not-a-number are spikes, also among the first values.
   bool add(double x) {
     if (!std::isfinite(x)) return true;
     double const usual = std::max(deviation_, std::fabs(mean_) / 100);
@@ -57,11 +58,11 @@ class spike_detector {
   double mean_ = 0, deviation_ = 0;
 };
 
-/// Settings of a guard. A loss shows the harm of the step before it; a gradient norm that of its
-/// own step, but varies more, and is harmless where settings.clip_norm limits it.
+/// Settings of a guard. A loss shows the harm of the step before; a gradient norm shows the harm of
+/// its own step, but varies more, and does no harm where settings.clip_norm limits it.
 struct step_guard_settings {
-  spike_detector loss{8};            ///< what a spike of the loss is
-  spike_detector gradient_norm{30};  ///< and of the norm
+  spike_detector loss{8};            ///< finds spikes of the loss
+  spike_detector gradient_norm{30};  ///< finds spikes of the norm
   long most = 20;                    ///< mini-batches that may be left out
 };
 
@@ -77,12 +78,12 @@ struct step_guard_settings {
 ///         ++position;
 ///     }
 ///
-/// What it has seen is in no checkpoint: a run that is resumed in another program meets a bad
-/// mini-batch once more, and the first `window` steps of its detectors find no spikes.
+/// A guard's state is in no checkpoint: a run that is resumed in another program meets a bad
+/// mini-batch once more, and in the first `window` steps its detectors find no spikes.
 class step_guard {
  public:
   /// keep: the step was good. leave_out: the trainer is as before the step. rewind: load the last
-  /// checkpoint. After the last two leaves_out(position) is true.
+  /// checkpoint. After leave_out and rewind, leaves_out(position) is true.
   enum class advice : unsigned char { keep, leave_out, rewind };
 
   explicit step_guard(step_guard_settings s = {}) : settings_(s) {}
@@ -91,13 +92,13 @@ class step_guard {
   bool leaves_out(long position) const { return left_out_.contains(position); }
   /// The mini-batches that did harm, in ascending order.
   std::set<long> const& left_out() const { return left_out_; }
-  /// The result of the last step() that made one.
+  /// The result of the last step() that made a step.
   step_result const& last() const { return last_; }
 
   /// Makes a step and judges it.
   ///
-  /// throws: pp::error when more than `most` mini-batches did harm: then it is not the data; what
-  ///         make() throws, unless it is not_finite
+  /// throws: pp::error when more than `most` mini-batches did harm, so that the data is not the
+  ///         cause; what make() throws, except not_finite
   template <std::invocable Make>
   advice step(long position, Make make) {
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Signals of a training program: a request to stop is noted, so that the program ends its step,
-// saves and exits; what only concerns its output does not end it.
+// saves and exits; a signal that only concerns the program's output does not end the program.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -16,12 +16,12 @@
 
 namespace pp {
 
-/// While one lives, the first SIGINT or SIGTERM is noted and has no other effect; the second has
-/// its default effect, which ends the program at once. SIGHUP (a lost terminal), SIGPIPE (a lost
-/// reader) and SIGXFSZ (a file at its limit) do not end the program: a write fails with an error
-/// instead. Signals that were ignored before, as SIGHUP under nohup, stay ignored, and those with a
-/// handler keep it, but for SIGINT and SIGTERM. The destructor restores everything. At most one
-/// object at a time.
+/// While a stop_request lives, the first SIGINT or SIGTERM is noted and has no other effect; the
+/// second has its default effect, which ends the program at once. SIGHUP (a lost terminal), SIGPIPE
+/// (a lost reader) and SIGXFSZ (a file at its limit) do not end the program: a write fails with an
+/// error instead. Signals that were ignored before, as SIGHUP under nohup, stay ignored, and
+/// signals with a handler keep it, except SIGINT and SIGTERM. The destructor restores everything.
+/// At most one object at a time.
 ///
 ///     stop_request stop;
 ///     while (trainer.steps() < n && !stop.is_requested(trainer)) trainer.step(...);
@@ -53,9 +53,9 @@ class stop_request {
 
   /// Whether a signal has asked this process to stop.
   explicit operator bool() const { return signal() != 0; }
-  /// Whether one has asked any process of the trainer to stop. If its ranks are in several
-  /// processes, all of them call it, at the same step, and then stop at the same step; it exchanges
-  /// a number.
+  /// Whether a signal has asked any process of the trainer to stop. If the trainer's ranks are in
+  /// several processes, all processes call is_requested() at the same step, exchange a number, and
+  /// then stop at the same step.
   template <class Trainer>
   bool is_requested(Trainer const& trainer) {
     auto const all = trainer.processes();
@@ -68,14 +68,14 @@ class stop_request {
   char const* name() const {
     return signal() == SIGINT ? "SIGINT" : signal() == SIGTERM ? "SIGTERM" : "";
   }
-  /// The code to exit with: 128 + the signal's number, as a shell reports it (130 for SIGINT, 143
-  /// for SIGTERM); 0 if there was none.
+  /// The exit code for the program: 128 + the signal's number, as a shell reports it (130 for
+  /// SIGINT, 143 for SIGTERM); 0 if there was none.
   int exit_code() const { return signal() == 0 ? 0 : 128 + signal(); }
   /// Whether the terminal was lost (SIGHUP).
   bool has_lost_terminal() const { return hangups != 0; }
 
  private:
-  /// The first two ask the program to stop.
+  /// The first `stopping` signals ask the program to stop.
   static constexpr std::array<int, 5> signals = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
   static constexpr std::size_t stopping = 2;
 
@@ -91,7 +91,7 @@ class stop_request {
   static void note_hangup(int) { hangups = 1; }
   static void pass(int) {}
 
-  /// The signal that was received here, or is_requested() has learnt of; 0 for none.
+  /// The signal that this process has received, or of which is_requested() has learnt; 0 for none.
   int signal() const { return agreed_ != 0 ? agreed_ : int(received); }
 
   static inline sig_atomic_t volatile received = 0, hangups = 0;

@@ -42,16 +42,17 @@ bool is_in_all(Trainer& trainer, bool here) {
 
 /// Copies the parameters of `from` to those of `to` with the same names and file shapes. `names`
 /// maps names of `to` to names of `from`. Stages, schedule, optimizer, backend and precision of the
-/// two may differ.
+/// two trainers may differ.
 ///
 ///     copy_weights(autoencoder, encoder, load_policy::partial);
 ///     copy_weights(classifier, detector, load_policy::partial, {{"body.", "encoder."}});
 ///
-/// Averages of `to` (see Averaging) are set to those of `from`, or to its parameters if it has
-/// none. Accumulated gradients of `to` are discarded. If ranks of either are in several processes,
-/// all of them call it, and one parameter at a time is sent to where it is needed.
+/// Averages of `to` (see Averaging) are set to the averages of `from`, or to its parameters if
+/// `from` has no averages. Accumulated gradients of `to` are discarded. If ranks of either trainer
+/// are in several processes, all processes call this function, and one parameter at a time is sent
+/// to where it is needed.
 ///
-/// law: all or nothing: if it throws, it does so in all processes, and nothing was written
+/// law: all or nothing: if copy_weights throws, it throws in all processes, and nothing was written
 /// throws: as load_weights, with `from` for the file; error if both are the same trainer
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 load_report copy_weights(From& from, To& to, load_policy policy = load_policy::strict,
@@ -99,7 +100,7 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
   if (!fits) throw data_error("the weights to copy do not fit the model in another process");
 
   std::vector<typename decltype(source_parameter::values)::value_type> room;
-  for (detail::weight_sources const& pair : found.pairs) {  // no number can be wrong from here on
+  for (detail::weight_sources const& pair : found.pairs) {  // all numbers are checked from here on
     std::size_t const t = pair.parameter, s = pair.tensors[0];
     source[s].values = detail::values_in_all(from, values[s], room);
     if (!target[t].elsewhere)
@@ -108,7 +109,7 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
         detail::copy_parameter(source[s], target[t]);
       });
     if (copies_averages) source[s].values = detail::values_in_all(from, averages[s], room);
-    // Of a parameter that is not trained, or elsewhere, there is no average here.
+    // A parameter that is not trained, or is in another process, has no average here.
     if (target_averages.empty() || target_averages[t].data() == target[t].values.data()) continue;
     target[t].values = target_averages[t];
     detail::copy_parameter(source[s], target[t]);

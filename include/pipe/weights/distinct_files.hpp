@@ -51,7 +51,7 @@ inline bool same_file(std::filesystem::path const& a, std::filesystem::path cons
 }
 
 /// Whether a file is in a folder or below it, would be created there, or is a hard link to a file
-/// in it.
+/// there.
 inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::path const& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -62,7 +62,7 @@ inline bool is_in_folder(std::filesystem::path const& file, std::filesystem::pat
   }
   struct stat wanted{}, found{};
   if (::stat(file.c_str(), &wanted) != 0) return false;
-  // The file may be a hard link to one of the folder's: all of them are compared by inode.
+  // The file may be a hard link to a file of the folder: all files there are compared by inode.
   bool is_there = false;
   see_files_below(folder.string(), files_seen::all, [&](std::string const& path) {
     return is_there = ::stat(path.c_str(), &found) == 0 && found.st_dev == wanted.st_dev &&
@@ -83,8 +83,8 @@ struct file_use {
   } how = way::read;
 };
 
-/// Throws data_error if a written file is the same as another one, or is in a folder that is read.
-/// Devices and pipes may be shared.
+/// Throws data_error if a written file is the same as another file of the list, or is in a folder
+/// that is read. Devices and pipes may be shared.
 inline void require_distinct(std::vector<file_use> const& uses) {
   using way = file_use::way;
   // Whether a path exists and is neither a file nor a folder.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Blocks of a tensor in a file, and the parts of it in memory: how one is copied to the other where
-// there is no room for a whole tensor.
+// Blocks of a tensor in a file and the tensor's parts in memory, and copies from one to the other
+// where there is no room for a whole tensor.
 #pragma once
 
 #include <algorithm>
@@ -15,39 +15,39 @@
 namespace pp::detail {
 
 /// Consecutive numbers of a state in memory. With ZeRO a state has pieces in several processes, and
-/// maybe several in one.
+/// may have several pieces in one process.
 template <class T>
 struct state_piece {
   long begin = 0, count = 0;  ///< in the state, in the order of memory
-  int process = 0;            ///< one that has it; with replicas, others may have it too
-  T* here = nullptr;          ///< null if this process does not
+  int process = 0;    ///< a process that has the piece; with replicas others may have it too
+  T* here = nullptr;  ///< null if this process has no copy
 };
 
 /// Bytes of a block, unless a line of a state in its file has more.
 inline constexpr long most_block_bytes = 256L << 10;
 
-/// Numbers of a state that are consecutive in its file, and how many of them a block has: lines as
-/// long as a column where the file stores it transposed, otherwise any number.
+/// The count of numbers in a block of a state, which are consecutive in its file: whole lines, each
+/// as long as a column, where the file stores the state transposed; otherwise any number.
 template <class T>
 long block_of(named_parameter<T> const& of) {
   constexpr long most = most_block_bytes / long(sizeof(T));
   long const line = of.transposed ? std::max<long>(of.rows, 1) : 1;
   return std::max(most / line, 1L) * line;
 }
-/// All numbers of a state.
+/// The count of all numbers of a state.
 template <class T>
 long size_of(named_parameter<T> const& of) {
   return long(of.rows) * of.columns;
 }
-/// The most numbers that a block of it has.
+/// The maximum count of numbers in a block of a state.
 template <class T>
 std::size_t most_of_block(named_parameter<T> const& of) {
   return std::size_t(std::min(block_of(of), size_of(of)));
 }
 
 /// Calls one(k, i) for the numbers that both a block of a file, [begin, begin + count), and a piece
-/// have: number begin + k of the file, number i in the order of memory. In an order that depends on
-/// block and piece alone.
+/// have: number begin + k of the file, number i in the order of memory. The order depends on block
+/// and piece alone.
 ///
 /// needs: a block of whole lines: see block_of
 template <class T, class One>
@@ -78,7 +78,8 @@ void put_block(named_parameter<T> const& of, std::vector<state_piece<T>> const& 
                       [&](long k, long i) { p.here[i - p.begin] = numbers[std::size_t(k)]; });
 }
 
-/// Copies a block of a file, of a real type, to the parameter's memory, which has all of it.
+/// Copies a block of a file, of a real type, to the memory of a parameter that this process has
+/// whole.
 template <class T>
 void copy_block_in(stored_type type, std::span<std::byte const> bytes, long begin,
                    named_parameter<T> const& to) noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Adapted models and plain ones: the names under which a plain model has the weights below a LoRA,
-// the low-rank terms as a file, and the sum of both as weights of a plain model.
+// Adapted models and plain models: the names under which a plain model has the weights inside a
+// LoRA, the low-rank terms as a file, and the sum of weights and terms as weights of a plain model.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -26,14 +26,14 @@ namespace pp {
 
 namespace detail {
 
-/// A name of an adapted model without `base_layer.`: that of the plain model.
+/// A name of an adapted model without `base_layer.`, which is the plain model's name.
 inline std::string plain_name(std::string name) {
   constexpr std::string_view inside = "base_layer.";
   for (std::size_t at; (at = name.find(inside)) != std::string::npos;)
     name.erase(at, inside.size());
   return name;
 }
-/// The name in a list of names or of parameters.
+/// The name of an item of a list of names or of parameters.
 inline std::string const& name_in(std::string const& name) { return name; }
 template <class Parameter>
 std::string const& name_in(Parameter const& p) {
@@ -51,7 +51,7 @@ void add_product(Source const& w, Source const& a, Source const& b, double facto
     to[i] = typename Target::value_type(double(w[i]) + factor * sum);
   }
 }
-/// Whether a name is that of a parameter of a low-rank term; is_lora_a: of its first factor.
+/// Whether a name is that of a parameter of a low-rank term; is_lora_a: of the term's first factor.
 inline bool is_lora_a(std::string_view name) { return name.ends_with("lora_A.weight"); }
 inline bool is_lora(std::string_view name) {
   return is_lora_a(name) || name.ends_with("lora_B.weight");
@@ -72,7 +72,7 @@ std::vector<double> factors_of(layers<L...>) {
 }  // namespace detail
 
 /// The names of an adapted model's frozen parameters in a plain model, for load_weights and
-/// copy_weights: `0.base_layer.weight` is its `0.weight`.
+/// copy_weights: `0.base_layer.weight` is the plain model's `0.weight`.
 ///
 ///     load_weights(adapted, "plain.safetensors", load_policy::partial,
 ///     names_without_lora(adapted));
@@ -87,7 +87,7 @@ name_map names_without_lora(Trainer& trainer) {
 
 /// Saves the low-rank terms alone, in the trainer's number type, under the names that PEFT's
 /// adapter_model.safetensors has. load_weights reads them with `partial` and the map {{"",
-/// "base_model.model."}}. If ranks are in several processes, all of them call it.
+/// "base_model.model."}}. If ranks are in several processes, all processes call this function.
 ///
 /// throws: as save_weights
 template <detail::has_named_parameters Trainer>
@@ -115,8 +115,8 @@ void save_lora(Trainer& trainer, std::string const& path,
                         });
 }
 
-/// Copies the parameters of an adapted model to those of the plain model, whose weights are w +
-/// alpha / rank A B. Save these, and a program without LoRA loads them.
+/// Copies the parameters of an adapted model to a plain model, whose weights become w + alpha /
+/// rank A B. A program without LoRA can load these weights from a file.
 ///
 ///     merge_lora(adapted, plain);
 ///     save_weights(plain, "merged.safetensors");
@@ -127,7 +127,7 @@ void save_lora(Trainer& trainer, std::string const& path,
 ///         low-rank terms
 template <detail::has_named_parameters From, detail::has_named_parameters To>
 void merge_lora(From& from, To& to) {
-  name_map names;  // of `to` in `from`
+  name_map names;  // from names of `to` to names of `from`
   std::vector<std::string> problems, plain;
   for (auto const& p : detail::list_of(from))
     if (!detail::is_lora(p.name)) {
@@ -153,7 +153,7 @@ void merge_lora(From& from, To& to) {
   auto const factors = detail::factors_of(typename From::model::leaves{});
   std::vector<typename From::element> room, first, second;
   auto const add = [&](auto const& sources, auto const& merged, auto const& set) {
-    // Values are there until those of the next parameter are.
+    // The values of a parameter stay until those of the next parameter come.
     auto const copy_of = [&](std::size_t i, auto& to_room) {
       auto const values = detail::values_in_all(from, sources[i], room);
       to_room.assign(values.begin(), values.end());

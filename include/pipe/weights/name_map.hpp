@@ -16,8 +16,8 @@
 
 namespace pp::detail {
 
-/// An entry of a name map: `here` in the model that is written, `there` in the source. Prefixes, if
-/// each ends in a dot or is empty; otherwise whole names.
+/// An entry of a name map: `here` is a name in the model that is written, `there` a name in the
+/// source. Both are prefixes if each ends in a dot or is empty; otherwise whole names.
 ///
 ///     {"body.", "0.body."}    {"", "model."}    {"head.weight", "lm_head.weight"}
 ///     {"in_proj_weight", "query.weight", {"key.weight", "value.weight"}}
@@ -25,16 +25,16 @@ namespace pp::detail {
 ///     {.there = "h.0.attn.bias", .passed_over = true}
 struct renamed {
   std::string here = {}, there = {};
-  /// The tensors that follow `there` along the first extent in files, where the source has a
-  /// parameter in several.
+  /// The tensors that follow `there` along the first extent, where the source has one parameter as
+  /// several tensors.
   std::vector<std::string> further = {};
-  /// Matrices are stored the other way round there: [inputs, outputs], as those of a Conv1D.
+  /// The source stores matrices transposed: [inputs, outputs], as a Conv1D does.
   bool transposed = false;
-  /// Tensors with this name or prefix there are no parameters. `here` is empty.
+  /// The source's tensors with this name or prefix are no parameters. `here` is empty.
   bool passed_over = false;
 };
 
-/// The names in the file of a parameter: several if tensors are joined.
+/// The names of a parameter in the source: several if tensors are joined.
 struct tensors_there {
   std::vector<std::string> names;
   bool transposed = false;
@@ -44,7 +44,7 @@ struct tensors_there {
 
 namespace pp {
 
-/// Names of a model's parameters in a file or another model that has others: see load_weights.
+/// Names of a model's parameters in a file or another model, where these differ: see load_weights.
 using name_map = std::vector<detail::renamed>;
 
 }  // namespace pp
@@ -59,7 +59,7 @@ inline bool is_name_prefix(std::string_view name) { return name.empty() || name.
   throw data_error("map of names: " + why);
 }
 
-/// Whether a map passes over the tensor with a name there.
+/// Whether a map passes over the tensor with this name in the source.
 inline bool is_passed_over(std::string_view name, name_map const& map) {
   return std::any_of(map.begin(), map.end(), [&](renamed const& r) {
     return r.passed_over && (is_name_prefix(r.there) ? name.starts_with(r.there) : name == r.there);
@@ -70,8 +70,8 @@ inline bool is_passed_over(std::string_view name, name_map const& map) {
 /// without a match are unchanged.
 ///
 /// throws: data_error for an entry of a prefix and a whole name, further tensors of a prefix or of
-///         a transposed one, a name here of what is passed over, an entry that matches no name, two
-///         entries for one name or prefix, and two names with the same source name
+///         a transposed matrix, a `here` where tensors are passed over, an entry that matches no
+///         name, two entries for one name or prefix, and two names with the same source name
 inline std::vector<tensors_there> sources_there(std::vector<std::string> const& here,
                                                 name_map const& map) {
   auto const text = [](renamed const& r) {
@@ -96,7 +96,7 @@ inline std::vector<tensors_there> sources_there(std::vector<std::string> const& 
   }
   std::vector<bool> applies(map.size());
   std::vector<tensors_there> all;
-  std::map<std::string, std::string> taken;  // by the name there: the name here
+  std::map<std::string, std::string> taken;  // by name in the source: the name in the model
   for (std::string const& name : here) {
     std::size_t best = map.size();
     for (std::size_t i = 0; i < map.size(); ++i) {
@@ -128,7 +128,7 @@ inline std::vector<tensors_there> sources_there(std::vector<std::string> const& 
   return all;
 }
 
-/// The only name of each. Throws data_error for what is joined.
+/// The only source name of each parameter. Throws data_error for joined tensors.
 inline std::vector<std::string> single_names(std::vector<tensors_there> const& sources) {
   std::vector<std::string> all;
   for (auto const& [names, transposed] : sources) {
@@ -141,7 +141,7 @@ inline std::vector<std::string> single_names(std::vector<tensors_there> const& s
 }
 
 /// The source names of all names where nothing is joined or transposed. Throws data_error for an
-/// entry that says so, too.
+/// entry that joins or transposes, too.
 inline std::vector<std::string> names_there(std::vector<std::string> const& here,
                                             name_map const& map) {
   auto const sources = sources_there(here, map);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A parameter as weight files see it: its name, its shape there, and its numbers in a file's order.
+// A parameter as in weight files: its name, its shape in files, and its numbers in a file's order.
 #pragma once
 
 #include <cstddef>
@@ -68,8 +68,8 @@ concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().ag
 template <class Trainer>
 concept lists_parameters = requires(Trainer& trainer) { trainer.processes().list(); };
 
-/// Views of a trainer's parameters in the order of parameters(). Of those that replicas divide the
-/// spans are empty: values_in_all() has their values, set_values() sets them.
+/// Views of a trainer's parameters in the order of parameters(). The spans of parameters that
+/// replicas divide are empty: values_in_all() returns their values, set_values() sets them.
 template <class Trainer>
 auto list_of(Trainer& trainer) {
   if constexpr (lists_parameters<Trainer>)
@@ -77,13 +77,14 @@ auto list_of(Trainer& trainer) {
   else
     return trainer.parameters();
 }
-/// Whether this process has a listed parameter, or its replica's parts of it.
+/// Whether this process has a listed parameter, or the parts of the parameter that belong to its
+/// replica.
 template <class Trainer, class View>
 bool is_here(Trainer& trainer, View const& view) {
   if constexpr (lists_parameters<Trainer>) return trainer.processes().has(view.index);
   return !view.values.empty();
 }
-/// The same, with their names and shapes in files.
+/// A trainer's parameters, in the order of parameters(), with names and shapes in files.
 template <has_named_parameters Trainer>
 auto named_parameters(Trainer& trainer) {
   auto const views = list_of(trainer);
@@ -97,8 +98,9 @@ auto named_parameters(Trainer& trainer) {
   }
   return all;
 }
-/// The values of a listed parameter, in every process that calls it: until the next call, if
-/// replicas divide them; those of another process are received into `room`.
+/// The values of a listed parameter, in every process, all of which call this function. If replicas
+/// divide the parameter, the values stay until the next call; values of another process are
+/// received into `room`.
 template <class Trainer, class View, class T>
 auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
   if constexpr (has_processes<Trainer>)
@@ -114,7 +116,7 @@ void set_values(Trainer& trainer, [[maybe_unused]] View const& view, Fill const&
   else
     fill(view.values);
 }
-/// use(span) for the parts of a listed parameter that this process has.
+/// Calls use(span) for the parts of a listed parameter that this process has.
 template <class Trainer, class View, class Use>
 void for_each_part(Trainer& trainer, View const& view, Use const& use) {
   if constexpr (lists_parameters<Trainer>)
@@ -139,7 +141,7 @@ void require_law(named_parameter<T> const& p) {
 }
 
 /// Calls one(run, first, stride) for each run of `length` numbers that are consecutive in a file,
-/// in the file's order: in memory they are numbers first, first + stride, ...
+/// in the file's order: in memory these are the numbers first, first + stride, ...
 template <class T, class One>
 void for_each_run(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
@@ -154,8 +156,7 @@ void for_each_run(named_parameter<T> const& p, One one) {
 }
 
 /// Calls one(at, i) for each number, which is number `at` of the file and number i in memory, in
-/// any order: transposed ones tile by tile, so that what is read and written of a tile stays in the
-/// cache.
+/// any order: transposed parameters tile by tile, so that a tile's numbers stay in the cache.
 template <class T, class One>
 void for_all_numbers(named_parameter<T> const& p, One one) {
   std::size_t const rows = std::size_t(p.rows), columns = std::size_t(p.columns);
@@ -183,8 +184,8 @@ void copy_in(stored_type type, std::byte const* from, named_parameter<T> const& 
   });
 }
 
-/// Converts a parameter to its bytes in a file, in blocks: append(bytes). Throws data_error for a
-/// number that the type cannot represent.
+/// Converts a parameter to its bytes in a file, and calls append(bytes) for each block. Throws
+/// data_error for a number that the type cannot represent.
 template <class T, class Append>
 void copy_out(named_parameter<T> const& from, stored_type type, Append const& append) {
   constexpr std::size_t most = 64 << 10;  // numbers of a block
@@ -195,7 +196,8 @@ void copy_out(named_parameter<T> const& from, stored_type type, Append const& ap
   auto const end_block = [&] {
     bytes.resize(run.size() * size), stored.resize(run.size());
     encode(type, std::span<T const>(run), bytes.data());
-    // Read back, because a number that is too large becomes infinite only by rounding to the type.
+    // The bytes are read back, because a number that is too large becomes infinite only by rounding
+    // to the type.
     decode(type, bytes.data(), std::span<T>(stored));
     for (std::size_t i = 0; i < run.size(); ++i)
       if (libm::isfinite(run[i]) && !libm::isfinite(stored[i]))

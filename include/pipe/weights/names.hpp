@@ -24,7 +24,7 @@ struct parameter_name {
 /// its number in the path.
 struct name_observer {
   std::vector<std::string> way;
-  std::vector<parameter_name> found;  // by parameter; later places of shared ones have no name
+  std::vector<parameter_name> found;  // by parameter; later places of a parameter have no name
 
   void part(int i) { way.push_back(std::to_string(i)); }
   void end_part() { way.pop_back(); }
@@ -38,7 +38,7 @@ struct name_observer {
   }
 };
 
-/// Describes the model once more, to a builder with the observer.
+/// Describes the model once more, to a builder that has the observer.
 template <class... Items>
 std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
   using l = lowering<Items...>;
@@ -46,7 +46,7 @@ std::vector<parameter_name> names_of(std::type_identity<lowering<Items...>>) {
       l::directory, first_of<Items...>::input);
   l::run(b);
   std::vector<parameter_name> names = b.observer().found;
-  // Later places at the end of the model, too, have empty names.
+  // Later places at the end of the model have empty names, too.
   names.resize(std::size_t(b.sizes().parameters));
   return names;
 }

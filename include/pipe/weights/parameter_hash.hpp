@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A hash of all parameters of a trainer: two runs with the same bits have the same hash, and one
-// wrong bit is another hash. Tells machines that compute wrongly, not files that are forged.
+// wrong bit gives another hash. It finds machines that compute wrongly, not forged files.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -16,14 +16,15 @@
 
 namespace pp {
 
-/// A hash of the names and values of all parameters, in the trainer's element type. If its ranks
-/// are in several processes, all of them call it, and all get the hash of all parameters.
+/// A hash of the names and values of all parameters, in the trainer's element type. If the
+/// trainer's ranks are in several processes, all processes call this function and get the same
+/// hash, of all parameters.
 ///
-/// law:  does not depend on stages, schedule, partition, threads or processes
+/// law:  the hash does not depend on stages, schedule, partition, threads or processes
 /// cost: a read of all parameters; from another process or a GPU, a transfer
 template <class Trainer>
 std::uint64_t parameter_hash(Trainer& trainer) {
-  std::uint64_t sum = 0;  // in any order of parameters
+  std::uint64_t sum = 0;  // the order of parameters does not matter
   std::vector<typename Trainer::element> room;
   for (auto const& p : detail::list_of(trainer)) {
     auto const values = detail::values_in_all(trainer, p, room);

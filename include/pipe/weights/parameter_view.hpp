@@ -19,8 +19,8 @@ struct parameter_view {
   int layer = 0;                 ///< top-level layer, counted from 0 as `explain` does
   std::string name;              ///< name in weight files: see weights/names.hpp
   std::vector<long> file_shape;  ///< shape in weight files
-  /// Whether weight files store it as [columns, rows]; of a convolution: [columns, channels,
-  /// window].
+  /// Whether weight files store the parameter as [columns, rows], a convolution's as [columns,
+  /// channels, window].
   bool stored_transposed = false;
   int rows = 0, columns = 0;
   std::span<T> values;
@@ -28,13 +28,14 @@ struct parameter_view {
 };
 
 /// Calls use(view) for each parameter of a trainer, in the order of parameters(). Values may be
-/// read and written during the call; after writing to them call parameters_changed(). All processes
-/// of the trainer call it.
+/// read and written during the call; after writing values call parameters_changed(). All processes
+/// of the trainer call for_each_parameter.
 ///
 ///     for_each_parameter(trainer, [](auto const& p) { print(p.name, norm_of(p.values)); });
 ///
-/// memory: none. Where replicas divide parameters (ZeRO<3>), one at a time comes to where steps
-///         bring it, whereas parameters() is a copy of all of them in every process
+/// memory: none. Where replicas divide parameters (ZeRO<3>), one parameter at a time is brought
+///         together, in the memory in which steps do so, whereas parameters() copies all of them in
+///         every process
 /// throws: what `use` throws; the other processes then wait, up to their deadline
 template <class Trainer, class Use>
 void for_each_parameter(Trainer& trainer, Use use) {

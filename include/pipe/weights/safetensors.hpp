@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A whole safetensors file in memory, for programs that read arbitrary tensors. Loading of weights
-// does not need it (weights/weights.hpp).
+// (weights/weights.hpp) does not need this class.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class safetensors_file {
   std::vector<safetensors_entry> const& tensors() const { return tensors_; }
   detail::safetensors_metadata const& metadata() const { return metadata_; }
 
-  /// The tensor with that name, or nullptr.
+  /// The tensor with the name `tensor`, or nullptr.
   safetensors_entry const* find(std::string_view tensor) const {
     auto const at = std::lower_bound(
         by_name_.begin(), by_name_.end(), tensor,

@@ -29,7 +29,7 @@ struct safetensors_place {
   std::vector<long> shape;
   std::uint64_t begin = 0, end = 0;
   std::string
-      other_type{};  ///< the name of a type that is not known; of its tensors only the place is
+      other_type{};  ///< the name of an unknown type, of whose tensors only the place is known
 };
 
 /// User-defined texts, by name.
@@ -75,7 +75,7 @@ class safetensors_header_reader {
   safetensors_header_reader(std::string_view text, std::uint64_t data_bytes,
                             std::string const& file)
       : file_("'" + file + "'"), data_bytes_(data_bytes), json_(text, file_, " of the header") {
-    // White space around the object is read, as others do; a byte-order mark is not, as by others.
+    // White space around the object is accepted and a byte-order mark is not, as in other readers.
     if (text.starts_with(byte_order_mark))
       refuse("byte 0 of the header: expected '{', found a byte-order mark");
     json_.object("'{'", [&](std::string const& name) {
@@ -108,8 +108,8 @@ class safetensors_header_reader {
     });
   }
 
-  /// One tensor: dtype, shape and data_offsets, each exactly once; other fields are passed over. A
-  /// type that is not known is kept by name, so that a file may hold tensors that are not loaded.
+  /// One tensor: dtype, shape and data_offsets, each exactly once; other fields are passed over. An
+  /// unknown type is kept by name, so that a file may hold tensors that are not loaded.
   void read_tensor(std::string const& name) {
     safetensors_place place;
     place.name = name;
@@ -189,8 +189,8 @@ class safetensors_header_reader {
     if (twice != names.end()) refuse(std::string(*twice), "occurs twice");
   }
 
-  /// Sorts tensors by their bytes; empty ones keep the header's order. Not by std::stable_sort,
-  /// for whose buffer clang++ 19 warns of GCC 12's library.
+  /// Sorts tensors by the places of their bytes; empty tensors keep the header's order. Not by
+  /// std::stable_sort, for whose buffer clang++ 19 warns of GCC 12's library.
   void sort_by_place() {
     std::vector<safetensors_place>& all = header.tensors;
     std::vector<std::size_t> order(all.size());

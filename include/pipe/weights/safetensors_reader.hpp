@@ -50,8 +50,8 @@ inline std::unique_ptr<std::byte[]> memory_for(std::uint64_t count, char const* 
 ///         the format
 class safetensors_reader {
  public:
-  /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns, so that it is refused
-  /// instead of waiting for a writer.
+  /// Opens a file and reads its header. O_NONBLOCK: opening a pipe returns at once, so that the
+  /// pipe is refused and no writer is waited for.
   explicit safetensors_reader(std::string path)
       : name_(std::move(path)), file_(name_, O_RDONLY | O_NONBLOCK) {
     struct stat about{};
@@ -85,7 +85,8 @@ class safetensors_reader {
   void read(std::uint64_t begin, std::span<std::byte> to) const {
     read_at(data_begin_ + begin, to);
   }
-  /// Fills `to` with bytes of a tensor, from number `from` on. needs: it has as many
+  /// Fills `to` with bytes of a tensor, from number `from` on. needs: the tensor has that many
+  /// numbers
   void read(detail::safetensors_place const& tensor, std::span<std::byte> to,
             std::uint64_t from = 0) const {
     read(tensor.begin + from, to);
@@ -99,8 +100,8 @@ class safetensors_reader {
 
   /// Fills `to` with bytes from position `at` of the file or of the memory.
   ///
-  /// needs: for memory, [at, at + to.size()) is inside it
-  /// throws: file_error if reading fails, data_error if the file ends before
+  /// needs: [at, at + to.size()) is inside the memory, where bytes_ are read
+  /// throws: file_error if reading fails, data_error if the file ends earlier
   void read_at(std::uint64_t at, std::span<std::byte> to) const {
     if (!file_.is_open()) {
       std::copy_n(bytes_.begin() + std::ptrdiff_t(at), to.size(), to.begin());
@@ -113,8 +114,8 @@ class safetensors_reader {
              " bytes, got " + std::to_string(count) + ": the file was shortened while it was read");
   }
 
-  /// Reads and validates the header. The length that the file declares is compared with the file's
-  /// size before memory is allocated for it.
+  /// Reads and validates the header. The length that the file declares for the header is compared
+  /// with the file's size before memory is allocated.
   void read_header(std::uint64_t file_bytes) {
     std::byte length[8];
     if (file_bytes < sizeof length)
@@ -145,7 +146,7 @@ class safetensors_reader {
 
   std::string name_;
   detail::file_descriptor file_;
-  // The source if file_ is not open.
+  // The bytes that are read if file_ is not open.
   std::span<std::byte const> bytes_;
   std::uint64_t data_begin_ = 0, data_bytes_ = 0;
   detail::safetensors_header header_;

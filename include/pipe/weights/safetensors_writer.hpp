@@ -48,7 +48,8 @@ inline std::string json_quoted(std::string_view text) {
 }
 
 /// Orders tensors as in a file and sets their offsets: larger types first, otherwise in the given
-/// order, so that each begins at a multiple of its type's size although the format allows no gaps.
+/// order, so that each tensor begins at a multiple of its type's size although the format allows no
+/// gaps.
 ///
 /// throws: data_error for names that are not unique, not UTF-8 or reserved, and shapes whose size
 ///         overflows
@@ -85,7 +86,7 @@ inline void place_tensors(std::vector<safetensors_place>& tensors) {
 
 /// The bytes of a file before its data: the header's length and the header.
 ///
-/// law: a multiple of 8 bytes, padded with spaces
+/// law: their number is a multiple of 8; the header is padded with spaces
 inline std::string safetensors_preamble(std::vector<safetensors_place> const& tensors,
                                         safetensors_metadata const& metadata) {
   std::string json = "{";
@@ -136,7 +137,8 @@ inline void write_safetensors(std::string const& path,
                               std::vector<safetensors_entry> const& tensors,
                               detail::safetensors_metadata const& metadata = {}) {
   std::vector<detail::safetensors_place> places;
-  // By name, since place_tensors changes the order; it also refuses names that are not unique.
+  // Bytes by name, since place_tensors changes the order; place_tensors also refuses names that are
+  // not unique.
   std::map<std::string_view, std::span<std::byte const>> bytes;
   for (safetensors_entry const& t : tensors) {
     places.push_back({t.name, t.type, t.shape});

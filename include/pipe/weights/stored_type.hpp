@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The number types of safetensors files under their names in the format, and conversion of the real
-// ones to and from a model's element type. Bytes are little-endian on every machine and need no
+// types to and from a model's element type. Bytes are little-endian on every machine and need no
 // alignment.
 #pragma once
 
@@ -55,8 +55,8 @@ struct stored_type_properties {
 
 }  // namespace detail
 
-/// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is not
-/// known.
+/// Name and size of each type, by stored_type; the last entry is that of `other`, whose size is
+/// unknown.
 inline constexpr detail::stored_type_properties properties_of_types[detail::stored_types + 1] = {
     {"F64", 8},     {"F32", 4},     {"F16", 2},         {"BF16", 2},        {"I64", 8},
     {"I32", 4},     {"I16", 2},     {"I8", 1},          {"U64", 8},         {"U32", 4},
@@ -86,8 +86,8 @@ constexpr stored_type stored_type_of() {
   return std::is_same_v<T, float> ? stored_type::f32 : stored_type::f64;
 }
 
-/// Reads a little-endian integer without alignment. Little-endian machines copy it, which is much
-/// faster.
+/// Reads a little-endian integer without alignment. Little-endian machines copy the bytes, which is
+/// much faster.
 template <class Bits>
 Bits little_endian(std::byte const* from) {
   Bits bits = 0;

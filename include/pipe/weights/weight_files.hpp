@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The weights of a model as hubs keep them: one file, or several and an index, which says for each
-// tensor which file has it. Only headers are in memory.
+// The weights of a model as hubs keep them: one file, or several files and an index, which names
+// the file of each tensor. Only headers are in memory.
 //
 //     {"metadata": {...}, "weight_map": {"0.weight": "model-00001-of-00002.safetensors", ...}}
 #pragma once
@@ -42,12 +42,13 @@ class weight_files {
   /// path: a safetensors file, its index, or a folder with model.safetensors or
   /// model.safetensors.index.json.
   ///
-  /// throws: file_error if a file is missing or cannot be read; data_error if one violates its
-  ///         format, if two have a tensor of one name and the index names neither, or if the index
-  ///         names a file elsewhere, none at all, or a tensor that its file does not have
+  /// throws: file_error if a file is missing or cannot be read; data_error if a file violates its
+  ///         format, if two files have a tensor of one name and the index names neither of them, or
+  ///         if the index names a file in another folder, no file at all, or a tensor that its file
+  ///         does not have
   explicit weight_files(std::string path) : name_(std::move(path)) {
     std::filesystem::path at = name_;
-    std::error_code unreadable;  // which opening tells
+    std::error_code unreadable;  // opening the file reports this
     if (std::filesystem::is_directory(at, unreadable)) at = file_in(at);
     if (at.extension() == ".json")
       open_index(at);
@@ -56,11 +57,12 @@ class weight_files {
   }
 
   std::string const& name() const { return name_; }
-  /// All tensors, in the order of files and of their bytes.
+  /// All tensors, in the order of files, and of bytes within a file.
   std::vector<detail::placed_tensor> const& tensors() const { return tensors_; }
   /// Whether there is a tensor of a name.
   bool has(std::string_view tensor) const { return file_of_.contains(tensor); }
-  /// Fills `to` with bytes of one of the tensors, from number `from` on. needs: it has as many
+  /// Fills `to` with bytes of one of the tensors, from number `from` on. needs: the tensor has that
+  /// many numbers
   ///
   /// throws: file_error if reading fails, data_error if the file was shortened
   void read(detail::placed_tensor const& tensor, std::span<std::byte> to,
@@ -78,7 +80,7 @@ class weight_files {
     throw file_error("'" + name_ + "' has neither " + one + " nor " + index);
   }
 
-  /// Opens the files that an index names, which are beside it.
+  /// Opens the files that an index names, in the folder of the index.
   void open_index(std::filesystem::path const& index) {
     std::string const about = "'" + index.string() + "'";
     std::string const text = detail::file_bytes(index.string());
@@ -108,8 +110,8 @@ class weight_files {
     }
   }
 
-  /// Opens files. in: the file of each tensor that an index names, which decides where several have
-  /// one of that name
+  /// Opens files. in: by tensor the file that an index names, which decides where several files
+  /// have a tensor of that name
   void open(std::vector<std::string> const& paths,
             std::map<std::string, std::string> const& in = {}) {
     files_.reserve(paths.size());

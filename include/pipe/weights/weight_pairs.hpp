@@ -25,13 +25,13 @@ namespace pp {
 
 /// Treatment of names that only one side has.
 enum class load_policy : unsigned char {
-  strict,  ///< the file has every parameter, and nothing else but counts of steps of batch norms
+  strict,  ///< the file has every parameter, and nothing else but batch norms' step counts
   partial  ///< the common names are loaded, at least one
 };
 
 /// Result of loading, by name: `loaded` and `missing` parameters in model order, and tensors that
-/// were `unused`, in file order, without those that a map passes over. When copying from a model,
-/// its parameters are the tensors.
+/// were `unused`, in file order, without tensors that a map passes over. Where weights are copied
+/// from a model, its parameters are the tensors.
 struct load_report {
   std::vector<std::string> loaded, missing, unused;
 };
@@ -45,8 +45,8 @@ inline bool is_batch_count(std::string const& name) {
   return name.ends_with("num_batches_tracked");
 }
 
-/// The source of weights, for messages: "in 'a.safetensors'" and "the file"; and the words for what
-/// is loaded into what.
+/// The source of weights, in the words of messages: "in 'a.safetensors'" and "the file", and words
+/// for what is loaded into what.
 struct weights_source {
   std::string where;
   char const* what;
@@ -79,11 +79,12 @@ inline std::string text_of_names(std::vector<std::string> const& names) {
   return text.empty() ? "none" : text;
 }
 
-/// A parameter and what it is made of, by index: one tensor, or several that follow each other.
+/// A parameter and the tensors of which it is made, by index: one tensor, or several that follow
+/// each other.
 struct weight_sources {
   std::size_t parameter;
   std::vector<std::size_t> tensors;
-  bool transposed = false;  ///< a matrix that lies the other way round there
+  bool transposed = false;  ///< the source stores the matrix transposed
 };
 /// A parameter with the layout that a map gives it in files. Vectors are not transposed.
 template <class T>
@@ -96,7 +97,7 @@ named_parameter<T> as_there(named_parameter<T> p, bool transposed) {
 }
 /// Parameters with the names and layouts of a map, to be saved.
 ///
-/// throws: data_error as sources_there, and for what is joined
+/// throws: data_error as sources_there, and for joined tensors
 template <class T>
 std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parameters,
                                           name_map const& map) {
@@ -110,7 +111,7 @@ std::vector<named_parameter<T>> all_there(std::vector<named_parameter<T>> parame
   }
   return parameters;
 }
-/// Matching of parameters and tensors, and the report of it.
+/// The matched parameters and tensors, and the report.
 struct weight_pairs {
   std::vector<weight_sources> pairs;
   load_report report;
@@ -121,15 +122,15 @@ inline std::string text_of_tensors(std::vector<std::string> const& names) {
   return (names.size() == 1 ? "tensor " : "tensors ") + text_of_names(names);
 }
 
-/// The first name of each.
+/// The first source name of each parameter.
 inline std::vector<std::string> first_names(std::vector<tensors_there> const& all) {
   std::vector<std::string> names;
   for (tensors_there const& of : all) names.push_back(of.names.front());
   return names;
 }
 
-/// Matches parameters and tensors by name. misfit(weight_sources, parameter as it is there)
-/// describes why they do not match, or is empty.
+/// Matches parameters and tensors by name. misfit(weight_sources, parameter with the source's
+/// layout) says why the two do not match, or is empty.
 ///
 /// throws: data_error with all mismatches, see load_weights
 template <class T, class Tensor, class Misfit>
@@ -188,12 +189,12 @@ template <class Tensor>
 std::string text_of_type(Tensor const& tensor) {
   return tensor.type == stored_type::other ? in_quotes(tensor.other_type) : name_of(tensor.type);
 }
-/// A shape without extents of 1 before others: (1, 197, 768) is (197, 768).
+/// A shape without leading extents of 1: (1, 197, 768) becomes (197, 768).
 inline std::span<long const> without_leading_ones(std::span<long const> shape) {
   while (shape.size() > 1 && shape[0] == 1) shape = shape.subspan(1);
   return shape;
 }
-/// Description of a mismatch of shapes; empty if they are equal but for extents of 1 before others.
+/// Description of a mismatch of shapes; empty if the shapes are equal but for leading extents of 1.
 inline std::string misfit_of_shape(std::vector<long> const& expected,
                                    std::vector<long> const& found) {
   return std::ranges::equal(without_leading_ones(expected), without_leading_ones(found))
@@ -201,7 +202,7 @@ inline std::string misfit_of_shape(std::vector<long> const& expected,
              : "expected shape " + text_of_shape(expected) + ", found " + text_of_shape(found);
 }
 
-/// The shape of tensors that follow each other along their first extent; empty if others differ.
+/// The shape of tensors joined along their first extent; empty if other extents differ.
 template <class Tensor>
 std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
                                std::vector<std::size_t> const& which) {
@@ -216,7 +217,7 @@ std::vector<long> joined_shape(std::vector<Tensor> const& tensors,
   return shape;
 }
 
-/// Their shapes as text: "[2, 4], [2, 4]".
+/// The shapes of tensors as text: "[2, 4], [2, 4]".
 template <class Tensor>
 std::string text_of_shapes(std::vector<Tensor> const& tensors,
                            std::vector<std::size_t> const& which) {

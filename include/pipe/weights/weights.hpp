@@ -31,8 +31,8 @@
 
 namespace pp::detail {
 
-/// Saves parameters whose values are there when they are written: read(index, use) calls use(part)
-/// for each in turn, once or for parts that follow each other in the file.
+/// Saves parameters whose values come one parameter at a time: read(index, use) calls use(part) for
+/// each in turn, once, or for parts that follow each other in the file.
 template <class T, class Read>
 void write_weights(std::vector<named_parameter<T>> const& parameters, std::string const& path,
                    stored_type type, safetensors_metadata const& metadata, Read const& read) {
@@ -47,7 +47,7 @@ void write_weights(std::vector<named_parameter<T>> const& parameters, std::strin
   place_tensors(places);
   atomic_file file(path);
   file.write(safetensors_preamble(places, metadata));
-  // Of one type, so in the order of their places.
+  // All tensors have one type, so they are in the order of their places.
   for (std::size_t i = 0; i < parameters.size(); ++i)
     read(i, [&](named_parameter<T> const& part) {
       copy_out(part, type, [&](std::span<std::byte const> bytes) { file.write(bytes); });
@@ -61,7 +61,8 @@ namespace pp {
 
 /// Saves parameters as `type`, in the given order. `metadata`: by default that of PyTorch's files.
 ///
-/// law: equal parameters give equal bytes; saved in the element's own type, they load bit for bit
+/// law: equal parameters give equal bytes; parameters that are saved in their own type load bit for
+///      bit
 /// throws: file_error, and the previous file is unchanged; data_error for names that are not unique
 ///         or a number too large for `type`
 template <class T>
@@ -260,7 +261,7 @@ namespace detail {
 template <class Trainer>
 concept keeps_averages = requires { requires Trainer::keeps_averages; };
 
-/// Parameters whose old values nothing needs after a load that has failed.
+/// A trainer whose old values nothing needs after a load that has failed.
 template <class Trainer>
 concept is_read_in_place = requires { requires Trainer::is_read_in_place; };
 
@@ -410,7 +411,8 @@ void save_weights(Trainer& trainer, std::string const& path, stored_type type,
 /// loaded parameters. Accumulated gradients are discarded. If its ranks are in several processes,
 /// all of them call it, and each loads its own parameters.
 ///
-/// A block at a time is in memory: all are read before the first is written, and then once more.
+/// One block at a time is in memory: all blocks are read before the first number is written, and
+/// then once more.
 ///
 /// throws: in all processes, and nothing was written, if it does in one. Should a file be damaged
 ///         between the two, the trainer is broken, and later calls throw pp::error; model_weights

@@ -22,7 +22,7 @@ struct family {
   placement where = placement::straight;
   int chunks_per_rank = 1;  ///< 0: any number
   bool splits_backward = false, trains = true;
-  bool searches = false;  ///< its fill is a search, and takes as long
+  bool searches = false;  ///< its fill is a search, and takes as long as a search
   char const* (*refuses)(run_time_problem const&) = nullptr;
   void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
@@ -80,7 +80,7 @@ inline constexpr family catalog[] = {
     family_of<PACI<>>(),
 };
 
-/// The family with that name, or null.
+/// The family of a name, or null.
 constexpr family const* find_family(std::string_view name) {
   for (family const& f : catalog)
     if (f.name == name) return &f;

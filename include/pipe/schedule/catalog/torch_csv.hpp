@@ -47,9 +47,10 @@ inline action const& computed(rank_step const& s) { return s.of; }
 inline bool is_transfer(action const&) { return false; }
 inline bool is_transfer(rank_step const& s) { return s.kind != step_kind::compute; }
 
-/// The cells of a rank, from those of a table's row or of communicate()'s. Beside transfers stand
-/// what PyTorch's executor does not add itself: a wait for each send, after the backward that shows
-/// that it has arrived or at the end, and the reduction of a stage's gradients after its last one.
+/// The cells of a rank, from a row of a table or of communicate()'s steps. Beside transfers the
+/// cells have what PyTorch's executor does not add itself: a wait for each send, after the backward
+/// that shows that the value has arrived or at the end, and the reduction of a stage's gradients
+/// after the last gradient.
 class torch_cells {
  public:
   template <class Rows>
@@ -79,7 +80,7 @@ class torch_cells {
   std::string const& text() const { return text_; }
 
  private:
-  /// A send that nothing has waited for.
+  /// A send for which no wait has been written yet.
   struct sent {
     action of;
     std::string wait;
@@ -101,8 +102,8 @@ class torch_cells {
     add(torch_name(a));
     add_ends(a, position);
   }
-  /// `(0F1;1B0)OVERLAP_F_B`: what both receive stands before it, what they send after it. Returns
-  /// the position of the second.
+  /// `(0F1;1B0)OVERLAP_F_B`: the receives of both actions stand before the pair, their sends after
+  /// it. Returns the position of the second action.
   template <class Rows>
   int add_pair(Rows const& rows, int rank, int first) {
     int second = first + 1;
@@ -119,7 +120,8 @@ class torch_cells {
   static bool is_send(action const&) { return false; }
   static bool is_send(rank_step const& s) { return s.kind == step_kind::send; }
 
-  /// What follows an action: the wait for its chunk's output, and the reduction of its gradients.
+  /// The cells that follow an action: the wait for the send of its chunk's output, and the
+  /// reduction of the chunk's gradients.
   void add_ends(action const& a, int position) {
     if (!has_transfers_) return;
     if (makes_input_gradient(a.kind)) {
@@ -146,8 +148,8 @@ class torch_cells {
 }  // namespace detail
 
 /// A table, or the steps of communicate(), as CSV text: a line per rank. PyTorch's `_load_csv`
-/// calls the first "compute_only" and the second "compute_comms", and accepts both: waits and
-/// reductions of gradients, which its executor needs, stand beside the transfers.
+/// calls a table "compute_only" and steps "compute_comms", and accepts both: waits and reductions
+/// of gradients, which PyTorch's executor needs, stand beside the transfers.
 ///
 /// law: actions that PyTorch does not have, recomputation and updates, are left out
 template <class Rows>
@@ -158,7 +160,7 @@ std::string torch_csv(Rows const& rows) {
   return text;
 }
 
-/// A parsed schedule: its table with the placement, and its size.
+/// A parsed schedule: the table with its placement, and the sizes.
 struct read_schedule {
   dynamic_table table{0};
   int chunks = 0, micro_batches = 0;
@@ -181,7 +183,7 @@ inline std::string printable(std::string_view text) {
   return text.size() > most ? safe + "..." : safe;
 }
 
-/// The reason of a fault, for a message; of a misplaced stage see refuse_stage.
+/// The reason of a fault, for a message; for a misplaced stage see refuse_stage.
 inline std::string reason_of(finding const& found) {
   std::string const word = printable(found.word);
   switch (found.what) {
@@ -227,11 +229,11 @@ inline std::string reason_of(finding const& found) {
 }  // namespace torch_format
 
 /// Parses CSV text. Empty cells are idle time and are ignored; a line without actions is a rank
-/// without actions, except at the end of the text. Ignored are also transfers and waits for them,
-/// since they follow from the actions, and operations on sharded parameters (UNSHARD, RESHARD,
-/// REDUCE_GRAD, WAIT_REDUCE_GRAD). `(0F1;1B0)OVERLAP_F_B` is a pair. Cells may be in double quotes,
-/// and between them semicolons or tabs, as spreadsheets write them. The schedule is not validated:
-/// call `validate`.
+/// without actions, except at the end of the text. Transfers and waits for transfers are ignored
+/// too, since they follow from the actions, and so are operations on sharded parameters (UNSHARD,
+/// RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD). `(0F1;1B0)OVERLAP_F_B` is a pair. Cells may be in
+/// double quotes, and between them semicolons or tabs, as spreadsheets write them. The schedule is
+/// not validated: call `validate`.
 ///
 /// law:    read_torch_csv(torch_csv(table)) has the same actions in the same order, if the last
 ///         rank has any

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Schedules as building blocks. The four F and B of a micro-batch on a rank (two chunks each) have
-// fixed slots in time, and each next micro-batch comes six slots later. The lifetime of
-// activations, and so the peak memory, can be read off the block; slots left free are for Ws. Every
-// action then starts as early as it can, which turns the order into a schedule.
+// fixed slots in time, and each further micro-batch comes six slots later. The lifetime of
+// activations, and so the peak memory, can be read off the block; slots that are left free are for
+// Ws. Every action then starts as early as it can, which turns the order into a schedule.
 #pragma once
 
 #include <pipe/schedule/families/weave.hpp>
@@ -94,9 +94,9 @@ class block_slots {
 
   static constexpr int any_number = w - 1;
 
-  /// Recomputes the states of the slots [first, last), until one behind slot `changed` is
-  /// unchanged. Returns the first slot with more than `most` chunks in memory, and more than
-  /// before, or none.
+  /// Recomputes the states of the slots [first, last), up to the first state behind slot `changed`
+  /// that stays as it was. Returns the first slot with more than `most` chunks in memory, and more
+  /// than before, or none.
   constexpr int walk(int rank, int first, int changed, int last, int most) {
     int const* const cells = cell_.item + rank * slots_;
     int* const states = state_.item + rank * slots_;
@@ -134,9 +134,8 @@ class block_slots {
   scratch<int> state_;  // by rank and slot: the state after the slot
 };
 
-/// Fills `table` with the Fs and Bs of `slots` in their order, and with Ws where they fit; of the
-/// slots from `middle` on, first come `more` further repetitions of a block. limit(rank): as
-/// weave's
+/// Fills `table` with the Fs and Bs of `slots` in their order, and with Ws where they fit; before
+/// the slots from `middle` on come `more` further repetitions of a block. limit(rank): as weave's
 template <pipeline_problem Problem, action_table Table, class Limit>
 constexpr void fill_with_slots(Problem const& problem, Table& table, block_slots const& slots,
                                int middle, int more, Limit limit) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// DualPipe: two pipelines through the same ranks in opposite directions. An F of one runs next to a
-// backward of the other, so that each one's transfers overlap the other's computation. DualPipeV is
-// its half on a V, where the way back up is the second direction.
+// DualPipe: two pipelines through the same ranks in opposite directions. An F of one pipeline runs
+// next to a backward of the other, so that the transfers of each overlap the computation of the
+// other. DualPipeV is its half on a V, where the way back up is the second direction.
 #pragma once
 
 #include <initializer_list>
@@ -14,9 +14,9 @@ namespace pp {
 namespace detail {
 
 /// The order of a rank over two streams of `each` micro-batches; stream 0 is the one that reaches
-/// the rank first. `half` ranks lie between an end and the turn, and this one is the `at`-th from
-/// its end. Calls run(kind, stream, with_next) for the stream's next micro-batch; with_next: it is
-/// the forward of a pair.
+/// the rank first. `half` ranks lie between an end and the turn, and this rank is the `at`-th from
+/// its end. Calls run(kind, stream, with_next) for the stream's next micro-batch; with_next: the
+/// action is the forward of a pair.
 ///
 /// needs:  each >= 2 half
 /// source: DeepSeek-AI, DualPipe, 2025: its eight steps. On the ranks at the turn the first F of
@@ -37,7 +37,8 @@ constexpr void run_dual(int at, int half, int each, Run act) {
     pair(1, 0);
   }
   for (int i = 0; i < inner; ++i) run(backward, 1), pair(1, 0);
-  // From the middle on Ws are delayed; both streams take turns, the first delayed one first.
+  // From the middle on Ws are delayed; both streams take turns, beginning with the stream of the
+  // first delayed W.
   int const middle = (at + 1) / 2;
   bool const from_1 = at % 2 == 1;
   auto const waits = [&](int i, int stream) {
@@ -83,7 +84,7 @@ struct stream_progress {
 ///
 /// law:    TF = TB = TW without hops: every rank is idle for (P/2-1) TF; the peak is P+1
 ///         micro-batches; two copies of the weights, unless ranks share memory
-/// note:   here an F runs, and then the backward beside it; Paired<DualPipe> runs the two together
+/// note:   an F runs, and then the backward beside that F; Paired<DualPipe> runs the two together
 /// needs:  P even; M even, at least 2P
 struct DualPipe {
   static constexpr char const* name = "dualpipe";
@@ -102,12 +103,12 @@ struct DualPipe {
   static constexpr void fill(Problem const& problem, Table& table) {
     fill_paired(problem, table, false);
   }
-  /// The same with the authors' pairs.
+  /// The table, with the authors' pairs if `pairs`.
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks, half = p / 2;
     for (int rank = 0; rank < p; ++rank) {
-      bool const upper = rank >= half;  // reached first by the stream that runs up the ranks
+      bool const upper = rank >= half;  // the stream that runs up the ranks reaches this rank first
       detail::stream_progress progress;
       detail::run_dual(
           upper ? p - 1 - rank : rank, half, problem.micro_batches / 2,
@@ -139,7 +140,7 @@ struct DualPipeV {
   static constexpr void fill(Problem const& problem, Table& table) {
     fill_paired(problem, table, false);
   }
-  /// The same with the authors' pairs.
+  /// The table, with the authors' pairs if `pairs`.
   template <pipeline_problem Problem, detail::action_table Table>
   static constexpr void fill_paired(Problem const& problem, Table& table, bool pairs = true) {
     int const p = problem.ranks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Eager 1F1B: 1F1B with twice the warm-up, so that a value has the time of a whole forward and
-// backward to reach the next rank. Hops shorter than that are hidden, at twice the activations.
+// backward to reach the next rank. Shorter hops are hidden, for twice the activations.
 #pragma once
 
 #include <pipe/schedule/families/one_f_one_b.hpp>

@@ -72,7 +72,7 @@ constexpr int count_lines(std::string_view text) {
   for_each_line_begin(text, [&](std::size_t) { ++lines; });
   return lines;
 }
-/// Where each line begins, and where the last one ends.
+/// The position at which each line begins, and the end of the last line.
 ///
 /// shape: [Lines + 1], ascending; line i is text[begins[i], begins[i + 1]), its end included
 template <int Lines>
@@ -82,15 +82,15 @@ constexpr auto lines_of(std::string_view text) {
   for_each_line_begin(text, [&](std::size_t begin) { begins[++line] = begin; });
   return begins;
 }
-/// The most actions that a line can have: one for each cell, and for each part of a pair, whose
-/// parts are separated as cells may be.
+/// The most actions that a line can have: one for each cell, and one for each part of a pair. Parts
+/// are separated by what may separate cells.
 constexpr int most_actions_of(std::string_view line) {
   int separators = 0;
   for (char const c : line) separators += c == ',' || c == ';' || c == '\t';
   return separators + 1;
 }
 
-/// Facts of a line, or of all of a text: the sizes of its schedule, or its first fault.
+/// Facts of a line, or of a whole text: the sizes of the schedule, or the first fault.
 ///
 /// law: facts of lines, added in their order, are those of the text
 /// law: `ranks` counts the lines up to the last with a cell that is not empty
@@ -100,7 +100,7 @@ struct csv_facts {
   bool trains = false, splits_backward = false;
   torch_format::finding found{};
 
-  /// Adds an action of the one line that these are of.
+  /// Adds an action of the line whose facts these are.
   constexpr void add(action const& a) {
     ++longest;
     if (a.chunk >= chunks) chunks = a.chunk + 1;
@@ -109,7 +109,8 @@ struct csv_facts {
     if (a.kind == action_kind::backward_input || a.kind == action_kind::backward_weight)
       splits_backward = true;
   }
-  /// Adds those of a later line, with its number as `ranks`, or 0 for one without a cell.
+  /// Adds the facts of a later line, whose `ranks` is the line's number, or 0 for a line without a
+  /// cell.
   constexpr void add(csv_facts const& line) {
     if (line.ranks > ranks) ranks = line.ranks;
     if (line.chunks > chunks) chunks = line.chunks;
@@ -142,8 +143,8 @@ struct size_refusal {
   }
 };
 
-/// A line's facts and actions. Each line is a constant of its own, with a compiler's budget for
-/// one.
+/// A line's facts and actions. Each line is a constant of its own, with a compiler's whole budget
+/// for a constant.
 template <int Capacity>
 struct csv_line {
   csv_facts facts{};
@@ -160,7 +161,8 @@ struct csv_schedule {
   static constexpr int line_count = count_lines(text);
   static constexpr auto begins = lines_of<line_count>(text);
 
-  /// What line number Line says. Its cells are scanned once, in a constant evaluation of their own.
+  /// The facts and actions of line number Line, which is scanned once, in a constant evaluation of
+  /// its own.
   template <int Line>
   static constexpr auto line = [](auto...) {
     constexpr std::string_view cells = text.substr(begins[Line], begins[Line + 1] - begins[Line]);
@@ -182,7 +184,7 @@ struct csv_schedule {
     }(std::make_integer_sequence<int, line_count>{});
   }
 
-  /// Of the whole text.
+  /// The facts of the whole text.
   static constexpr csv_facts facts = [](auto...) {
     csv_facts all;
     for_each_line([&](int, auto const& of) { all.add(of.facts); });
@@ -218,7 +220,7 @@ struct csv_schedule {
 };
 
 /// The diagnosis of a text: line and column of its first fault, both from 1. A stage on a wrong
-/// rank is one only when the whole text is known, as the text does not name its placement.
+/// rank is known as a fault only behind the whole text, as the text does not name its placement.
 template <auto const& Text>
 constexpr auto diagnose_csv() {
   constexpr csv_facts facts = csv_schedule<Text>::facts;
@@ -242,8 +244,8 @@ constexpr auto diagnose_csv() {
   }
 }
 
-/// In place of the schedule of a text that cannot be read, so that one fault is one error: a valid
-/// one, whose table does not compile either.
+/// A valid schedule in place of the schedule of an unreadable text, so that one fault is one error;
+/// its table does not compile either.
 template <auto const& Text>
 struct unreadable_schedule : OneFOneB {
   template <class Problem, class Table>
@@ -254,7 +256,7 @@ struct unreadable_schedule : OneFOneB {
   }
 };
 
-/// The schedule of a text, or what stands for it after a diagnosis.
+/// The schedule of a text, or unreadable_schedule after a diagnosis.
 template <auto const& Text>
 using schedule_from_csv =
     std::conditional_t<is_accepted<typename decltype(diagnose_csv<Text>())::type>,
@@ -263,7 +265,7 @@ using schedule_from_csv =
 }  // namespace detail
 
 /// The schedule of a text in PyTorch's format, see read_torch_csv: a character array or a
-/// std::string_view with static storage. It has that text's number of ranks and micro-batches.
+/// std::string_view with static storage. The text says the numbers of ranks and micro-batches.
 ///
 /// law:   make_table has the actions that read_torch_csv reads at run time, on the same placement
 /// needs: the text can be read: otherwise a one-line compile error with line, column and reason

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Schedules for ranks with several chunks, one in every round through the ranks (placement::loop):
-// a chunk is V times shorter than a stage, and so is the time to fill the pipeline.
+// Schedules for ranks with several chunks, one chunk in every round through the ranks
+// (placement::loop): a chunk is V times shorter than a stage, and so the pipeline fills V times
+// faster.
 #pragma once
 
 #include <pipe/schedule/policy.hpp>
@@ -29,8 +30,8 @@ struct grouped_order {
 };
 
 /// Each rank runs `warm_up(rank)` forwards, then forward and backward in turn, then the remaining
-/// backwards. Micro-batches beyond the last one are ordered like the others and then skipped, which
-/// keeps the order of the others valid.
+/// backwards. Micro-batches beyond the last are ordered like all others and then skipped, so the
+/// order of those that exist stays valid.
 template <pipeline_problem Problem, action_table Table, class WarmUp>
 constexpr void fill_grouped(Problem const& problem, Table& table, int group, WarmUp warm_up) {
   int const p = problem.ranks, v = problem.chunks / p, m = problem.micro_batches;
@@ -55,8 +56,8 @@ constexpr void fill_grouped(Problem const& problem, Table& table, int group, War
 
 /// Interleaved 1F1B.
 ///
-/// V: chunks per rank. Group: micro-batches that pass a chunk before the rank turns to its next
-/// one; 0 for P.
+/// V: chunks per rank. Group: the number of micro-batches that pass a chunk before the rank turns
+/// to its next chunk; 0 for P.
 ///
 /// law:    equal times without hops, M a multiple of P: the bubble of every rank is (P-1)T/V, T the
 ///         time of all its chunks; the peak of rank 0 is P(V-1) + 2P-1 chunks
@@ -108,8 +109,8 @@ struct GroupedInterleaved {
 };
 
 /// Looped breadth-first pipelining: all micro-batches through the first chunk, then all through the
-/// next, and back. The bubble of Interleaved with the fewest changes of chunk, and with the
-/// activations of all micro-batches alive at once.
+/// next chunk, and back. This has the bubble of Interleaved and the fewest changes of chunk, and
+/// the activations of all micro-batches are alive at once.
 ///
 /// law:    equal times without hops, M >= P: the bubble of every rank is (P-1)T/V; the peak is M V
 ///         chunks

@@ -11,8 +11,8 @@ namespace pp {
 
 namespace detail {
 
-/// The actions of every rank: forwards ahead, as many as there are later ranks per rank of the
-/// stage, `times` over; then forward and backward in turn while there are forwards, then the
+/// The actions of every rank: a warm-up of forwards, `times` the number of later ranks divided by
+/// the ranks of the stage; then forward and backward in turn while there are forwards, then the
 /// remaining backwards.
 ///
 /// source: Narayanan et al., PipeDream, 2019, section 3.2: 1F1B-RR, for stages with replicas

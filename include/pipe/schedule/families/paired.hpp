@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Pairs in the order of another family: a forward and a backward of different micro-batches run
-// together, so that transfers inside the layers of the one are hidden behind the other's
-// computation.
+// together, so that transfers inside the layers of each are hidden behind the computation of the
+// other.
 #pragma once
 
 #include <pipe/base/composed_name.hpp>
@@ -16,7 +16,7 @@ namespace detail {
 inline constexpr char paired_prefix[] = "paired ";
 
 /// Makes a pair of each backward (B or BW) of a table and the forward of another micro-batch that
-/// follows it on its rank.
+/// follows that backward on its rank.
 template <action_table Table>
 constexpr void pair_up(Table& table) {
   for (int rank = 0; rank < table.ranks(); ++rank)
@@ -30,10 +30,11 @@ constexpr void pair_up(Table& table) {
 
 }  // namespace detail
 
-/// Family S with pairs: those of its authors (DualPipe, DualPipeV), else each backward with the
-/// forward that follows it, which is one more micro-batch in flight. A pair begins when both inputs
-/// are there, so pairs need a deep warm-up: in an order as EagerOneFOneB's or Interleaved's they
-/// cost no time, in that of OneFOneB each pair waits for one on the next rank.
+/// Family S with pairs: the pairs of its authors (DualPipe, DualPipeV), else each backward with the
+/// forward that follows that backward, which is one more micro-batch in flight. A pair begins when
+/// both inputs are there, so pairs need a deep warm-up: in an order such as EagerOneFOneB's or
+/// Interleaved's pairs cost no time, in the order of OneFOneB each pair waits for a pair of the
+/// next rank.
 ///
 /// HiddenPercent: for plans: the part of F that a pair hides, measured; 0 on the host, where the
 ///                two run one after the other
@@ -46,7 +47,7 @@ template <schedule_policy S, int HiddenPercent = 0>
 struct Paired : S {
   static constexpr char const* name = detail::name_composed_of<detail::paired_prefix, S>.text;
   static constexpr int hidden_percent = HiddenPercent;
-  /// A pair is twice the work for a compiler.
+  /// A pair counts twice, as compilers take twice the steps for it.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {
     return pp::fits_a_constant<S>(ranks, 2 * micro_batches);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// PipeDream and its relatives: a micro-batch in flight during an update goes on with weights of
-// before, or with newer ones. As tables, the micro-batches of a problem are those of a whole run of
-// several mini-batches, and MiniBatch says how many make an update. In a Pipeline that is
-// MicroBatches, of all leaves of SumIn, and the run goes on as long as there are mini-batches: see
-// Pipeline::train.
+// PipeDream and its relatives: a micro-batch in flight during an update goes on with the weights of
+// before, or with newer weights. In a table, the micro-batches of the problem are those of a whole
+// run of several mini-batches, and MiniBatch says how many of them make an update. In a Pipeline
+// MicroBatches, of all leaves of SumIn, make an update, and the run goes on as long as there are
+// mini-batches: see Pipeline::train.
 #pragma once
 
 #include <pipe/schedule/families/one_f_one_b.hpp>
@@ -12,8 +12,8 @@
 
 namespace pp {
 
-/// PipeDream: F reads the newest weights, and its backward reads the same ones, which are kept
-/// until then (weight stashing). With VerticalSync all ranks read the version that rank 0 read.
+/// PipeDream: F reads the newest weights, and its backward reads the same version, which is kept
+/// until then (weight stashing). With VerticalSync all ranks read the version that rank 0 has read.
 ///
 /// MiniBatch: of tables; micro-batches from one update to the next.
 ///
@@ -69,16 +69,18 @@ struct PipeDream2BW : detail::unflushed<PipeDream2BW<MiniBatch>> {
   }
 };
 
-/// PACI: one copy of the weights. F and backward read the newest, so backward may read a newer
-/// version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. Its gradient is
-/// that of the saved activations with the weights of now. If it Predicts, a forward reads the
+/// PACI: one copy of the weights. F and backward read the newest weights, so backward may read a
+/// newer version than its forward did: at most ceil((P-1) / MiniBatch) updates newer. The gradient
+/// is that of the saved activations with the current weights. With Predicts, a forward reads the
 /// weights that its backward will have, as the last update predicts them: w + n (w - w'), where n
-/// is the number of updates in between and w' are the weights before the last one.
+/// is the number of updates in between and w' are the weights before the last update. The
+/// prediction takes the slot of w', and serves every optimizer; papers have a formula for each.
+/// Only PACI predicts: where weights are stashed, backward would have to read the prediction again.
 ///
 /// MiniBatch: of tables; micro-batches from one update to the next, 0 for P.
 ///
-/// law:    one version of the weights, and a predicted one on all ranks but the last; rank i keeps
-///         the activations of P-i micro-batches
+/// law:    one version of the weights, with Predicts a predicted version too on all ranks but the
+///         last; rank i keeps the activations of P-i micro-batches
 /// source: PACI, arXiv 2606.07881; prediction in forward only, by the optimizer's own rule:
 ///         PipeOptim, arXiv 2312.00839
 template <int MiniBatch = 0, bool Predicts = false>

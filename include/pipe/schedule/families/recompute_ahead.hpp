@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Recomputation as an action: what a stage has not stored is computed again while its rank waits
-// for the gradient, no longer when it has come. So it is off the path of the gradient from the last
-// stage to the first.
+// for the gradient, and not after the gradient has come. So recomputation is off the gradient's
+// path from the last stage to the first.
 #pragma once
 
 #include <pipe/base/composed_name.hpp>
@@ -19,7 +19,7 @@ namespace detail {
 inline constexpr char recompute_ahead_suffix[] = " recompute-ahead";
 
 /// Copies a table with R directly before each B or BW of the chunks for which recomputes(chunk), or
-/// before the pair that it is in. R reads the weights that its B or BW does.
+/// before the pair that has the B or BW. R reads the weights that its B or BW reads.
 template <action_table From, action_table Table, class Recomputes>
 constexpr void insert_recomputes_of(From const& from, Table& to, Recomputes const& recomputes) {
   for (int rank = 0; rank < from.ranks(); ++rank)
@@ -34,14 +34,15 @@ constexpr void insert_recomputes_of(From const& from, Table& to, Recomputes cons
 
 }  // namespace detail
 
-/// Copies a table with R directly before each B or BW of a chunk, or before the pair
-/// that it is in: it begins when the rank is free, and the backward when the gradient is there. A
-/// chunk whose backwards all follow their forwards directly has no R: nothing is gained by not
-/// storing what is read next.
+/// Copies a table with R directly before each B or BW of a chunk, or before the pair that has the B
+/// or BW: R begins when the rank is free, and the backward when the gradient is there. A chunk
+/// whose backwards all follow their forwards directly has no R: its values are read next, so
+/// nothing is gained by not storing them.
 ///
-/// law: no action ends later than where B and BW take the time of R, too, and nothing else differs
+/// law: no action ends later than in a table that differs only in that B and BW take the time of R,
+///      too
 /// law: a rank has recomputed values of one micro-batch of a chunk, from R to B or BW; with B and W
-///      apart, those that W reads stay until then
+///      apart, the values that W reads stay until W
 template <pipeline_problem Problem, detail::action_table From, detail::action_table Table>
 constexpr void insert_recomputes(Problem const& problem, From const& from, Table& to) {
   using enum action_kind;
@@ -75,8 +76,8 @@ struct recomputing : S {
     insert_recomputes(problem, plain, table);
   }
 };
-/// Without a flush, R is on all ranks but the last, in each period and in a step alone, whose
-/// programs are the same.
+/// Without a flush R is on all ranks but the last, in each period and in the table of a single
+/// step, as both have the same programs.
 template <class S>
   requires(is_unflushed<S>())
 struct recomputing<S> : S {
@@ -107,7 +108,7 @@ struct recomputing<S> : S {
   }
 
  private:
-  /// Fills a table with what fill_plain makes, and R.
+  /// Fills a table with the actions that fill_plain makes, and with R.
   template <class Problem, class Table, class Fill>
   static constexpr void insert(Problem const& problem, Table& table, Fill const& fill_plain) {
     auto plain = table;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Several steps of a table as one table, to prove, simulate and draw how they overlap.
+// Several steps of a table as one table, to prove, simulate and draw steps that overlap.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +14,7 @@
 
 namespace pp {
 
-/// The problem of `steps` steps: as many times the micro-batches.
+/// The problem of `steps` steps: `steps` times the micro-batches.
 template <pipeline_problem Problem>
 constexpr Problem repeated(Problem problem, int steps) {
   problem.micro_batches *= steps;
@@ -22,13 +22,13 @@ constexpr Problem repeated(Problem problem, int steps) {
 }
 
 /// `steps` steps of a table, one after the other without a barrier: each rank begins the next step
-/// right after its last action of this one. A step is as many runs of the table as it has leaves.
+/// right after its last action of this step. A step is a run of the table for each of its leaves.
 /// Micro-batches and versions of weights are numbered throughout, and if the table trains, each
 /// step ends with the updates of the rank's chunks.
 ///
 /// law:    if validate(problem, table), then validate(repeated(problem, steps * leaves), this)
-/// throws: pp::error if `steps` or `leaves` < 1, the table is of several mini-batches, holders of a
-///         chunk would change from step to step, or it would have more than most_actions
+/// throws: pp::error if `steps` or `leaves` < 1, the table has several mini-batches, holders of a
+///         chunk would change from step to step, or the result would have more than most_actions
 template <pipeline_problem Problem, detail::action_table Table>
 auto repeated(Problem const& problem, Table const& table, int steps, int leaves = 1) {
   using detail::holders, detail::throw_error;

@@ -17,7 +17,7 @@ namespace detail {
 
 inline constexpr char steady_prefix[] = "steady ";
 
-/// Family S, whose order is the best one for steps that overlap.
+/// Family S with the order that is best for steps that overlap.
 template <class S>
 struct ordered_by_period : S {
   template <pipeline_problem Problem, action_table Table>
@@ -34,11 +34,12 @@ concept takes_objective = requires(problem<> const& question, static_table<1, 8>
 }  // namespace detail
 
 /// The steps of family S, one after the other without a barrier: see Pipeline::train. Each rank
-/// updates its weights when their gradients are complete, before it knows the global norm and
-/// whether all numbers are finite. It knows when its first backward of the next step begins, as
-/// that has been in all stages: then the update is confirmed, or taken back and made again.
+/// updates its weights when their gradients are complete, before the rank knows the global norm and
+/// whether all numbers are finite. It knows both when its first backward of the next step begins,
+/// as the micro-batch of that backward has been in all stages: then the update is confirmed, or
+/// taken back and made again.
 ///
-/// note:   a searched order is one for the shortest period
+/// note:   a searched order is searched for the shortest period
 /// law:    losses, norms, parameters and states have the bits of S with a barrier
 /// cost:   memory for a second copy of weights and optimizer state
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 4 (post-validation)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The scanner of PyTorch's CSV format of schedules, for texts of a program, which the compiler
+// The scanner of PyTorch's CSV format of schedules, for texts in a program, which the compiler
 // reads, and for files. A cell is `2F0`, `2WAIT_SEND_F0`, `(0F1;1B0)OVERLAP_F_B` or nothing.
 #pragma once
 
@@ -36,7 +36,7 @@ struct place {
   int line = 1, column = 1;
 };
 
-/// The first fault of a text, or none. word: the part of the text that it is about
+/// The first fault of a text, or none. word: the part of the text that is wrong
 struct finding {
   csv_fault what = csv_fault::none;
   place at{};
@@ -44,11 +44,11 @@ struct finding {
   constexpr bool ok() const { return what == csv_fault::none; }
 };
 
-/// Limits on the numbers of a text, so that a short hostile one cannot ask for much memory.
+/// Limits on the numbers of a text, so that a short hostile text cannot ask for much memory.
 inline constexpr int most_chunks = 1 << 20, most_micro_batches = 1 << 24;
 
-/// The meaning of a word. is_compute: an action of a table; others follow from those (transfers
-/// and waits for them) or are of sharded parameters
+/// The meaning of a word. is_compute: the word is an action of a table. Other words are transfers
+/// and waits for transfers, which follow from the actions, or are about sharded parameters
 struct known_word {
   std::string_view word;
   action_kind kind = action_kind::forward;
@@ -83,12 +83,12 @@ constexpr known_word const* find_word(std::string_view word) {
 /// NewRank: void(), for each line up to the last with a cell that is not empty
 /// Use:     void(action, place), for each action of the line; of a cell with two that may be a pair
 ///          the forward first, marked
-/// law:     after a fault neither is called again
+/// law:     after a fault neither function is called again
 template <class NewRank, class Use>
 class scanner {
  public:
-  /// The text begins with line `number`; what is before the first line counts as lines that
-  /// new_rank knows. A byte-order mark before line 1 is passed over.
+  /// The text begins with line `number`; new_rank knows the lines before. A byte-order mark before
+  /// line 1 is passed over.
   constexpr scanner(std::string_view text, NewRank new_rank, Use use, int number)
       : next_(text.data()), end_(text.data() + text.size()), line_(next_), new_rank_(new_rank),
         use_(use), number_(number), ranks_(number - 1) {
@@ -117,7 +117,7 @@ class scanner {
   // Commas separate cells; spreadsheets also write semicolons and tabs.
   static constexpr bool is_separator(char c) { return c == ',' || c == ';' || c == '\t'; }
 
-  // The end of the text is none of these, so that no caller need ask for it.
+  // The end of the text is no such character, so no caller need ask whether the text has ended.
   constexpr bool is_next(char c) const { return next_ != end_ && *next_ == c; }
   constexpr bool is_line_end() const { return next_ == end_ || *next_ == '\n' || *next_ == '\r'; }
   constexpr void skip_spaces() {
@@ -141,8 +141,8 @@ class scanner {
     return false;
   }
 
-  /// Reads a number in [0, most); -1 after a fault, which is about the text from `from` on. Digits
-  /// after a number that is too large already are passed over, so that none overflows.
+  /// Reads a number in [0, most); -1 after a fault, which names the text from `from` on. Once a
+  /// number is too large its further digits are passed over, so that nothing overflows.
   constexpr int read_number(int most, csv_fault missing, csv_fault too_large, char const* from) {
     char const* const first = next_;
     long value = 0;
@@ -156,7 +156,8 @@ class scanner {
     return -1;
   }
 
-  /// Reads an action and adds it to the cell's if it is one of a table. False: a fault.
+  /// Reads an action, and adds the action to the cell's if tables have such actions. False: a
+  /// fault.
   constexpr bool read_action() {
     char const* const from = next_;
     int const chunk =
@@ -197,8 +198,8 @@ class scanner {
     count_ = 3;
     use_(a, where);
   }
-  /// Hands on the actions that wait. Two that may be a pair are one, with the forward first; others
-  /// run one after the other.
+  /// Hands on the waiting actions of a cell. Two actions that may be a pair are a pair, with the
+  /// forward first; other actions run one after the other.
   constexpr void use_cell(bool are_all = false) {
     if (count_ == 2 && are_all) {
       if (detail::makes_pair(of_cell_[1], of_cell_[0])) {
@@ -262,22 +263,22 @@ class scanner {
   char const *next_, *end_, *line_;  // line_: where the current line begins
   NewRank new_rank_;
   Use use_;
-  int number_, ranks_;  // of the line; lines that new_rank_ knows
+  int number_, ranks_;  // the line's number; the number of lines that new_rank_ knows
   bool is_quoted_ = false, is_pair_ = false;
   action of_cell_[2]{};
   place place_of_[2]{};
-  int count_ = 0;  // 3: of a cell with more than two actions, which are no pair
+  int count_ = 0;  // 3: more than two actions, which are no pair
   finding found_{};
 };
 
-/// Calls new_rank() for every line, and use(action, place) for each of its actions. The first
-/// fault of the text, or none. number: that of the text's first line
+/// Calls new_rank() for every line, and use(action, place) for each action of the line. Returns the
+/// first fault of the text, or none. number: the number of the text's first line
 template <class NewRank, class Use>
 constexpr finding scan(std::string_view text, NewRank new_rank, Use use, int number = 1) {
   return scanner<NewRank, Use>(text, new_rank, use, number).scan();
 }
 
-/// The placements that a text may have; it does not name its own.
+/// The placements that a text may have; a text does not name its placement.
 struct named_placement {
   placement where;
   char const* name;
@@ -287,8 +288,8 @@ inline constexpr named_placement placements[] = {{placement::straight, "straight
                                                  {placement::vee, "vee"},
                                                  {placement::bidirectional, "bidirectional"}};
 
-/// The placement with the fewest actions on a wrong rank, and their number; no name if no placement
-/// has this number of stages.
+/// The placement with the fewest actions on a wrong rank, and the number of those actions; no name
+/// if no placement has this number of stages.
 struct best_placement {
   placement where = placement::straight;
   char const* name = nullptr;
@@ -322,7 +323,8 @@ struct misplaced_action {
   int rank = -1;
   action which{};
 };
-/// It is sought in the text once more, as tables do not keep the places of their actions.
+/// The first misplaced action, sought in the text once more, as tables do not keep the places of
+/// their actions.
 ///
 /// needs: the placement fits in part, or not at all
 constexpr misplaced_action find_misplaced(std::string_view text, int ranks, int chunks,

@@ -11,7 +11,8 @@ namespace pp {
 
 namespace detail {
 
-/// The rule: backwards first, the oldest micro-batch first, and of its chunks the last one first.
+/// The rule: backwards first, the oldest micro-batch first, and of a micro-batch the last chunk
+/// first.
 template <pipeline_problem Problem>
 constexpr auto backward_first(Problem const& problem) {
   return [chunks = long(problem.chunks),
@@ -52,7 +53,8 @@ struct Chimera {
 
 namespace detail {
 
-/// A table with two micro-batches of a direction, one after the other, for each that is pushed.
+/// A table that takes two micro-batches of a direction, one after the other, for each micro-batch
+/// that is pushed.
 template <action_table Table>
 struct in_twos {
   Table& of;
@@ -69,9 +71,10 @@ struct in_twos {
 }  // namespace detail
 
 /// Chimera with two micro-batches, one after the other, in each of its slots: half as many groups,
-/// whose gaps are a smaller share. With the micro-batches of Chimera that is the paper's forward
-/// doubling, at twice the activations, for which it recomputes; with twice as many of half the
-/// size, its backward halving, at those of Chimera.
+/// whose gaps are a smaller share of the time. With the micro-batches of Chimera this is the
+/// paper's forward doubling, with twice the activations, for which the paper recomputes. With twice
+/// as many micro-batches of half the size this is the paper's backward halving, with the
+/// activations of Chimera.
 ///
 /// law:    P even, M a multiple of 2P, B = 2F (B the full backward) without hops: every rank is
 ///         idle for (P-2) (F+B)/2; peaks are those of Chimera, twice

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The placement of Ws in an order of Fs and Bs. Only memory and the update wait for a W, so it runs
-// where its rank would be idle otherwise, or where the next F does not fit into memory without it.
-// Both depend on the times, so the order is simulated while the Ws are placed.
+// The placement of Ws in an order of Fs and Bs. Only memory and the update wait for a W, so a W
+// runs where its rank would be idle otherwise, or where the next F does not fit into memory before
+// a W has run. Both depend on the times, so the order is simulated while the Ws are placed.
 #pragma once
 
 #include <climits>
@@ -14,32 +14,32 @@ namespace pp {
 
 namespace detail {
 
-/// Which gaps a W may fill: only those at least as long as itself, or any.
+/// The gaps that a W may fill: only gaps at least as long as the W, or any.
 enum class gap_rule : unsigned char { long_enough, any };
 
 }  // namespace detail
 
-/// Fills `table` with the rows of `fixed`, which has every F and B, and with all Ws, each rank's in
-/// the order of their Bs. limit(rank) is the memory above which no F begins while a W can free
-/// some.
+/// Fills `table` with the rows of `fixed`, which has every F and B, and with all Ws, on each rank
+/// in the order of its Bs. limit(rank) is the memory above which no F begins while a W can free
+/// memory.
 ///
-/// law:   the order of the fixed actions stays; if they validate but for the missing Ws, the table
-///        validates
+/// law:   the order of the fixed actions stays; if `fixed` validates but for the missing Ws, the
+///        table validates
 /// cost:  linear in the number of actions
 template <pipeline_problem Problem, class Fixed, detail::action_table Table, class Limit>
 constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, Limit limit,
                      detail::gap_rule rule) {
   using enum action_kind;
   struct place {
-    // In the rank's fixed row: the next action, and the next B whose W has not run.
+    // Positions in the rank's fixed row: of the next action, and of the next B whose W has not run.
     int next = 0, weight = 0;
     int also_waiting = 0;  // 1 + the rank that waits for the same result, or 0
     long clock = 0, live = 0;
   };
   int const p = problem.ranks, m = problem.micro_batches, values = problem.chunks * m;
   auto ranks = detail::scratch<place>(p);
-  // By chunk and micro-batch, first for F, then for B: 1 + the time of its end, and 1 + the last
-  // rank that began to wait for it; 0 for none.
+  // By chunk and micro-batch, first for F, then for B: 1 + the time at which the action ends, and 1
+  // + the last rank that began to wait for that end; 0 for none.
   auto ended = detail::scratch<long>(2 * values);
   auto waiting = detail::scratch<int>(2 * values);
   auto awake = detail::scratch<int>(p);

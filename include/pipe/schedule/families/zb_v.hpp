@@ -13,7 +13,8 @@ namespace pp {
 ///
 /// law:    equal times TF = TB = TW without hops, M >= 2P-1: no bubble in the stage-local span; the
 ///         peak of every rank is 2P chunks
-/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1 without the missing ones
+/// note:   with fewer than 2P-1 micro-batches the order is that of 2P-1, without the missing
+///         micro-batches
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 6
 ///
 /// P = 4, M = 7, equal times; 0 1 2: F of a micro-batch, a b c: B, A B C: W:

@@ -10,8 +10,8 @@ namespace pp {
 
 namespace detail {
 
-/// Rank r runs (P-1-r) `Ahead` forwards, then F (while there are any) and B in turn. Each such pair
-/// is followed by a W once Ws have been delayed for as long as the warm-up of the first rank, or
+/// Rank r runs (P-1-r) `Ahead` forwards, then F (while there are any) and B in turn. An F with its
+/// B is followed by a W once Ws have been delayed for as long as the warm-up of the first rank, or
 /// once no forwards are left.
 template <int Ahead, pipeline_problem Problem, action_table Table>
 constexpr void fill_zero_bubble(Problem const& problem, Table& table) {

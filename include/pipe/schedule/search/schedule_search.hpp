@@ -4,7 +4,7 @@
 // result is taken: (a) plans at several paces, with the choices of the zero-bubble paper's greedy
 // method; (b) variations of the best plan, chunk by chunk; (c) simulated annealing of the best
 // order; (d) the best orders of fewer micro-batches, with a period repeated; (e) on a V, building
-// blocks. The known families that fit into the memory are candidates too, so none of them is better
+// blocks. The known families that fit into the memory are candidates too, so no family is better
 // than the result.
 #pragma once
 
@@ -35,8 +35,8 @@ struct search_options {
 
   objective want = objective::stage_local_span;
   long limit = no_limit;  ///< memory limit of a rank, in the unit of memory_change
-  /// The number of actions to simulate in all. The search takes time in proportion to it, whatever
-  /// the size of the problem.
+  /// The number of actions to simulate in all. The time of a search is proportional to this number,
+  /// whatever the size of the problem.
   long effort = usual_effort;
 };
 
@@ -80,18 +80,19 @@ class schedule_search {
  private:
   static constexpr int plans_tried = 1000;  ///< the maximum number of plans of method (b)
   static constexpr int plans_share = 2;  ///< method (b) takes at most 1 / plans_share of the effort
-  /// Of the effort of a shorter run, 1 / looking_share is for repeating what it finds.
+  /// 1 / looking_share of the effort of a shorter run is for repeating the orders that the run
+  /// finds.
   static constexpr int looking_share = 4;
   static constexpr int blocks_share = 4;  ///< method (e) takes at most 1 / blocks_share of the rest
-  static constexpr int block_price = 10;  ///< of moving a block's actions, in orders simulated
+  static constexpr int block_price = 10;  ///< of moving a block's actions, in simulated orders
   static constexpr int rounds = 4;        ///< of annealing, each from the best order so far
-  /// The effort of the openings in a constant evaluation: six at P = 8 and M = 32, or one on a vee.
-  /// The families then still fit into the default limits of compilers.
+  /// The effort of the openings in a constant evaluation: six openings at P = 8 and M = 32, or one
+  /// on a vee. The families then still fit into the default limits of compilers.
   static constexpr long constant_effort = 4700;
 
   constexpr bool at_floor() const { return best_.worst <= floor_; }
 
-  /// Simulates a plan, and keeps it and its order if it is no worse than the best.
+  /// Simulates a plan, and keeps the plan and its order if they are no worse than the best.
   constexpr void offer(plan const& x) {
     auto times = rank_times(problem_.ranks);
     order_.clear();
@@ -100,7 +101,7 @@ class schedule_search {
       order_.push(rank, a);
     });
     int const held = problem_.chunks / problem_.ranks;
-    // The steps of a compiler grow with the square of the chunks per rank.
+    // A compiler's steps grow with the square of the chunks per rank.
     effort_ -= actions_ * (std::is_constant_evaluated() ? held * held : 1);
     score const found = times.total(problem_.ranks, options_.want);
     if (best_ < found) return;
@@ -175,8 +176,8 @@ class schedule_search {
   }
 
   /// (d) The same problem with few micro-batches, and the periods of its better orders repeated.
-  /// Two to four times P micro-batches suffice for the beginning and the end; the rest must be
-  /// whole periods, so counts with different remainders are tried.
+  /// Two to four times P micro-batches suffice for the beginning and the end; all other
+  /// micro-batches must be whole periods, so numbers with different remainders are tried.
   constexpr void repeat_shorter() {
     constexpr int runs[][2] = {
         {2, 4}, {2, 6}, {3, 4}, {3, 6}};  // minimum in units of P, and a divisor of the remainder
@@ -221,7 +222,8 @@ class schedule_search {
     }
   }
 
-  /// The known families of the placement, so that the result is at least as good as each that fits.
+  /// The known families of the placement, so that the result is at least as good as each family
+  /// that fits.
   constexpr void try_families() {
     if (where_ == placement::straight)
       try_each<GPipe, OneFOneB, EagerOneFOneB, ZeroBubbleH1, ZeroBubbleH2>();
@@ -278,7 +280,7 @@ class schedule_search {
   search_options options_;
   planner<Problem> plans_;
   plan best_plan_;
-  search_order order_, best_order_;  // the one being tried, and the best so far
+  search_order order_, best_order_;  // the order being tried, and the best so far
   score best_{};
   search_dice roll_{};
   long effort_, actions_, floor_ = 0;

@@ -53,7 +53,7 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 }
 
 /// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
-/// own limit where it has one. Numerator 0: no limit but the problem's own.
+/// own limit where it has one. Numerator 0: no limit but the problem's.
 ///
 /// note: the default objective is the stage-local span, the papers' measure. For steps with a
 ///       barrier take objective::makespan. Where steps overlap, Steady<Searched<...>> takes
@@ -80,7 +80,8 @@ struct Searched {
     return detail::search_options{Want, limit, Effort};
   }
 
-  /// Whether a constant evaluation has room for its few plans; beyond this, search at run time.
+  /// Whether a constant evaluation has room for the few plans of a search; larger problems are
+  /// searched at run time.
   static constexpr bool fits_a_constant(int ranks, int micro_batches) {
     return ranks * micro_batches <= 8 * 32;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// All building blocks of a V whose ranks are alike. V-Half and V-Min are two of them; between them
-// and the memory of 1F1B, others are the best ones known for almost any number of chunks.
+// All building blocks of a V whose ranks are alike. V-Half and V-Min are two such blocks; between
+// their memory and that of 1F1B, other blocks are the best known for almost any number of chunks.
 #pragma once
 
 #include <bit>
@@ -12,12 +12,13 @@ namespace pp::detail {
 
 /// A block in which micro-batches come down the ranks slowly and go up at once: from a rank to the
 /// next, F on the way down is `steep` slots later on the first `turn` ranks and `flat` slots on the
-/// others, and so is B on the way up; what comes back is one slot after the next rank's.
+/// others, and so is B on the way up; an action on the way back is one slot after that of the next
+/// rank.
 ///
 /// needs: 0 < turn <= ranks
 struct sloped_block {
   int ranks, steep, flat, turn;
-  /// The slots on rank 0 of F up, B up and B down, modulo 6; that of F down is 0.
+  /// The slots on rank 0 of F up, B up and B down, modulo 6; the slot of F down is 0.
   int due[3];
 
   /// The slot of F down on a rank.
@@ -53,14 +54,14 @@ struct sloped_block {
 };
 
 /// Calls use(block) for every possible block of P ranks that may need `chunks` chunks of memory,
-/// those with the longest lifetime first, until it returns false.
+/// blocks with the longest lifetime first, until use returns false.
 ///
 /// source: Qi et al., Pipeline Parallelism with Controllable Memory, 2024: the blocks that the
 ///         authors' program tries
 template <class Use>
 constexpr void for_each_sloped_block(int ranks, int chunks, Use use) {
   constexpr int period = block_slots::period;
-  // What waits at the turns, and W, take two to five chunks more than the lifetime says.
+  // Waits at the turns, and W, take two to five chunks more than the lifetime says.
   for (int lifetime = period * (chunks - 2); lifetime >= period * (chunks - 5); lifetime -= 2)
     for (int steep = 1; steep < period; ++steep)
       for (int flat = 1; flat <= steep; ++flat)

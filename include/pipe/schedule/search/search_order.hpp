@@ -70,7 +70,7 @@ class search_order {
     }
   }
 
-  /// Rows of another type of this table's extents, as a table's.
+  /// Rows of another type with this table's extents: see static_rows::like.
   template <class Other>
   constexpr auto like() const {
     return scratch_rows<Other>(p_, length_);
@@ -99,8 +99,8 @@ class search_order {
     for (int rank = 0; rank < p_; ++rank) filled_.item[rank] = from.filled_.item[rank];
   }
 
-  /// Whether the rank's memory stays within the limit; without a rank: whether all are complete and
-  /// stay within it.
+  /// Whether the rank's memory stays within the limit; without a rank: whether all ranks are
+  /// complete and stay within the limit.
   constexpr bool fits(int rank) const {
     long live = 0;
     for (int i = rank * length_; i < (rank + 1) * length_; ++i) {
@@ -120,17 +120,17 @@ class search_order {
   constexpr score play(long most = LONG_MAX / 2) {
     for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = -1, times_.last.item[rank] = 0;
     if (want_ != objective::period) return play_step(most);
-    // A rank begins its second step where it has ended the first one.
+    // A rank begins its second step when it has ended the first.
     if (!play_step(LONG_MAX / 2).possible()) return score{};
     for (int rank = 0; rank < p_; ++rank) times_.first.item[rank] = times_.last.item[rank];
     return play_step(most);
   }
 
-  /// The effort of changes, in simulated actions, of which each is of an order of `actions`.
+  /// The effort of `tries` changes of an order of `actions` actions, in simulated actions.
   static constexpr long effort_of(long tries, long actions) {
     return tries * (actions + change_price);
   }
-  /// The changes for an effort.
+  /// The number of changes that an effort allows.
   static constexpr long tries_of(long effort, long actions) {
     return effort / (actions + change_price);
   }
@@ -142,7 +142,8 @@ class search_order {
   constexpr score improve(long tries, long good_enough, search_dice& roll) {
     return improve(tries, good_enough, roll, [](search_order const&) {});
   }
-  /// The same; calls seen(order) now and then with orders that take no longer than any before them.
+  /// Improves as above, and calls seen(order) now and then with orders that take no longer than any
+  /// earlier order.
   template <class Seen>
   constexpr score improve(long tries, long good_enough, search_dice& roll, Seen seen) {
     score now = play(), best = now;
@@ -198,7 +199,7 @@ class search_order {
   static constexpr int reach = 5;
 
   /// The energy of annealing, in parts of a unit: the worst time, and a share of the mean time,
-  /// which gives a direction where several ranks are the worst.
+  /// which gives the search a direction where several ranks take the worst time.
   constexpr long energy(score const& s) const {
     return fine_ * s.worst + fine_ * s.sum / (p_ * mean_share);
   }
@@ -206,7 +207,7 @@ class search_order {
   /// Constants of an action that play() reads.
   struct fact {
     int chunk = 0, kind = 0, rank = 0;
-    int source = -1;  ///< the action of another chunk whose result it reads, or -1
+    int source = -1;  ///< the action of another chunk whose result this action reads, or -1
     long hop = 0, time = 0, memory = 0;
   };
   /// Positions of a rank that run without a gap, the first as soon as its input arrives.
@@ -322,9 +323,9 @@ class search_order {
     return position < 0 ? 0 : position < length_ ? position : length_ - 1;
   }
 
-  /// Moves an action to another position on its rank. Actions of its chunk and kind on the way keep
-  /// their order: each takes the place of the next. Returns false, with nothing changed, if an F
-  /// would come after its B, or a B after its W.
+  /// Moves an action to another position on its rank. Actions of the same chunk and kind on the way
+  /// keep their order: each takes the place of the next. Returns false, with nothing changed, if an
+  /// F would come after its B, or a B after its W.
   constexpr bool move(int rank, int from, int to) {
     int* const row = row_.item + rank * length_;
     int const step = from < to ? 1 : -1;
@@ -355,8 +356,8 @@ class search_order {
   scratch<int> row_;           // the actions of rank 0, then those of rank 1 ...
   scratch<int> filled_;        // by rank: the number of its actions so far
   scratch<fact> fact_;         // by action
-  scratch<long> work_, left_;  // by rank: its total work, and the part of it that is left
-  scratch<long> start_, end_;  // by action; an end of -1: not yet
+  scratch<long> work_, left_;  // by rank: the total work, and the part that is left
+  scratch<long> start_, end_;  // by action; an end of -1: not run yet
   scratch<int> waiting_;       // by action: the last rank that began to wait for it
   scratch<int> also_waiting_;  // by rank: the next one that waits for the same action
   scratch<int> next_, awake_;  // by rank: its next position; a stack of ranks

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The search for steps that overlap. The span of an order is a bound on its period, and mostly
-// equal to it, so the best order by the span is improved further, by the pace of a second step.
+// The search for steps that overlap. The span of an order is an upper bound on the order's period,
+// and mostly equal to the period. So the best order by the span is improved further, by the pace of
+// a second step.
 #pragma once
 
 #include <type_traits>
@@ -11,10 +12,10 @@
 
 namespace pp::detail {
 
-/// As search(), for the shortest period.
+/// Searches as search() does, for the shortest period.
 ///
-/// law:  the period is at most that of the order that search() finds by the stage-local span with
-///       the same effort, which is the result in a constant evaluation
+/// law:  the period is at most that of the order which search() finds by the stage-local span with
+///       the same effort; in a constant evaluation that order is the result
 /// cost: up to twice that of search()
 template <pipeline_problem Problem, action_table Table>
 constexpr void search_by_period(Problem const& problem, Table& table,

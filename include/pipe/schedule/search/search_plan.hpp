@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Orders from plans. A plan is the due time of F and B of micro-batch 0 in every chunk; every next
-// micro-batch is due one period later, the time that the busiest rank needs for one micro-batch.
-// The known families correspond to plans of different pace: the slower micro-batch 0 travels, the
-// more micro-batches are in flight. A plan is only a priority: simulated with the real times and
-// within the memory limit, every plan becomes a valid schedule.
+// Orders from plans. A plan is the due time of F and B of micro-batch 0 in every chunk; every
+// further micro-batch is due one period later, the time that the busiest rank needs for one
+// micro-batch. The known families correspond to plans of different pace: the slower micro-batch 0
+// travels, the more micro-batches are in flight. A plan is only a priority: simulated with the real
+// times and within the memory limit, every plan becomes a valid schedule.
 #pragma once
 
 #include <climits>
@@ -19,9 +19,10 @@ namespace pp::detail {
 ///
 /// source: Qi et al., Zero Bubble Pipeline Parallelism, 2024, section 3.1
 struct plan_choices {
-  bool any_gap = true;          ///< a W fills any gap, or only one known to be long enough
-  bool backward_first = false;  ///< B before F, or the one that is due first
-  /// The number of periods by which an F may be due after its rank's next B and yet run before it.
+  bool any_gap = true;          ///< a W fills any gap, or only a gap known to be long enough
+  bool backward_first = false;  ///< B before F, or whichever is due first
+  /// The number of periods by which an F may be due after its rank's next B and yet run before that
+  /// B.
   int ahead = 1;
 
   static constexpr int any_ahead = 1 << 20;
@@ -32,7 +33,7 @@ struct plan {
   static constexpr int parts = 4;  ///< planned times are in units of 1/4 of the problem's
 
   int chunks;
-  scratch<long> gap;  ///< by step: from its due time to that of the next
+  scratch<long> gap;  ///< by step: the time from its due time to the due time of the next step
   plan_choices choices{};
 
   constexpr explicit plan(int count) : chunks(count), gap(2 * count) {}
@@ -51,7 +52,7 @@ struct planner {
   placement where;
   long limit;              ///< memory limit of a rank
   long period = 0;         ///< in parts
-  scratch<long> natural;   ///< by step: the gap if the action and its hop run at once, in parts
+  scratch<long> natural;   ///< by step: the gap if action and hop run without a wait, in parts
   scratch<int> chunks_of;  ///< the chunks of rank 0, then those of rank 1 ...
   /// By chunk: the free memory that an F requires, so that the oldest micro-batch can always
   /// proceed.
@@ -123,7 +124,7 @@ constexpr void planner<Problem>::play(plan const& x, Run run) const {
   constexpr int kinds = 3;
   auto due_forward = scratch<long>(chunks), due_backward = scratch<long>(chunks);  // the next ones
   auto done = scratch<int>(kinds * chunks);  // by chunk: F, B, W
-  // By chunk and micro-batch: the arrival of its input.
+  // By chunk and micro-batch: the arrival of the input.
   auto forward_ready = scratch<long>(chunks * m, LONG_MAX);
   auto backward_ready = scratch<long>(chunks * m, LONG_MAX);
   auto ended = scratch<long>(chunks * m);  // by chunk and micro-batch: the end of B

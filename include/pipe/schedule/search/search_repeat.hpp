@@ -2,7 +2,7 @@
 //
 // Long orders from short ones. The difficult parts of an order are its beginning and its end;
 // between them it may be periodic. So a good order of few micro-batches, which is cheap to search,
-// becomes an order of many when one of its periods is repeated.
+// becomes an order of many micro-batches when one of its periods is repeated.
 #pragma once
 
 #include <pipe/schedule/search/search_order.hpp>
@@ -53,7 +53,7 @@ class order_periods {
     }
   }
 
-  /// Whether a period begins at that micro-batch; if so, it is the one to repeat.
+  /// Whether a period begins at that micro-batch; if so, repeat() repeats this period.
   constexpr bool begin_at(int micro_batch) {
     for (int rank = 0; rank < p_; ++rank) {
       int const at = forward_.item[rank * m_ + micro_batch],

@@ -33,7 +33,7 @@ struct rank_times {
   scratch<long> first, last;
 
   constexpr explicit rank_times(int ranks) : first(ranks, -1), last(ranks) {}
-  /// An action of a rank from `start` to `end`; those of a rank come in order.
+  /// Adds an action of a rank from `start` to `end`. The actions of a rank come in order.
   constexpr void add(int rank, long start, long end) {
     if (first.item[rank] < 0) first.item[rank] = start;
     last.item[rank] = end;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Gradient accumulation over mini-batches. Backward divides the gradients of each loss by its
-// number of terms in the first mini-batch, or by that counted ahead; a factor at the end, of all
-// gradients, corrects this once the number of all terms is known.
+// number of terms in the first mini-batch, or by the number counted ahead. A factor of all
+// gradients, at the end, corrects the divisor once the number of all terms is known.
 #pragma once
 
 #include <string_view>
@@ -20,7 +20,7 @@ inline void require_terms(bool has_some) {
         {"labels: none of this step counts, so it has no loss: leave its mini-batch out"});
 }
 
-/// Losses and scale factors of accumulated mini-batches, of a model with a number of losses.
+/// Losses and scale factors of accumulated mini-batches, for a model with `Losses` losses.
 ///
 /// law: n mini-batches added one by one have the losses and the gradient scales of one mini-batch
 ///      with all of their terms
@@ -36,7 +36,8 @@ class accumulation {
       of.ahead = is_sum ? 1 : of.ahead + counted;
     });
   }
-  /// Sets a job's scale factors so that it continues the accumulation. names: of the losses
+  /// Sets a job's scale factors so that the job continues the accumulation. names: the losses'
+  /// names
   ///
   /// throws: data_error in a step without terms, or if no factor is right for all losses, because
   ///         the divisors have another proportion than the terms
@@ -58,7 +59,8 @@ class accumulation {
       j.gradient_scale = of_[0].divisor / loss_divisor(of_[0].counted);
     }
   }
-  /// Adds a finished job. Its result's losses become those over all terms so far: see loss_of.
+  /// Adds a finished job. The losses of its result become the losses over all terms so far: see
+  /// loss_of.
   void add(job const& j, step_result& r) {
     of_[0].sum += r.losses[0] * j.loss_terms;
     for (int i = 1; i < Losses; ++i)
@@ -70,7 +72,7 @@ class accumulation {
     r.loss = loss_of(r.losses, j.further, terms());
   }
 
-  /// Calls use(number) with all that it is after a mini-batch, to be read or set: for checkpoints.
+  /// Calls use(number) for all numbers of the accumulation, to be read or set: for checkpoints.
   template <class Use>
   void for_all_numbers(Use use) {
     of_loss& first = of_[0];
@@ -81,7 +83,7 @@ class accumulation {
  private:
   struct of_loss {
     double ahead = 0;             // terms counted ahead
-    double divisor = 0;           // of gradients
+    double divisor = 0;           // of the gradients
     double counted = 0, sum = 0;  // all terms, and their sum
   };
 
@@ -99,7 +101,7 @@ class accumulation {
   }
   /// The factor of the gradients of all losses that count: divisor over terms.
   double scale_of_all(job const& j, std::string_view const* names) const {
-    int by = -1;  // the first of them
+    int by = -1;  // the first loss that counts
     for (int i = 0; i < Losses; ++i) {
       of_loss const& of = of_[i];
       if (!(of.counted > 0) || (i > 0 && !(further(j, i).weight > 0))) continue;

@@ -25,7 +25,7 @@ class averages {
     });
     are_in_ = !are_in_;
   }
-  /// Throws pp::error while they are exchanged: a step would train the averages.
+  /// Throws pp::error while parameters and averages are exchanged: a step would train the averages.
   void require_out(long step) const {
     if (are_in_)
       throw_error<error>(

@@ -36,13 +36,14 @@ struct batch_of {
                  input_item_of<M, Index>, Reports && Exists>;
   using label_values =
       values_for<label_type const, wrong::labels_have_the_wrong_type, typename M::loss, Reports>;
-  /// Number of the input with that name; 0 if there is none.
+  /// The number of the input with a name; 0 if there is none.
   template <text Name>
   static constexpr int input_named = find_input<M, Name>() < 0 ? 0 : find_input<M, Name>();
 
   input_values<0> inputs;
   label_values labels;
-  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
+  // By input number. An input has its list in one of the two arrays, by its type. Entry 0 is not
+  // used.
   further_values<int> named_ids[max_inputs]{};
   further_values<Element> named_numbers[max_inputs]{};
 
@@ -72,7 +73,7 @@ auto input_of(Batch const& b) {
     return b.named_numbers[Index];
 }
 
-/// Checks of arrays in the host's memory, which are at once.
+/// Checks of arrays in the host's memory, which are made at once.
 struct host_checks {
   static void ids(char const* what, std::span<int const> values, int least, int end) {
     check_ids(what, values, least, end);
@@ -117,8 +118,8 @@ void take_inputs(Batch const& b, int most, job& j) {
   take_inputs(b, most, j, checks);
 }
 
-/// Hashes what only the losses of a mini-batch of model M read, which all processes give alike:
-/// labels, weights and targets. Inputs may be left out where no rank reads them.
+/// Hashes the labels, weights and targets of a mini-batch of model M, which all processes give
+/// alike. Inputs are not hashed: a process may leave them out where none of its ranks reads them.
 template <class M, class Element>
 void hash_labels(job& j) {
   constexpr auto const& inputs = model_tables<M>::inputs;
@@ -137,7 +138,7 @@ void hash_labels(job& j) {
       add(j.input[i], inputs[i].form.elements(), inputs[i].is_ids);
 }
 
-/// Says what a job of compiled pipeline P is for, once it has its arrays.
+/// Sets the kind of a job of compiled pipeline P, once the job has its arrays.
 ///
 /// throws: data_error in training if the last micro-batch, or the last group of SyncOver, would
 ///         have a single number for each channel of a batch norm
@@ -176,8 +177,8 @@ double loss_terms_of(Batch const& b) {
                                       weights_of(b), long(model_tables<M>::output.columns()));
 }
 
-/// The labels of further loss S in a batch of model M: their input, and how many columns a row of
-/// its loss has.
+/// The labels of further loss S in a batch of model M: their input, and the number of columns of a
+/// row of the loss.
 template <class S, class M>
 inline constexpr int input_of_labels = find_input<M, S::name>();
 template <class S, class M>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A mini-batch in a GPU's memory, and its checks before a run: those of a batch in the host's, by
-// kernels.
+// A mini-batch in a GPU's memory, and its checks before a run: those of a batch in the host's
+// memory, by kernels.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +51,7 @@ struct device_values_for : device_span<T> {
   }
 };
 
-/// A mini-batch of model M in device memory, as batch_of is one in the host's:
+/// A mini-batch of model M in device memory, as batch_of is in the host's memory:
 /// `Trainer::device_batch b{inputs, labels}; b.set<"target">(ids);`
 template <class M, class Element, bool Reports>
 struct device_batch_of {
@@ -73,7 +73,8 @@ struct device_batch_of {
 
   input_values<0> inputs;
   label_values labels;
-  // By input number; each input has its list in one of the two, by its type. Entry 0 is not used.
+  // By input number. An input has its list in one of the two arrays, by its type. Entry 0 is not
+  // used.
   device_span<int const> named_ids[max_inputs]{};
   device_span<Element const> named_numbers[max_inputs]{};
   void* stream = nullptr;
@@ -91,23 +92,23 @@ struct device_batch_of {
       named_numbers[input] = values;
     return *this;
   }
-  /// Sets the stream, a cudaStream_t, behind whose work the arrays are read. Otherwise it is the
-  /// default stream of the file that makes the call.
+  /// Sets the stream, a cudaStream_t, behind whose work the arrays are read. Without this call it
+  /// is the default stream of the file that makes the call.
   device_batch_of& ready_on(void* on) {
     stream = on;
     return *this;
   }
 };
 
-/// The checks of a mini-batch in device memory, and what to throw if one fails.
+/// The checks of a mini-batch in device memory, and the exceptions for checks that fail.
 template <class M>
 class device_checks {
  public:
-  /// Notes that ids are in [least, end). `what`: for messages.
+  /// Notes the check that ids are in [least, end). `what`: for messages.
   void ids(char const* what, device_span<int const> values, int least, int end) {
     add(check::ids, what, values, {values.data(), long(values.size()), true, least, end - 1, 0, 0});
   }
-  /// Notes that targets are in the range of a loss, if it has one.
+  /// Notes the check that targets are in the range of a loss, if the loss has a range.
   template <class Loss, class T>
   void targets(device_span<T const> values) {
     if constexpr (requires { Loss::least_target; }) {
@@ -133,7 +134,7 @@ class device_checks {
     for (int i = 0; i < count_; ++i)
       if (found_[i].first < of_[i].count) reject(engine, i);
   }
-  /// After run(): the number of ids that are not -1. needs: they have been checked
+  /// After run(): the number of ids that are not -1. needs: these ids have been checked
   long counted(device_span<int const> ids) const {
     int i = 0;
     while (of_[i].values != ids.data()) ++i;
@@ -144,14 +145,14 @@ class device_checks {
   /// The kinds of checks, which differ in the message.
   enum class check : unsigned char { ids, target, weight };
 
-  /// Notes one array; all of them are looked at in one launch.
+  /// Notes the check of an array; all arrays are checked in one launch.
   template <class T>
   void add(check kind, char const* what, device_span<T const>, value_check const& c) {
     kind_[count_] = kind;
     what_[count_] = what;
     of_[count_++] = c;
   }
-  /// Throws data_error for the value that check i has found. It is downloaded for the message.
+  /// Throws data_error for the value that check i has found, which is downloaded for the message.
   template <class Engine>
   [[noreturn, gnu::cold]] void reject(Engine& engine, int i) {
     value_check const& c = of_[i];
@@ -198,8 +199,8 @@ void take_outputs(Outputs const& outputs, long per_sample, job& j,
     check_readable(engine, {"outputs"}, outputs);
 }
 
-/// The divisor of a loss of a batch, by its labels, of rows of `columns`: see loss_terms. To be
-/// called after the checks.
+/// The divisor of a loss of a batch, by its labels, in rows of `columns` columns: see loss_terms.
+/// To be called after the checks.
 template <class Loss, class T, class Batch, class Engine>
 double device_loss_terms(Batch const& b, device_span<T const> labels, long columns,
                          device_checks<typename Batch::model> const& checks, Engine& engine) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Search for the first value that is not finite, after a step was rejected: in the inputs and
-// labels, in the parameters, or else in a repeated run of the mini-batch. Its launches are compared
-// in the order in which one micro-batch passes through the model, so the result does not depend on
-// the schedule.
+// labels, in the parameters, or else in a repeated run of the mini-batch. Launches are compared in
+// the order in which one micro-batch passes through the model, so the result does not depend on the
+// schedule.
 #pragma once
 
 #include <climits>
@@ -32,7 +32,8 @@ namespace pp::detail {
 /// law: places are ordered by micro-batch, then forward before backward, then program order; in
 ///      backward the later chunk comes first
 struct fault_place {
-  /// One layer, or the first of a kernel that stores no values between several.
+  /// first_layer: the layer, or the first layer of a kernel that stores no values between its
+  /// layers.
   int micro_batch = 0, chunk = 0, launch = 0, first_layer = 0;
   bool forward = true;
   bool is_one = false;  ///< false: no fault
@@ -67,7 +68,7 @@ class nonfinite_search {
 
  private:
   /// Notes a launch of one rank, if it is earlier than the rank's fault and has a value that is not
-  /// finite. The order is compared first: it needs no data of the operands.
+  /// finite. The order is compared first, as this reads no operands.
   [[gnu::cold]] void look(launch_seen const& seen) {
     fault_place p{
         seen.micro_batch, seen.chunk, seen.launch, 0, seen.which == program::forward, true, 0};
@@ -104,16 +105,17 @@ struct rejection {
   char const* with = "";
 };
 
-/// A value that is not finite, as one process has found it.
+/// A value that is not finite, found by one process.
 struct finding {
-  long order = LONG_MAX;  ///< of findings of one kind; LONG_MAX: nothing was found
+  long order = LONG_MAX;  ///< among findings of one kind; LONG_MAX: nothing was found
   std::string text;
 };
 
-/// Throws not_finite for the first finding of all processes, if there is one. All call it, and
-/// throw the same text: that of the process with the least order, and of these the least chunk.
+/// Throws not_finite for the first finding of all processes, if there is one. All processes call it
+/// and throw the same text: that of the finding with the least order and, among equal orders, the
+/// least chunk.
 ///
-/// law: if nothing is thrown in one process, then in none
+/// law: reject_first throws in all processes or in none
 template <class Engine>
 [[gnu::cold]] void reject_first(finding&& f, Engine& engine) {
   long const first = least(engine, f.order);
@@ -133,7 +135,7 @@ template <class Engine>
 }
 
 /// Looks for a value that is not finite in an array of the batch, unless there is a finding. here:
-/// the part of it that this process has run, all that it has of one that was prefetched
+/// the part of the batch that this process has run; of a prefetched batch the process has no more
 ///
 /// shape: values[j.samples * per_sample], of input number `input`, or of the labels after the last
 template <class T, class Engine>
@@ -220,9 +222,9 @@ template <class M, class Run>
 
 /// Throws not_finite with the first value that is not finite: in the inputs, the labels, the
 /// parameters, or the run itself. here: the part of job j that this process runs. T: type of
-/// parameters; run(): runs j again. All processes call it for the same step.
+/// parameters; run(): runs j again. All processes call reject_step for the same step.
 ///
-/// law: all throw the text that one process would throw for the whole pipeline
+/// law: all processes throw the text that a single process would throw
 template <class M, class T, class Engine, class Run>
 [[noreturn, gnu::cold]] void reject_step(rejection const& r, job& j, job const& here,
                                          long labels_per_sample, int ranks,

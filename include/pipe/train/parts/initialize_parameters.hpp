@@ -16,7 +16,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Initial value of element e of a parameter. Counter-based random numbers (Philox) make it
+/// Initial value of element e of a parameter. Counter-based random numbers (Philox) make the value
 /// independent of stages, ranks and order.
 ///
 /// law: a function of (seed, parameter, element) only

@@ -12,10 +12,10 @@
 
 namespace pp::detail {
 
-/// The leaves of each replica for which the slowest one is done first: at least one, and at most
-/// `most` of them. times: of a leaf, by replica, in any unit
+/// The numbers of leaves by replica with which the slowest replica is done first, each from 1 to
+/// `most`. times: of a leaf, by replica, in any unit
 ///
-/// needs: at least a leaf for each replica, and enough that may have `most`
+/// needs: at least one leaf for each replica, and at most `most` times the number of replicas
 /// law:   no other numbers within these bounds have a shorter longest_time
 [[gnu::cold]] inline void share_by_time(heap_array<double> const& times, int leaves, int most,
                                         heap_array<int>& counts) {
@@ -37,15 +37,15 @@ inline double longest_time(heap_array<double> const& times, heap_array<int> cons
   return longest;
 }
 
-/// The speeds of replicas: as the program states them, or as they are measured over `period` steps.
+/// The speeds of replicas: stated by the program, or measured over `period` steps.
 class leaf_speeds {
  public:
-  /// Steps after which processes compare their times, and the least part of the time of a step that
-  /// other shares must save.
+  /// The number of steps after which processes compare their times, and the least part of a step's
+  /// time that new shares must save.
   static constexpr int period = 16;
   static constexpr double least_gain = 0.05;
 
-  /// Begins with the shares by stated speeds, or 0: none is stated, and they are measured.
+  /// Begins with shares by stated speeds. speed 0: not stated, and speeds are measured.
   ///
   /// throws: error in all processes if a speed is stated for some replicas only
   template <class Engine>
@@ -62,12 +62,12 @@ class leaf_speeds {
     is_stated_ = times_[0] > 0;
     if (is_stated_) share_by_time(times_, leaves, most, counts);
   }
-  /// Takes the time of a leaf that has run here.
+  /// Takes the time of a leaf that this process has run.
   ///
   /// units: nanoseconds
   void note(long time) { sum_ += double(time), ++noted_; }
-  /// Ends a step that has noted times; after `period` of them, changes the shares if that is worth
-  /// it. All processes call it after the same steps.
+  /// Ends a step that has noted times; after `period` such steps, changes the shares if new shares
+  /// save enough. All processes call it after the same steps.
   template <class Engine>
   void end_step(Engine& engine, int replica, int leaves, int most, heap_array<int>& counts) {
     if (is_stated_ || ++steps_ < period) return;
@@ -81,7 +81,8 @@ class leaf_speeds {
  private:
   static constexpr double most_time = 1e15;
 
-  /// Gives all processes the time of each replica: that of its slowest process; 0: none.
+  /// Gives all processes the time of each replica, which is that of its slowest process; 0:
+  /// unknown.
   template <class Engine>
   [[gnu::cold]] void gather(Engine& engine, int replica, double time) {
     long const mine = long(time < most_time ? time : most_time);

@@ -20,8 +20,8 @@
 
 namespace pp::detail {
 
-/// Whether replicas of compiled pipeline P must have as many leaves each: on devices, whose
-/// prefetched mini-batch is one piece; and where they bring parameters together in every run.
+/// Whether replicas of compiled pipeline P must have equal numbers of leaves: on devices, where a
+/// prefetched mini-batch is one piece; and where replicas bring parameters together in every run.
 template <class P>
 inline constexpr bool divides_evenly =
     device_transport<typename P::transport> || (P::zero::level > 2);
@@ -32,9 +32,9 @@ struct leaf_share {
   int replica = 0, replicas = 1;
   heap_array<int> counts;  ///< leaves of each replica, of several
 
-  /// Those of compiled pipeline P: of SumIn, or one for each replica.
+  /// The leaves of compiled pipeline P: those of SumIn, or one for each replica.
   ///
-  /// throws: error if replicas cannot share them
+  /// throws: error if replicas cannot share the leaves
   template <class P>
   static leaf_share of() {
     process_place const place = P::transport::place(P::ranks);
@@ -53,7 +53,7 @@ struct leaf_share {
     for (int r = 0; r < s.counts.size(); ++r) s.counts[r] = even_share(given, replicas, r);
     return s;
   }
-  /// How many leaves run here, and which is the i-th of them.
+  /// The number of leaves that run in this process, and the i-th of them.
   int count() const { return replicas > 1 ? counts[replica] : leaves; }
   int leaf_of(int i) const { return own().leaf_of(i); }
   own_leaves own() const { return {count(), leaves, replica, replicas, counts.begin()}; }
@@ -63,10 +63,11 @@ struct leaf_share {
       throw_error<error>({"accumulate(): a mini-batch of ", replicas,
                           " replicas is a sum already: give SumIn<G> more leaves"});
   }
-  /// All leaves, here.
+  /// All leaves in this process.
   leaf_share alone() const { return {leaves, samples, 0, 1, {}}; }
-  /// The part of a mini-batch of model M that is `number` leaves from number `begin` on, as one
-  /// job: without samples, if it has too few. Element: of real inputs, labels and outputs
+  /// The part of a mini-batch of model M with `number` leaves from leaf `begin` on, as one job,
+  /// which has no samples if the mini-batch ends before. Element: the type of real inputs, labels
+  /// and outputs
   template <class M, class Element>
   job part_of(job const& whole, int begin, int number) const {
     constexpr auto const& inputs = model_tables<M>::inputs;
@@ -100,14 +101,15 @@ class leaf_runs : public leaf_share {
 
  public:
   leaf_runs() : leaf_share(leaf_share::of<P>()) {}
-  /// Once, in all processes. speed: of this one, see SumBySpeed; 0: none is stated
+  /// To be called once, in all processes. speed: that of this process, see SumBySpeed; 0: not
+  /// stated
   template <class Engine>
   [[gnu::cold]] void state([[maybe_unused]] Engine& engine, [[maybe_unused]] double speed) {
     if constexpr (moves_leaves)
       if (replicas > 1) speeds_.state(engine, speed, replica, leaves, most(), counts);
   }
-  /// Runs a mini-batch's leaves that this process has; an inference, all of them. Without a label
-  /// the loss is NaN, but for steps and what is accumulated, whose losses are those of all labels.
+  /// Runs the leaves of a mini-batch that this process has; for an inference, all leaves. Without
+  /// labels the loss is NaN, except in steps and accumulation, whose losses are over all labels.
   template <class Engine>
   step_result run(Engine& engine, job const& whole) {
     step_result r = run_leaves(engine, whole);
@@ -124,7 +126,7 @@ class leaf_runs : public leaf_share {
     return part_of<typename P::model, typename P::element>(whole, leaf_of(0), count());
   }
   /// Ends a step, which has succeeded, on a mini-batch of `given` samples. After each `every`-th
-  /// one replicas are compared.
+  /// step replicas are compared.
   ///
   /// throws: as compare_replicas
   template <class Engine>
@@ -146,8 +148,8 @@ class leaf_runs : public leaf_share {
     return engine.run(whole);
   }
   int most() const { return most_leaves(leaves, replicas, P::sum::room); }
-  /// Runs leaves one by one. Only the last one updates and has a result. Returns it, with the times
-  /// of all.
+  /// Runs leaves one by one. Only the last leaf updates and has a result, which is returned with
+  /// the times of all leaves.
   template <class Engine>
   step_result run_each(Engine& engine, job const& whole, leaf_share const& s) {
     step_result all;
@@ -165,7 +167,8 @@ class leaf_runs : public leaf_share {
       all = engine.run(j);
       seconds += all.seconds;
       waited += all.seconds * all.bubble;
-      // In the last leaf a rank may wait for other replicas, if it has another one.
+      // In the last leaf a rank may wait for other replicas, so its time counts only where it is
+      // the only leaf.
       if constexpr (moves_leaves)
         if (whole.updates && whole.samples == leaves * samples && (i + 1 < count || count == 1))
           speeds_.note(time_of_actions(engine));

@@ -16,7 +16,8 @@
 
 namespace pp::detail {
 
-/// The names of the losses of a model that ends in Loss: of their labels in a batch.
+/// The names of the losses of a model that ends in Loss, which are the names of their labels in a
+/// batch.
 template <class Loss>
 constexpr list<std::string_view, losses_in<Loss>> names_of_losses() {
   list<std::string_view, losses_in<Loss>> all{{"labels"}};
@@ -28,24 +29,25 @@ constexpr list<std::string_view, losses_in<Loss>> names_of_losses() {
   return all;
 }
 
-/// A trainer of a model with one loss, or several.
+/// A trainer of a model with one loss or several losses.
 template <class Trainer, class M>
 struct with_losses {
   /// The names of the model's losses: those of their labels in a batch, "labels" for the first one.
   static constexpr list<std::string_view, losses_in<typename M::loss>> loss_names =
       names_of_losses<typename M::loss>();
 
-  /// The divisor of a mini-batch's mean loss, of several of the first one: the sum of the weights
-  /// of rows with a label of 0 or more, or of elements; each weighs 1 if the loss has no weights.
-  /// It is the weight of the loss in an average over mini-batches. 0 if no term counts; 1 for a
-  /// sum. Accepts any number of labels.
+  /// The divisor of the mean loss of a mini-batch; in a model with several losses, of the first
+  /// loss. It is the sum of the weights of rows with a label of 0 or more, or of elements; each
+  /// weighs 1 if the loss has no weights. In an average over mini-batches the divisor is the weight
+  /// of a mini-batch's loss. 0 if no term counts; 1 for a loss that is a sum. Accepts any number of
+  /// labels.
   ///
   /// throws: data_error for labels and weights that evaluate rejects
   template <class T = Trainer>
   static double loss_terms(typename T::batch const& b) {
     return loss_terms_of(b);
   }
-  /// Each loss of a mini-batch, in the order of loss_names; as evaluate.
+  /// Evaluates each loss of a mini-batch, in the order of loss_names.
   template <class T = Trainer>
   loss_values evaluate_losses(typename T::batch const& b) {
     T& t = static_cast<T&>(*this);
@@ -59,12 +61,13 @@ struct with_losses {
     return t.run(t.prepare(b, job::kind::evaluate)).losses;
   }
   /// Counts the terms of a mini-batch of the next step ahead: for mini-batches that are accumulated
-  /// and whose losses have terms in different proportions. Each of a step is counted before the
-  /// first is accumulated, in any order; if none is, they are divided as the first one. Parameters
-  /// that change from outside, and a run that fails, forget what was counted. Over processes all of
-  /// them call it.
+  /// and whose losses have terms in different proportions. Gradients are one sum over all losses:
+  /// one factor can correct the sum at the end, but not one factor for each loss. All mini-batches
+  /// of a step are counted before the first is accumulated, in any order; if none is counted, each
+  /// is divided in the proportion of the first. Parameters that change from outside, and a run that
+  /// fails, forget what was counted. All processes call it.
   ///
-  /// law:    then gradients are those of one mini-batch of all, up to rounding
+  /// law:    gradients are then those of a single mini-batch with all samples, up to rounding
   /// throws: data_error as evaluate; error if mini-batches are accumulated already. The step throws
   ///         data_error if the proportions of the terms are not those that were counted
   template <class T = Trainer>

@@ -12,7 +12,7 @@ namespace pp::detail {
 /// for_each_own and mirror: see host_engine.
 template <class Engine>
 concept divides_values = requires { requires Engine::divides_values; };
-/// Whether they divide gradients while these are computed.
+/// Whether replicas divide gradients while these are computed.
 template <class Engine>
 concept divides_gradients = requires { requires Engine::divides_gradients; };
 
@@ -31,8 +31,8 @@ struct parameter_memory {
     for (int c = 0; c < count; ++c)
       if (Engine::is_local(c)) use(engine->memory(c), chunks[c]);
   }
-  /// Calls use(memory, chunk, place) for all parameters in model order, for a shared one only at
-  /// its first place; memory is null for one of another process.
+  /// Calls use(memory, chunk, place) for all parameters in model order, a shared parameter only at
+  /// its first place; memory is null for a parameter of another process.
   template <class Use>
   void for_each_anywhere(Use const& use) const {
     for (int c = 0; c < count; ++c) {
@@ -41,7 +41,8 @@ struct parameter_memory {
     }
   }
   /// Calls use(values, place, begin, bytes) for the consecutive parts of each parameter that this
-  /// process has, `begin` bytes from its start: one, or with ZeRO<3> those of its replica.
+  /// process has, `begin` bytes from its start: one part, or with ZeRO<3> the parts of the
+  /// process's replica.
   ///
   /// width: bytes of a number
   template <class Use>
@@ -53,7 +54,7 @@ struct parameter_memory {
         });
       });
   }
-  /// The same of one: use(values, begin, bytes).
+  /// Calls use(values, begin, bytes) for the parts of one parameter.
   template <class Use>
   void for_each_part_of(int c, parameter_place const& p, long width, Use const& use) const {
     if (!Engine::is_local(c)) return;
@@ -62,12 +63,12 @@ struct parameter_memory {
     use(engine->memory(c) + chunks[c].values_of(p), 0L, p.elements() * width);
   }
 
-  /// Whether replicas divide a parameter, so that none has all of its values.
+  /// Whether replicas divide a parameter, so that no replica has all values.
   bool has_parts(int c, parameter_place const& p) const {
     return divides_values<Engine> && is_divided(chunks[c], p);
   }
-  /// The values of a parameter of a local chunk. One that replicas divide is brought together, and
-  /// is there until the next call; all of them make it.
+  /// The values of a parameter of a local chunk. A parameter that replicas divide is brought
+  /// together until the next call; all replicas make the call.
   char* whole(int c, parameter_place const& p) const {
     if constexpr (divides_values<Engine>)
       if (has_parts(c, p)) return engine->bring(c, p);
@@ -84,7 +85,7 @@ struct parameter_memory {
       }
     fill(engine->memory(c) + chunks[c].values_of(p));
   }
-  /// use(chunk number, place) for the parameter with a number in the model's graph.
+  /// Calls use(chunk number, place) for the parameter with number `index` in the model's graph.
   template <class Use>
   void at(int index, Use const& use) const {
     for (int c = 0; c < count; ++c)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Mini-batches that are given before they are trained on. A GPU's engine uploads them; for a host
-// they are copied, so that a program may reuse its arrays on both.
+// Mini-batches that are given before their step. A GPU's engine uploads them; for a host they are
+// copied, so that a program may reuse its arrays in both cases.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace pp {
 struct prefetched_batch {
   explicit constexpr prefetched_batch(int) {}
 };
-/// The mini-batch that was prefetched first, of those not used yet: `trainer.step(pp::prefetched)`.
+/// The mini-batch that was prefetched first, of those that are not used yet:
+/// `trainer.step(pp::prefetched)`.
 inline constexpr prefetched_batch prefetched{0};
 
 namespace detail {
@@ -44,10 +45,10 @@ class prefetch_queue {
  public:
   static constexpr int most = 2;
 
-  /// Adds the job of a checked mini-batch. The engine reads its arrays at once if it is the only
-  /// one, and else during the run of the one before.
+  /// Adds the job of a checked mini-batch. The engine reads the arrays at once if no other
+  /// mini-batch waits, and else during the run of the one before.
   ///
-  /// here:   the part of it that this process runs
+  /// here:   the part of the mini-batch that this process runs
   /// bytes:  of its lists
   /// throws: pp::error if there are `most` already
   template <class Engine>
@@ -72,7 +73,7 @@ class prefetch_queue {
     }
     ++count_;
   }
-  /// Removes the first one. Copies of its arrays stay until another one is added.
+  /// Removes the first mini-batch. Copies of its arrays stay until another mini-batch is added.
   ///
   /// throws: pp::error if there is none
   job take() {

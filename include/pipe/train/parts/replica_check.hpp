@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The comparison of replicas: all of them have the same parameters, bit for bit, or something
-// computes wrongly.
+// The comparison of replicas: all have the same parameters, bit for bit, or a machine computes
+// wrongly.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,11 @@
 
 namespace pp::detail {
 
-/// Compares a hash of the parameters that each process has after a step. All processes call it.
+/// Compares hashes of the parameters that each process has after a step. All processes call
+/// compare_hashes.
 ///
-/// each:   how many consecutive processes are a replica
-/// throws: rank_error, in all processes, that names two whose parameters differ
+/// each:   the number of consecutive processes that are a replica
+/// throws: rank_error, in all processes, that names two processes whose parameters differ
 template <class World>
 [[gnu::cold]] void compare_hashes(World& world, std::uint64_t mine, int each, long step) {
   auto const says = world.during({"comparing replicas"});
@@ -54,14 +55,14 @@ template <class P, class Engine>
                            });
   return hash;
 }
-/// Compares the parameters of compiled pipeline P's replicas after a step. All processes call it.
+/// Compares the parameters of compiled pipeline P's replicas after a step. All processes call this.
 ///
 /// cost:   a read of all parameters here, and 8 bytes to and from each process
 /// throws: as compare_hashes
 template <class P, class Engine>
 void compare_replicas([[maybe_unused]] parameter_memory<Engine> const& parameters,
                       [[maybe_unused]] long step) {
-  // ZeRO<3> has each parameter once.
+  // With ZeRO<3> each parameter exists once, and there is nothing to compare.
   if constexpr (requires { P::transport::world(); } && P::zero::level < 3)
     if (auto& world = P::transport::world(); world.processes() > P::ranks)
       compare_hashes(world, hash_of_own<P>(parameters),

@@ -64,7 +64,7 @@ template <class Owner, bool Has, text Name>
 using setting_if = std::conditional_t<Has, number_setting,
                                       no_such_setting<Owner, Name, instead::another_optimizer>>;
 
-// Which settings an optimizer has, by the names of its members.
+// Whether an optimizer has a setting, by the names of its members.
 template <class O>
 concept has_momentum = requires(O o) { o.momentum; };
 template <class O>

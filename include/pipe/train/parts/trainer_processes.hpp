@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Exchanges between the processes of a trainer between runs. All of them make the same calls.
+// Exchanges between the processes of a trainer between runs. All processes make the same calls.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ outcome try_in_all(Engine& e, Work const& work) {
   o.is_done = least(e, o.failure ? 0 : 1) == 1;
   return o;
 }
-/// What decides the bits of an engine's kernels: their arithmetic, or the device.
+/// The text for what decides the bits of an engine's kernels: their arithmetic, or the device.
 template <class Engine>
 std::string arithmetic_of(Engine const& engine) {
   if constexpr (requires { engine.arithmetic(); })
@@ -57,9 +57,9 @@ bool has_all_ranks(parameter_memory<Engine> const& parameters) {
     if (!Engine::is_local(c)) return false;
   return true;
 }
-/// The values of a viewed parameter in all processes, which all call this. Those that this one does
-/// not have are received: where replicas divide them, to memory that is theirs until the next call,
-/// otherwise into `room`.
+/// The values of a viewed parameter in all processes, which all call this. Values that this process
+/// does not have are received: where replicas divide the parameter, into memory that keeps them
+/// until the next call, otherwise into `room`.
 template <class T, class Engine>
 std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_view<T> const& view,
                           [[maybe_unused]] std::vector<T>& room) {
@@ -80,15 +80,15 @@ std::span<T> fetch_values(parameter_memory<Engine> const& parameters, parameter_
   return values;
 }
 
-/// A trainer of model M as one of the processes that run it, which may be the only one. It is in a
-/// call until `access` is gone. Parameters: a parameter_memory.
+/// A trainer of model M seen from one of its processes, which may be the only one. The trainer is
+/// in a call as long as `access` lives. Parameters: a parameter_memory.
 template <class M, class T, class Parameters>
 struct trainer_processes {
   using engine = typename Parameters::engine_type;
   typename exclusive<engine>::access access;
   Parameters parameters;
 
-  /// All parameters, but the spans of those that replicas divide are empty.
+  /// Views of all parameters; the spans of parameters that replicas divide are empty.
   std::vector<parameter_view<T>> list() const {
     return view_parameters<M, T>(parameters, &chunk_description::values, viewed::undivided);
   }
@@ -111,7 +111,7 @@ struct trainer_processes {
       });
     });
   }
-  /// use(view) with the values of a listed parameter, which it may change.
+  /// Calls use(view) with the values of a listed parameter, which `use` may change.
   template <class Use>
   void visit(parameter_view<T>& view, Use& use) const {
     parameters.at(view.index, [&](int c, parameter_place const& p) {
@@ -123,7 +123,7 @@ struct trainer_processes {
         if (has_parts) parameters.engine->take_over(c, p, whole);
     });
   }
-  /// use(span) for the parts of a parameter that this process has.
+  /// Calls use(span) for the parts of a parameter that this process has.
   template <class Use>
   void for_each_part(int index, Use const& use) const {
     parameters.at(index, [&](int c, parameter_place const& p) {

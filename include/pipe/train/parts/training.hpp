@@ -32,10 +32,11 @@ template <class Trainer>
 struct training_of {
   using compiled = typename Trainer::compiled;
 
-  /// Gradients of a step, and its update by others: see train/delayed_replica.hpp.
+  /// A step in two halves, gradients and an update by other gradients: see
+  /// loose/delayed_replica.hpp.
   struct halves;
 
-  /// See with_training::train.
+  /// The work of with_training::train.
   template <class Batches, class See>
   static long run(Trainer& trainer, Batches&& all, See& see) {
     if constexpr (compiled::work::overlap == step_overlap::none)
@@ -44,7 +45,7 @@ struct training_of {
       return run_overlapping(trainer, all, see);
   }
 
-  /// See with_training::flush.
+  /// The work of with_training::flush.
   static void flush(Trainer& trainer) {
     auto const access = trainer.engine_.enter();
     if constexpr (compiled::work::overlap != step_overlap::none) trainer.engine_->forget_versions();
@@ -119,7 +120,7 @@ struct training_of {
                             "depend on the number of replicas, which is ", replicas,
                             ": leave SumIn out, so that each replica is a leaf"});
   }
-  /// Throws not_finite for a step whose numbers are not.
+  /// Throws not_finite for a step whose numbers are not finite.
   [[noreturn]] static void reject(Trainer& trainer, job const& bad) {
     using model = typename Trainer::model;
     using element = typename Trainer::element;
@@ -146,21 +147,21 @@ template <class Trainer>
 struct with_training {
   /// One training step on each mini-batch of a range, at its learning rate; see(result) after each,
   /// which may return false to end. Returns the number of steps. With Steady, steps overlap: a few
-  /// mini-batches are taken, and copied, before the results of those before them are seen, and
-  /// train them all the same if `see` ends the training. Over processes `see` returns the same in
-  /// all of them.
+  /// mini-batches are taken, and copied, before the results of earlier ones are seen, and are
+  /// trained on all the same if `see` ends the training. Over processes `see` returns the same in
+  /// all.
   ///
-  /// law:    the bits of a call of step() for each
+  /// law:    the bits are those of a call of step() for each mini-batch
   /// throws: as step(), after the steps before the one that failed; what the range and `see` throw
   template <class Batches, class See = see_nothing>
   long train(Batches&& all, See see = {}) {
     return training_of<Trainer>::run(static_cast<Trainer&>(*this), all, see);
   }
   /// Without a flush: makes all versions of the weights the newest, as step() does, so that the
-  /// next call of train() reads no older ones. Otherwise all are the newest anyway. Over processes
-  /// all of them call it.
+  /// next call of train() reads no older version. With a flush all versions are the newest anyway.
+  /// Over processes all call flush().
   ///
-  /// law: train() goes on as that of a new trainer with these weights and this optimizer state
+  /// law: train() then goes on as in a new trainer with these weights and this optimizer state
   void flush() { training_of<Trainer>::flush(static_cast<Trainer&>(*this)); }
 };
 

@@ -15,8 +15,8 @@
 namespace pp::detail {
 
 /// Shape of a parameter in weight files: a vector has one extent, a transposed matrix is [columns,
-/// rows]. A transposed tensor of more extents is the weight of a convolution, [window, channels,
-/// filters]: in files [filters, channels, window].
+/// rows]. A transposed tensor of more extents is the weight of a convolution, in memory [window,
+/// channels, filters], in files [filters, channels, window].
 inline std::vector<long> file_shape(parameter const& p, bool transposed) {
   if (p.kind == tensor_kind::vector && p.form.rank <= 2) return {p.elements()};
   int const* const extent = p.form.extent;
@@ -29,13 +29,14 @@ inline std::vector<long> file_shape(parameter const& p, bool transposed) {
 
 /// The parameters whose values are viewed.
 enum class viewed : unsigned char {
-  all,       ///< those that replicas divide are copied: see value_mirror
-  undivided  ///< the spans of those that replicas divide are empty
+  all,       ///< parameters that replicas divide are copied: see value_mirror
+  undivided  ///< parameters that replicas divide have empty spans
 };
 
 /// Views of all parameters of model M except constant tables. `region`: the flat region to view
-/// (values or averages); a parameter that is not trained is viewed where it is, and the spans of
-/// one of another process are empty, as is that of a gradient of which replicas have parts.
+/// (values or averages); a parameter that is not trained is viewed where it is. The spans of a
+/// parameter of another process are empty, and so is the span of a gradient of which replicas have
+/// parts.
 template <class M, class T, class Engine>
 std::vector<parameter_view<T>> view_parameters(
     parameter_memory<Engine> const& parameters,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The option of a Pipeline that chooses who computes attention on a GPU: our own kernels, or a
-// library, whose sums differ in their last bits. Gradients are always by our own kernels: see
-// docs/decisions/0026. The other choice, CudnnAttention, is in a header of its own,
-// <pipe/cudnn_attention.cuh>, which needs cuDNN's headers.
+// library, whose sums differ in their last bits. Gradients are always by our own kernels: cuDNN's
+// add by atomics, in the order in which blocks come. The other choice, CudnnAttention, is in a
+// header of its own, <pipe/cudnn_attention.cuh>, which needs cuDNN's headers.
 #pragma once
 
 namespace pp {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Resampling of images and its gradient: pools, upsampling and padding. The channels of a cell are
-// neighbours in memory: the innermost loops go over vectors of them.
+// neighbours in memory: the innermost loops go over vectors of them. A part of the gradient owns
+// rows of dx and adds what the results that read these rows have for them, in row-major order of
+// the results: a maximum is found once per part, and no bit depends on threads.
 
 /// Channels side by side: a vector of them, or one.
 template <class V, class T>
