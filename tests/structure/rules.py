@@ -15,7 +15,7 @@
 * No header has a directory_iterator of <filesystem>, which in libstdc++ ends the program where memory runs out: io/folder_reader.hpp.
 * No static constant is made of a concept of std: g++ 14 leaves constants that are computed from it without a value, and says nothing, if a
   template of a program is the first to name them. A type trait has the same value.
-* No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`.
+* No template argument list is torn into comparisons (`f < P, G > (x)`), as clang-format does where an argument has `<` or `&&`: torn.py.
 * No header but base/real_text.hpp writes or reads a real number by what depends on the locale (LOCALE): printf's %g, strtod, streams, <cctype>.
 * include/ defines at most MOST_MACROS macros, each named PIPE_*.
 * Lines of include/ have at most WIDTH columns.
@@ -25,9 +25,12 @@
 * The comment above a kernel has a `shape:` line: above a host kernel, a kernel body and a __global__ function.
 * No file holds an absolute path of somebody's machine.
 """
+import functools
 import re
 import sys
 from pathlib import Path
+
+from torn import TIGHT, torn_lists
 
 ORDER = ["base", "io", "schedule", "graph", "nn", "passes", "optim", "weights", "data", "backend", "transport", "runtime",
          "metrics", "plan", "train/parts", "checkpoint", "train", "loose", "infer", "report"]
@@ -75,7 +78,6 @@ QUIET = "#pragma once\n#ifndef PIPE_SHOWS_WARNINGS\n#pragma GCC system_header\n#
 ITERATOR = re.compile(r"^[^/]*\b(recursive_)?directory_iterator\b")
 IMMEDIATE = re.compile(r"^[^/]*\bconsteval\b")
 CONCEPT = re.compile(r"^\s*static constexpr (?:bool|int|long|auto) \w+ =[^{]*\bstd::(same_as|integral|floating_point|(un)?signed_integral|convertible_to|derived_from)<")
-TORN = re.compile(r"\w < [A-Z]\w*, ([A-Z]\w*\b|requires\b|\w+ [=!<>]= \w+ > )|\w < [^<>;()]*&&[^<>;()]*, [\w:]+ < ")
 NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 COMMENT = re.compile(r"//[/!]*<?\s*(.*)")
 WORD = re.compile(r"\b(" + "|".join(f"(?:{word})" for word in WORDS) + r")\b", re.IGNORECASE)
@@ -260,6 +262,14 @@ def folder_cycles(uses):
 def check_texts(root):
     files = [p for folder in FOLDERS for p in sorted((root / folder).rglob("*")) if p.is_file()]
     files += [p for p in sorted(root.iterdir()) if p.is_file() and p.name != ".git"]  # a file in a linked work tree
+
+    @functools.cache
+    def templates():
+        return {name for p in files if p.suffix in CODE for name in TIGHT.findall(p.read_text(encoding="utf-8"))}
+
+    def is_template(name):
+        return name in templates()
+
     for path in files:
         if "__pycache__" in path.parts:
             continue
@@ -271,9 +281,10 @@ def check_texts(root):
         if path.suffix in SOURCES or path.name == "CMakeLists.txt":
             if not any(LICENCE in line for line in lines[:6]):
                 yield f"{where}:1: no licence line: {LICENCE}"
+        if path.suffix in CODE:
+            for number in torn_lists("\n".join(lines), is_template):
+                yield f"{where}:{number}: a torn template argument list, name its arguments: {lines[number - 1].strip()}"
         for number, line in enumerate(lines, 1):
-            if path.suffix in CODE and TORN.search(line.split("//")[0]):
-                yield f"{where}:{number}: a torn template argument list, name its arguments: {line.strip()}"
             if path.suffix in CODE and where.name != "catch.hpp" and (match := INCLUDE.match(line)) and match[2].startswith("catch2/"):
                 yield f"{where}:{number}: include \"catch.hpp\", which knows Catch2's versions: {line.strip()}"
             if ABSOLUTE.search(line):

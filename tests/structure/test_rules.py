@@ -198,11 +198,16 @@ class Rules(unittest.TestCase):
                          self.headers({"base/a.hpp": f"{good}{bad}\n"}))
 
     def test_torn_template_arguments(self):
-        torn = "auto a = f < x && y >= 0, g < P, G, 1 >> (b);\n"
-        self.assertIn("a.cpp:2: a torn template argument list", self.problems({"tests/base/a.cpp": LICENCE + torn})[0])
-        for line in ("auto a = f < T, rest == 0 > (n);\n", "setting < O, requires(O o) { o.beta; }\n"):
-            self.assertIn("a.cpp:2: a torn", self.problems({"tests/base/a.cpp": LICENCE + line})[0])
-        whole = "bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C\n"
+        for line in ("auto a = f < x && y >= 0, g < P, G, 1 >> (b);", "auto a = f < T, rest == 0 > (n);", "(f < int(I), int(I) == N > (a, b), ...);",
+                     "setting < O, requires(O o) { o.beta; } > (n);", "auto a = f < P,\n     G > (x);", "auto a = n + f < T > (x);",
+                     "using t = choose < a && b, c<d> >;", "choose < a && b > ::type x;", "bool b = is < T && U > {};", "std::vector < int > v;",
+                     "auto b = f<G>(i);\nauto a = f < a && b > (x);"):
+            found = self.problems({"tests/base/a.cpp": f"{LICENCE}{line}\n"})
+            self.assertEqual(1, len(found), line)
+            self.assertIn(f"a.cpp:{3 if line.startswith('auto b = f<G>') else 2}: a torn template argument list", found[0])
+        whole = ("bool a = x < y && z > w;\nauto b = f<P, G>(i < n);  // row < R, C > (x)\nfor (int i = 0; i < n; ++i) j > (i);\n"
+                 "template <class A, class B = t<A>>\nbool c = a < b && c > (d);\nint d = a < b ? c : d > (e);\nint d = a ? b < c : d > e;\nauto e = f(a < b, c > d);\n"
+                 "bool f = a < b || f<b, c>(d) > (e);\nbool g = 1 < x >> (y);\nauto h = \"a < b > (c)\";\nif (a < b) c = d > (e);\n")
         self.assertEqual([], self.problems({"tests/base/a.cpp": LICENCE + whole}))
 
     def test_licence_and_paths(self):

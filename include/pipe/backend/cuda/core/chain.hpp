@@ -141,7 +141,7 @@ struct chain {
                                               [[maybe_unused]] int column,
                                               [[maybe_unused]] seconds<Count>& z,
                                               std::index_sequence<Is...>) {
-    (fetch_step < int(Is), int(Is) == Skipped > (a, row, column, z.of[Is]), ...);
+    (fetch_step<int(Is), (int(Is) == Skipped)>(a, row, column, z.of[Is]), ...);
   }
   template <int Index, bool IsSkipped, int Count>
   PIPE_HD PIPE_INLINE static void fetch_step([[maybe_unused]] arguments const& a,
