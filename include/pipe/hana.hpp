@@ -36,14 +36,6 @@
 namespace pp {
 
 namespace wrong {
-/// The diagnoses: the argument of Unpack is no Hana sequence; element number Element of a sequence,
-/// from 0, is not a hana::type; the argument of layers_of is neither a model nor made of layers.
-template <class... What>
-struct sequence_of_hana_is_expected;
-template <class... What>
-struct element_is_not_a_hana_type;
-template <class... What>
-struct type_has_no_list_of_layers;
 template <int>
 struct Element;
 }  // namespace wrong
@@ -138,7 +130,7 @@ struct instead_of_list<Model> {
 /// List<T...> of layers<T...>; for a diagnosis, its message as a failed assertion, and a stand-in.
 template <template <class...> class List, class Types>
 struct listed {
-  static_assert(sizeof(detail::diagnosed(Types{})) > 0);
+  static_assert(decltype(detail::diagnosed(Types{}))::ok);
   using type = typename instead_of_list<List>::type;
 };
 template <template <class...> class List, class... T>

@@ -1,4 +1,4 @@
-// error: wrong::arrays_are_on_one_device<.*Devices<2>
+// error: wrong::arrays_are_on_one_device, .*Devices<2>
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

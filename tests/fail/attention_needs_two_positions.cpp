@@ -1,4 +1,4 @@
-// error: wrong::attention_needs_two_positions<.*Layer<1>.*Attention<2.*Found<4>
+// error: wrong::Layer<1, .*wrong::attention_needs_two_positions\b.*Attention<2.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A position that sees only itself needs no attention.

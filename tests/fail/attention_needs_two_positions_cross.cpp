@@ -1,4 +1,4 @@
-// error: wrong::attention_needs_two_positions<.*Layer<2>.*CrossAttention<2.*Found<4>
+// error: wrong::Layer<2, .*wrong::attention_needs_two_positions\b.*CrossAttention<2.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Attention to a single position of another sequence chooses nothing.

@@ -1,4 +1,4 @@
-// error: wrong::backend_has_no_devices<.*Devices<2>.*HostKernels<
+// error: wrong::backend_has_no_devices, .*Devices<2>.*HostKernels<
 // SPDX-License-Identifier: BSL-1.0
 //
 // The ranks of a host are threads.

@@ -1,4 +1,4 @@
-// error: wrong::backend_has_no_such_precision<.*HostKernels<.*BF16
+// error: wrong::backend_has_no_such_precision, .*HostKernels<.*BF16
 // SPDX-License-Identifier: BSL-1.0
 //
 // Values of 16 bits are for a GPU.

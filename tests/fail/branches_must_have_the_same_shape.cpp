@@ -1,4 +1,4 @@
-// error: wrong::branches_must_have_the_same_shape<.*Layer<1>.*SumOf<.*Expected<2, 8>.*Found<2, 9>
+// error: wrong::Layer<1, .*wrong::branches_must_have_the_same_shape\b.*SumOf<.*Expected<2, 8>.*Found<2, 9>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Results of branches are added element by element. The position is that of the SumOf.

@@ -1,4 +1,4 @@
-// error: wrong::branches_must_have_the_same_shape<.*Layer<1>.*ConcatOf<.*Expected<2, 8>.*Found<16>
+// error: wrong::Layer<1, .*wrong::branches_must_have_the_same_shape\b.*ConcatOf<.*Expected<2, 8>.*Found<16>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Results that stand side by side differ in their last extent only.

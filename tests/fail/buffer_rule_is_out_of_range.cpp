@@ -1,4 +1,4 @@
-// error: wrong::buffer_rule_is_out_of_range<.*Layer<0>.*Custom<Shifted<2, 1> ?>
+// error: wrong::Layer<0, .*wrong::buffer_rule_is_out_of_range\b.*Custom<Shifted<2, 1> ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An average of a buffer and a mean lies between them.

@@ -1,4 +1,4 @@
-// error: wrong::checkpoints_need_their_header<
+// error: wrong::checkpoints_need_their_header,
 // SPDX-License-Identifier: BSL-1.0
 //
 // What saves a run is in a header that other programs do not read.

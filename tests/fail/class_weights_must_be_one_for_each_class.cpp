@@ -1,4 +1,4 @@
-// error: wrong::class_weights_must_be_one_for_each_class<.*Layer<2>.*CrossEntropyWith<.*ClassWeights<1, 2>.*Expected<3>.*Found<2>
+// error: wrong::Layer<2, .*wrong::class_weights_must_be_one_for_each_class\b.*CrossEntropyWith<.*ClassWeights<1, 2>.*Expected<3>.*Found<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Three classes and two weights.

@@ -1,4 +1,4 @@
-// error: wrong::cuda_is_compiled_by_nvcc<.*Cuda
+// error: wrong::cuda_is_compiled_by_nvcc, .*Cuda
 // compilers: g++ clang++
 // SPDX-License-Identifier: BSL-1.0
 //

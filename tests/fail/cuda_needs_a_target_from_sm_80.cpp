@@ -1,4 +1,4 @@
-// error: wrong::cuda_needs_a_target_from_sm_80<.*Cuda
+// error: wrong::cuda_needs_a_target_from_sm_80, .*Cuda
 // compilers: nvcc
 // flags: -arch=compute_75
 // SPDX-License-Identifier: BSL-1.0

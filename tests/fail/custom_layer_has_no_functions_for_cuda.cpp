@@ -1,4 +1,4 @@
-// error: wrong::custom_layer_has_no_functions_for_cuda<.*Twice
+// error: wrong::custom_layer_has_no_functions_for_cuda, .*Twice
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

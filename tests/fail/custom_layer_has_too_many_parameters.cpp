@@ -1,4 +1,4 @@
-// error: wrong::custom_layer_has_too_many_parameters<.*Layer<1>.*Custom<Scales<4> ?>.*Expected<3>.*Found<4>
+// error: wrong::Layer<1, .*wrong::custom_layer_has_too_many_parameters\b.*Custom<Scales<4> ?>.*Expected<3>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // There is room for three.

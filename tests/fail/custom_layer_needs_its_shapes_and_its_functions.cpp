@@ -1,4 +1,4 @@
-// error: wrong::custom_layer_needs_its_shapes_and_its_functions<.*Layer<1>.*Custom<Double<false> ?>.*Missing<.*input_gradient>
+// error: wrong::Layer<1, .*wrong::custom_layer_needs_its_shapes_and_its_functions\b.*Custom<Double<false> ?>.*Missing<.*input_gradient>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer of a user's own brings what backward needs.

@@ -1,4 +1,4 @@
-// error: wrong::custom_layer_needs_its_shapes_and_its_functions<.*Layer<0>.*Custom<Shifted<false> ?>.*Missing<.*statistics>
+// error: wrong::Layer<0, .*wrong::custom_layer_needs_its_shapes_and_its_functions\b.*Custom<Shifted<false> ?>.*Missing<.*statistics>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What has a buffer says what it follows.

@@ -1,4 +1,4 @@
-// error: wrong::cuts_must_ascend_and_make_as_many_stages<.*Cut<2>.*Stages<2>.*Layers<2>
+// error: wrong::cuts_must_ascend_and_make_as_many_stages, .*Cut<2>.*Stages<2>.*Layers<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The second stage would have no layer.

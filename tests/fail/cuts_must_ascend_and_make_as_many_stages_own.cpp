@@ -1,4 +1,4 @@
-// error: wrong::cuts_must_ascend_and_make_as_many_stages<.*AllAtOnce<false>
+// error: wrong::cuts_must_ascend_and_make_as_many_stages, .*AllAtOnce<false>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The cuts of a user-defined policy are looked at: here the second stage would have no layer.

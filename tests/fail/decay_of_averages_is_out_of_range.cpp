@@ -1,4 +1,4 @@
-// error: wrong::decay_of_averages_is_out_of_range<.*Averaging<3, 2>.*Found<3, 2>
+// error: wrong::decay_of_averages_is_out_of_range, .*Averaging<3, 2>.*Found<3, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An average forgets.

@@ -1,4 +1,4 @@
-// error: wrong::decoder_needs_scores_of_the_vocabulary_at_every_position<.*Net.*Expected<3, 7>.*Found<3, 5>
+// error: wrong::decoder_needs_scores_of_the_vocabulary_at_every_position, .*Net.*Expected<3, 7>.*Found<3, 5>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A decoder reads what was drawn from its own scores.

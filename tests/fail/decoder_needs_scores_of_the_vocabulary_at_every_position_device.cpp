@@ -1,4 +1,4 @@
-// error: wrong::decoder_needs_scores_of_the_vocabulary_at_every_position<.*Expected<3, 7>.*Found<3, 5>
+// error: wrong::decoder_needs_scores_of_the_vocabulary_at_every_position, .*Expected<3, 7>.*Found<3, 5>
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::decoder_needs_token_ids_as_the_only_input<.*Net
+// error: wrong::decoder_needs_token_ids_as_the_only_input, .*Net
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a decoder reads is one text.

@@ -1,4 +1,4 @@
-// error: wrong::divided_gradients_are_of_one_micro_batch<.*ZeRO<2>.*MicroBatches<1>
+// error: wrong::divided_gradients_are_of_one_micro_batch, .*ZeRO<2>.*MicroBatches<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A gradient of which there are parts only is not accumulated; one of several micro-batches is.

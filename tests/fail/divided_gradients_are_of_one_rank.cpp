@@ -1,4 +1,4 @@
-// error: wrong::divided_gradients_are_of_one_rank<.*ZeRO<2>.*StageReplicas<2, 1>
+// error: wrong::divided_gradients_are_of_one_rank, .*ZeRO<2>.*StageReplicas<2, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The ranks of a stage add to its gradient in turn, and each has all of it.

@@ -1,4 +1,4 @@
-// error: wrong::divided_gradients_are_updated_by_element<.*ZeRO<2>.*Muon
+// error: wrong::divided_gradients_are_updated_by_element, .*ZeRO<2>.*Muon
 // SPDX-License-Identifier: BSL-1.0
 //
 // Muon needs the gradients of a matrix.

@@ -1,4 +1,4 @@
-// error: wrong::divided_parameters_have_no_averages<.*ZeRO<3>.*Averaging
+// error: wrong::divided_parameters_have_no_averages, .*ZeRO<3>.*Averaging
 // SPDX-License-Identifier: BSL-1.0
 //
 // Averages are not divided.

@@ -1,4 +1,4 @@
-// error: wrong::element_is_not_a_hana_type<.*Element<1>.*Linear<2>
+// error: wrong::element_is_not_a_hana_type, .*Element<1>.*Linear<2>
 // needs: boost/hana.hpp
 // SPDX-License-Identifier: BSL-1.0
 //

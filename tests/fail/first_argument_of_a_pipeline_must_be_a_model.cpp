@@ -1,4 +1,4 @@
-// error: wrong::first_argument_of_a_pipeline_must_be_a_model<.*Plain>
+// error: wrong::first_argument_of_a_pipeline_must_be_a_model, .*Plain>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A struct becomes a model by deriving from one.

@@ -1,4 +1,4 @@
-// error: wrong::first_argument_of_a_pipeline_must_be_a_model<.*Linear<4>
+// error: wrong::first_argument_of_a_pipeline_must_be_a_model, .*Linear<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer is no model.

@@ -1,4 +1,4 @@
-// error: wrong::first_item_of_a_model_must_be_its_input<.*Layer<0>.*Linear<4>
+// error: wrong::Layer<0, .*wrong::first_item_of_a_model_must_be_its_input\b.*Linear<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A model begins with what enters it.

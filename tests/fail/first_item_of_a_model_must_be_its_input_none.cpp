@@ -1,4 +1,4 @@
-// error: wrong::first_item_of_a_model_must_be_its_input<.*Layer<0>.*void
+// error: wrong::Layer<0, .*wrong::first_item_of_a_model_must_be_its_input\b.*void
 // SPDX-License-Identifier: BSL-1.0
 //
 // A list without items has no first one.

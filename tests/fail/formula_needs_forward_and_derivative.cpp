@@ -1,4 +1,4 @@
-// error: wrong::formula_needs_forward_and_derivative<.*Layer<1>.*Map<Square<false> ?>.*Missing<.*derivative>
+// error: wrong::Layer<1, .*wrong::formula_needs_forward_and_derivative\b.*Map<Square<false> ?>.*Missing<.*derivative>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A formula of a user's own says its slope, too.

@@ -1,4 +1,4 @@
-// error: wrong::formula_needs_forward_and_derivative<.*Layer<1>.*Cube<false>.*Missing<.*forward>
+// error: wrong::Layer<1, .*wrong::formula_needs_forward_and_derivative\b.*Cube<false>.*Missing<.*forward>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The same for a formula that is a layer by itself.

@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Custom<.*Double.*>.*Function<.*result>
+// error: wrong::function_must_be_constexpr, .*Custom<.*Double.*>.*Function<.*result>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The shapes of a user's own layer are computed while the model compiles.

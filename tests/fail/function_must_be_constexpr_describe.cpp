@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Same.*Function<.*describe>
+// error: wrong::function_must_be_constexpr, .*Same.*Function<.*describe>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer describes itself while the model compiles.

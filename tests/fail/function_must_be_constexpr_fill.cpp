@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Order.*Function<.*fill>
+// error: wrong::function_must_be_constexpr, .*Order.*Function<.*fill>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The compiler makes the schedule.

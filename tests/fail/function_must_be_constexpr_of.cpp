@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Init<.*Small.*>.*Function<.*of>
+// error: wrong::function_must_be_constexpr, .*Init<.*Small.*>.*Function<.*of>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The compiler asks a recipe how parameters begin.

@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Custom<.*Scale.*>.*Function<.*parameter>
+// error: wrong::function_must_be_constexpr, .*Custom<.*Scale.*>.*Function<.*parameter>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The parameters of a user's own layer are planned while the model compiles.

@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Order.*Function<.*refuses>
+// error: wrong::function_must_be_constexpr, .*Order.*Function<.*refuses>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The compiler asks the schedule whether there is one for these numbers.

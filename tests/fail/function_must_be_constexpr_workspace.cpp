@@ -1,4 +1,4 @@
-// error: wrong::function_must_be_constexpr<.*Descent.*Function<.*workspace_elements>
+// error: wrong::function_must_be_constexpr, .*Descent.*Function<.*workspace_elements>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The compiler plans the memory of an optimizer.

@@ -1,4 +1,4 @@
-// error: wrong::further_inputs_are_given_by_name<.*FoundElement<const float>
+// error: wrong::further_inputs_are_given_by_name, .*FoundElement<const float>
 // SPDX-License-Identifier: BSL-1.0
 //
 // In its braces a batch has two lists: inputs and labels.

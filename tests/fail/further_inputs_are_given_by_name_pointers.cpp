@@ -1,4 +1,4 @@
-// error: wrong::further_inputs_are_given_by_name<>
+// error: wrong::further_inputs_are_given_by_name ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The same for lists as pointers and lengths.

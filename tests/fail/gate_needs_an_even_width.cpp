@@ -1,4 +1,4 @@
-// error: wrong::gate_needs_an_even_width<.*Layer<1>.*SwiGLU.*Found<13>
+// error: wrong::Layer<1, .*wrong::gate_needs_an_even_width\b.*SwiGLU.*Found<13>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Half of the channels are the gate of the other half.

@@ -1,4 +1,4 @@
-// error: wrong::gradients_are_divided_on_the_host<.*ZeRO<2>.*BetweenDevices
+// error: wrong::gradients_are_divided_on_the_host, .*ZeRO<2>.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas on GPUs have all gradients each.

@@ -1,4 +1,4 @@
-// error: wrong::groups_do_not_divide_the_channels<.*Layer<0>.*Conv2d<.*Expected<4>.*Found<6, 8>
+// error: wrong::Layer<0, .*wrong::groups_do_not_divide_the_channels\b.*Conv2d<.*Expected<4>.*Found<6, 8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Six channels in four groups.

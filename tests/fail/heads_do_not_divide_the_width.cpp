@@ -1,4 +1,4 @@
-// error: wrong::heads_do_not_divide_the_width<.*Layer<2>.*Attention<6>.*Found<385>
+// error: wrong::Layer<2, .*wrong::heads_do_not_divide_the_width\b.*Attention<6>.*Found<385>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Each head takes an equal part of the width.

@@ -1,4 +1,4 @@
-// error: wrong::heads_do_not_divide_the_width<.*Layer<1>.*Attention<3>.*Found<4>
+// error: wrong::Layer<1, .*wrong::heads_do_not_divide_the_width\b.*Attention<3>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A wrong model is one error, whatever else is wrong: its options are not looked at.

@@ -1,4 +1,4 @@
-// error: wrong::host_has_no_cublaslt<.*Host.*CublasLtProducts
+// error: wrong::host_has_no_cublaslt, .*Host.*CublasLtProducts
 // SPDX-License-Identifier: BSL-1.0
 //
 // cuBLASLt multiplies on a GPU.

@@ -1,4 +1,4 @@
-// error: wrong::host_has_no_device_memory<.*HostKernels<
+// error: wrong::host_has_no_device_memory, .*HostKernels<
 // SPDX-License-Identifier: BSL-1.0
 //
 // A trainer on the host is given arrays in the memory of a GPU.

@@ -1,4 +1,4 @@
-// error: wrong::host_has_no_device_memory<.*HostKernels<
+// error: wrong::host_has_no_device_memory, .*HostKernels<
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

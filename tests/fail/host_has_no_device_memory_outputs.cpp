@@ -1,4 +1,4 @@
-// error: wrong::host_has_no_device_memory<.*HostKernels<
+// error: wrong::host_has_no_device_memory, .*HostKernels<
 // SPDX-License-Identifier: BSL-1.0
 //
 // Outputs of a trainer on the host stay in its memory.

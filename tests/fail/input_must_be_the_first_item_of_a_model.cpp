@@ -1,4 +1,4 @@
-// error: wrong::input_must_be_the_first_item_of_a_model<.*Layer<1>.*Input<4>
+// error: wrong::Layer<1, .*wrong::input_must_be_the_first_item_of_a_model\b.*Input<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // One input, and nothing before it.

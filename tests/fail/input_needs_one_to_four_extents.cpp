@@ -1,4 +1,4 @@
-// error: wrong::input_needs_one_to_four_extents<.*Layer<0>.*Input<1, 2, 3, 4, 5>
+// error: wrong::Layer<0, .*wrong::input_needs_one_to_four_extents\b.*Input<1, 2, 3, 4, 5>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A sample has at most four extents.

@@ -1,4 +1,4 @@
-// error: wrong::input_needs_one_to_four_extents<.*Layer<0>.*Input<>
+// error: wrong::Layer<0, .*wrong::input_needs_one_to_four_extents\b.*Input<>
 // SPDX-License-Identifier: BSL-1.0
 //
 // And at least one.

@@ -1,4 +1,4 @@
-// error: wrong::inputs_have_the_wrong_type<.*Input<3>.*ExpectedElement<float>.*FoundElement<int>
+// error: wrong::inputs_have_the_wrong_type, .*Input<3>.*ExpectedElement<float>.*FoundElement<int>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Numbers are of the pipeline's precision; tokens are int.

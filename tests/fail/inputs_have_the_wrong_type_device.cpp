@@ -1,4 +1,4 @@
-// error: wrong::inputs_have_the_wrong_type<.*Input<3>.*ExpectedElement<float>.*FoundElement<double
+// error: wrong::inputs_have_the_wrong_type, .*Input<3>.*ExpectedElement<float>.*FoundElement<double
 // SPDX-License-Identifier: BSL-1.0
 //
 // Arrays in device memory have the types of those in the host's.

@@ -1,4 +1,4 @@
-// error: wrong::inputs_have_the_wrong_type<.*Named<.*Tokens<11, 4>.*ExpectedElement<int>.*FoundElement<float>
+// error: wrong::inputs_have_the_wrong_type, .*Named<.*Tokens<11, 4>.*ExpectedElement<int>.*FoundElement<float>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The same for a further input.

@@ -1,4 +1,4 @@
-// error: wrong::item_is_not_a_layer<.*Layer<1>.*Doubled
+// error: wrong::Layer<1, .*wrong::item_is_not_a_layer\b.*Doubled
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer has a static describe(builder).

@@ -1,4 +1,4 @@
-// error: wrong::item_is_not_a_layer<.*Layer<1>.*Inner
+// error: wrong::Layer<1, .*wrong::item_is_not_a_layer\b.*Inner
 // SPDX-License-Identifier: BSL-1.0
 //
 // A model is no layer of another: what it shares with it is an alias for a Seq.

@@ -1,4 +1,4 @@
-// error: wrong::key_value_heads_do_not_divide_the_heads<.*Layer<1>.*Attention<6, .*KeyValueHeads<4>.*Found<4>
+// error: wrong::Layer<1, .*wrong::key_value_heads_do_not_divide_the_heads\b.*Attention<6, .*KeyValueHeads<4>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Each key head is shared by equally many query heads.

@@ -1,4 +1,4 @@
-// error: wrong::labels_have_the_wrong_type<.*CrossEntropy.*ExpectedElement<int>.*FoundElement<float>
+// error: wrong::labels_have_the_wrong_type, .*CrossEntropy.*ExpectedElement<int>.*FoundElement<float>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A class is a whole number. The mistake is one, however often the labels are used.

@@ -1,4 +1,4 @@
-// error: wrong::labels_have_the_wrong_type<.*MSE.*ExpectedElement<double>.*FoundElement<int>
+// error: wrong::labels_have_the_wrong_type, .*MSE.*ExpectedElement<double>.*FoundElement<int>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A target of a regression is a number, of the pipeline's precision.

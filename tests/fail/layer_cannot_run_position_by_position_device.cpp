@@ -1,4 +1,4 @@
-// error: wrong::layer_cannot_run_position_by_position<.*Layer<1>.*Attention<2, .*NotCausal
+// error: wrong::Layer<1, .*wrong::layer_cannot_run_position_by_position\b.*Attention<2, .*NotCausal
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

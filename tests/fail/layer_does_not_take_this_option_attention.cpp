@@ -1,4 +1,4 @@
-// error: wrong::layer_does_not_take_this_option<.*Layer<1>.*Attention<3, .*AdamW>, .*AdamW>
+// error: wrong::Layer<1, .*wrong::layer_does_not_take_this_option\b.*Attention<3, .*AdamW>, .*AdamW>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An option of a pipeline.

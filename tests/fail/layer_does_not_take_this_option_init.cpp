@@ -1,4 +1,4 @@
-// error: wrong::layer_does_not_take_this_option<.*Layer<1>.*Linear<2, .*Init<.*ReLU.*>, .*Init<.*ReLU
+// error: wrong::Layer<1, .*wrong::layer_does_not_take_this_option\b.*Linear<2, .*Init<.*ReLU.*>, .*Init<.*ReLU
 // SPDX-License-Identifier: BSL-1.0
 //
 // An option whose own arguments are none.

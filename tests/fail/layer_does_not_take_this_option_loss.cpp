@@ -1,4 +1,4 @@
-// error: wrong::layer_does_not_take_this_option<.*Layer<2>.*CrossEntropyWith<.*NoBias>, .*NoBias>
+// error: wrong::Layer<2, .*wrong::layer_does_not_take_this_option\b.*CrossEntropyWith<.*NoBias>, .*NoBias>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The loss counts as the layer after the last.

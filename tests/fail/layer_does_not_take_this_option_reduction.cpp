@@ -1,4 +1,4 @@
-// error: wrong::layer_does_not_take_this_option<.*Layer<1>.*MSEWith<.*Reduction<int>.*Reduction<int>
+// error: wrong::Layer<1, .*wrong::layer_does_not_take_this_option\b.*MSEWith<.*Reduction<int>.*Reduction<int>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A reduction is Mean or Sum.

@@ -1,4 +1,4 @@
-// error: wrong::layer_has_no_layers_inside<.*Layer<1>.*Repeat<3
+// error: wrong::Layer<1, .*wrong::layer_has_no_layers_inside\b.*Repeat<3
 // SPDX-License-Identifier: BSL-1.0
 //
 // What is made of layers has at least one.

@@ -1,4 +1,4 @@
-// error: wrong::layer_has_no_layers_inside<.*Layer<0>.*Residual<
+// error: wrong::Layer<0, .*wrong::layer_has_no_layers_inside\b.*Residual<
 // SPDX-License-Identifier: BSL-1.0
 //
 // x + f(x) without an f would be 2 x.

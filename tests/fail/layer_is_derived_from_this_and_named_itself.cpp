@@ -1,4 +1,4 @@
-// error: wrong::layer_is_derived_from_this_and_named_itself<.*Layer<1>.*activation<.*ReLU
+// error: wrong::Layer<1, .*wrong::layer_is_derived_from_this_and_named_itself\b.*activation<.*ReLU
 // SPDX-License-Identifier: BSL-1.0
 //
 // An activation is derived from activation, and the list names the activation.

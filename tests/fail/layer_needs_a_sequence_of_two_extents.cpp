@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_a_sequence_of_two_extents<.*Layer<0>.*MaxPool1d<2>.*Found<4, 3, 2>
+// error: wrong::Layer<0, .*wrong::layer_needs_a_sequence_of_two_extents\b.*MaxPool1d<2>.*Found<4, 3, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pool over positions of an image.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_a_sequence_of_two_extents<.*Layer<0>.*Conv1d<.*Found<8, 8, 6>
+// error: wrong::Layer<0, .*wrong::layer_needs_a_sequence_of_two_extents\b.*Conv1d<.*Found<8, 8, 6>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An image where a sequence is needed.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_an_image_of_three_extents<.*Layer<0>.*MaxPool2d<2>.*Found<12>
+// error: wrong::Layer<0, .*wrong::layer_needs_an_image_of_three_extents\b.*MaxPool2d<2>.*Found<12>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pool over rows and columns of a value without them.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_an_image_of_three_extents<.*Layer<0>.*Conv2d<.*Found<8, 6>
+// error: wrong::Layer<0, .*wrong::layer_needs_an_image_of_three_extents\b.*Conv2d<.*Found<8, 6>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A sequence where an image is needed.

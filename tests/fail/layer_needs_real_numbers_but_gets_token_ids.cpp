@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_real_numbers_but_gets_token_ids<.*Layer<0>.*LayerNorm.*Found<16>
+// error: wrong::Layer<0, .*wrong::layer_needs_real_numbers_but_gets_token_ids\b.*LayerNorm.*Found<16>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Token ids have to become vectors first.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_token_ids_but_gets_real_numbers<.*Layer<1>.*Embedding<5>.*Found<16, 4>
+// error: wrong::Layer<1, .*wrong::layer_needs_token_ids_but_gets_real_numbers\b.*Embedding<5>.*Found<16, 4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What is a vector already cannot be looked up.

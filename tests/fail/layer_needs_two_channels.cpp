@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_two_channels<.*Layer<1>.*LayerNorm.*Found<5, 1>
+// error: wrong::Layer<1, .*wrong::layer_needs_two_channels\b.*LayerNorm.*Found<5, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A single number less its mean is 0: the output would be the bias.

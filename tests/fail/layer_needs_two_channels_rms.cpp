@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_two_channels<.*Layer<0>.*RMSNormWith<.*Found<1>
+// error: wrong::Layer<0, .*wrong::layer_needs_two_channels\b.*RMSNormWith<.*Found<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A single number over its size is 1 or -1.

@@ -1,4 +1,4 @@
-// error: wrong::layer_needs_two_channels<.*Layer<1>.*Softmax.*Found<1>
+// error: wrong::Layer<1, .*wrong::layer_needs_two_channels\b.*Softmax.*Found<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The probability of the only choice is 1; of one output a Sigmoid makes a probability.

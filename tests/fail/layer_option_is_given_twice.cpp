@@ -1,4 +1,4 @@
-// error: wrong::layer_option_is_given_twice<.*Layer<1>.*Attention<.*NotCausal>, .*NotCausal>
+// error: wrong::Layer<1, .*wrong::layer_option_is_given_twice\b.*Attention<.*NotCausal>, .*NotCausal>
 // SPDX-License-Identifier: BSL-1.0
 //
 // One option of a kind.

@@ -1,4 +1,4 @@
-// error: wrong::layer_runs_on_the_host_alone<.*Attention<2.*Cuda
+// error: wrong::layer_runs_on_the_host_alone, .*Attention<2.*Cuda
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::layers_are_nested_too_deep<.*Residual<.*Expected<96>
+// error: wrong::layers_are_nested_too_deep, .*Residual<.*Expected<96>
 // SPDX-License-Identifier: BSL-1.0
 //
 // 120 lists, one inside the other.

@@ -1,4 +1,4 @@
-// error: wrong::leaves_are_divided_evenly<.*SumBySpeed<8.*ZeRO<3>
+// error: wrong::leaves_are_divided_evenly, .*SumBySpeed<8.*ZeRO<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas that divide parameters bring them together in every run, so all make as many.

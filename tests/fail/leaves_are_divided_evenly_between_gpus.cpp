@@ -1,4 +1,4 @@
-// error: wrong::leaves_are_divided_evenly<.*SumBySpeed<8.*BetweenDevices
+// error: wrong::leaves_are_divided_evenly, .*SumBySpeed<8.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas on GPUs run as many leaves each.

@@ -1,4 +1,4 @@
-// error: wrong::lora_needs_a_linear_or_an_attention_inside<.*Layer<0>.*LoRA<
+// error: wrong::Layer<0, .*wrong::lora_needs_a_linear_or_an_attention_inside\b.*LoRA<
 // SPDX-License-Identifier: BSL-1.0
 //
 // There is nothing to adapt in a norm.

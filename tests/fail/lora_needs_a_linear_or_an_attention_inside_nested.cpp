@@ -1,4 +1,4 @@
-// error: wrong::lora_needs_a_linear_or_an_attention_inside<.*Layer<0>.*LoRA<.*LoRA<.*Linear<4>
+// error: wrong::Layer<0, .*wrong::lora_needs_a_linear_or_an_attention_inside\b.*LoRA<.*LoRA<.*Linear<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What the inner one adapts is nothing for the outer one to adapt.

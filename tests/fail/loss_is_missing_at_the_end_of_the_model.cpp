@@ -1,4 +1,4 @@
-// error: wrong::loss_is_missing_at_the_end_of_the_model<.*Layer<1>.*Linear<2>
+// error: wrong::Layer<1, .*wrong::loss_is_missing_at_the_end_of_the_model\b.*Linear<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A model ends with what it is trained for.

@@ -1,4 +1,4 @@
-// error: wrong::loss_is_missing_at_the_end_of_the_model<.*Losses<.*FurtherLoss<
+// error: wrong::loss_is_missing_at_the_end_of_the_model, .*Losses<.*FurtherLoss<
 // SPDX-License-Identifier: BSL-1.0
 //
 // A further loss ends in a loss.

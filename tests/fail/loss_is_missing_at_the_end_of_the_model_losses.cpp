@@ -1,4 +1,4 @@
-// error: wrong::loss_is_missing_at_the_end_of_the_model<.*Losses<.*MSE, .*MSE
+// error: wrong::loss_is_missing_at_the_end_of_the_model, .*Losses<.*MSE, .*MSE
 // SPDX-License-Identifier: BSL-1.0
 //
 // The second of several losses says by which labels and of which value it is.

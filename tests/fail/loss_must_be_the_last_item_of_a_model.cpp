@@ -1,4 +1,4 @@
-// error: wrong::loss_must_be_the_last_item_of_a_model<.*Layer<1>.*CrossEntropy
+// error: wrong::Layer<1, .*wrong::loss_must_be_the_last_item_of_a_model\b.*CrossEntropy
 // SPDX-License-Identifier: BSL-1.0
 //
 // Nothing comes after the loss.

@@ -1,4 +1,4 @@
-// error: wrong::loss_must_be_the_last_item_of_a_model<.*Layer<2>.*MSE
+// error: wrong::Layer<2, .*wrong::loss_must_be_the_last_item_of_a_model\b.*MSE
 // SPDX-License-Identifier: BSL-1.0
 //
 // One loss; of two at the end the first is wrong.

@@ -1,4 +1,4 @@
-// error: wrong::loss_needs_two_classes<.*Layer<1>.*CrossEntropy.*Found<1>
+// error: wrong::Layer<1, .*wrong::loss_needs_two_classes\b.*CrossEntropy.*Found<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The softmax of one number is 1.

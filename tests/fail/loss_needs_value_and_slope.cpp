@@ -1,4 +1,4 @@
-// error: wrong::loss_needs_value_and_slope<.*Layer<2>.*Distance<false>.*Missing<.*slope>
+// error: wrong::Layer<2, .*wrong::loss_needs_value_and_slope\b.*Distance<false>.*Missing<.*slope>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A loss of a user's own says its slope, too.

@@ -1,4 +1,4 @@
-// error: wrong::loss_needs_value_and_slope<.*Layer<1>.*Scaled<false>.*Missing<.*value>
+// error: wrong::Layer<1, .*wrong::loss_needs_value_and_slope\b.*Scaled<false>.*Missing<.*value>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A formula with a further target takes it.

@@ -1,4 +1,4 @@
-// error: wrong::loss_takes_logits_but_gets_probabilities<.*Layer<2>.*CrossEntropy
+// error: wrong::Layer<2, .*wrong::loss_takes_logits_but_gets_probabilities\b.*CrossEntropy
 // SPDX-License-Identifier: BSL-1.0
 //
 // CrossEntropy has a softmax of its own, also where a Flatten stands between.

@@ -1,4 +1,4 @@
-// error: wrong::loss_takes_logits_but_gets_probabilities<.*Layer<2>.*BCE
+// error: wrong::Layer<2, .*wrong::loss_takes_logits_but_gets_probabilities\b.*BCE
 // SPDX-License-Identifier: BSL-1.0
 //
 // BCE has a sigmoid of its own; MSE may follow one.

@@ -1,4 +1,4 @@
-// error: wrong::loss_takes_logits_but_gets_probabilities<.*Layer<3>.*CrossEntropy
+// error: wrong::Layer<3, .*wrong::loss_takes_logits_but_gets_probabilities\b.*CrossEntropy
 // SPDX-License-Identifier: BSL-1.0
 //
 // Dropout only scales or zeroes probabilities. A Residual makes other numbers of them.

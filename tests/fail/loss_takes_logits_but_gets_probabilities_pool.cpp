@@ -1,4 +1,4 @@
-// error: wrong::loss_takes_logits_but_gets_probabilities<.*Layer<4>.*CrossEntropy
+// error: wrong::Layer<4, .*wrong::loss_takes_logits_but_gets_probabilities\b.*CrossEntropy
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pool takes one position's probabilities, or their mean; a name and a list leave them as they are.

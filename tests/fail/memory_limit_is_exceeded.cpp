@@ -1,4 +1,4 @@
-// error: wrong::memory_limit_is_exceeded<.*OnRank<0>.*OverBytes<\d+L?>.*LimitBytes<1024L?>.*NeededBytes<\d{4,}L?>.*Takes<.*scratch, \d+L?>.*Takes<.*optimizer_state, \d+L?>.*Takes<.*gradients, \d+L?>.*Takes<.*saved_activations, \d+L?>
+// error: wrong::memory_limit_is_exceeded, .*OnRank<0>.*OverBytes<\d+L?>.*LimitBytes<1024L?>.*NeededBytes<\d{4,}L?>.*Takes<.*scratch, \d+L?>.*Takes<.*optimizer_state, \d+L?>.*Takes<.*gradients, \d+L?>.*Takes<.*saved_activations, \d+L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The plan is measured against the limit.

@@ -1,4 +1,4 @@
-// error: wrong::memory_limit_is_exceeded<.*OnRank<0>.*LimitBytes<16777216L?>.*Takes<.*input_staging, 26\d{7}L?>
+// error: wrong::memory_limit_is_exceeded, .*OnRank<0>.*LimitBytes<16777216L?>.*Takes<.*input_staging, 26\d{7}L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A mini-batch of fewer samples is filled up in memory of the rank that reads it: under the limit, as all of its memory is.

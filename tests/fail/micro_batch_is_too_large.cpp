@@ -1,4 +1,4 @@
-// error: wrong::micro_batch_is_too_large<.*Net.*MicroBatchSize<16777216>.*AtMost<16384L?>
+// error: wrong::micro_batch_is_too_large, .*Net.*MicroBatchSize<16777216>.*AtMost<16384L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A value of a micro-batch has at most 2^36 numbers.

@@ -1,4 +1,4 @@
-// error: wrong::micro_batch_norms_one_number<.*Net.*MicroBatchSize<1>
+// error: wrong::micro_batch_norms_one_number, .*Net.*MicroBatchSize<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A single number in each channel has no variance.

@@ -1,4 +1,4 @@
-// error: wrong::mini_batch_of_leaves_is_not_accumulated<.*SumIn<2>
+// error: wrong::mini_batch_of_leaves_is_not_accumulated, .*SumIn<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Leaves are accumulated already.

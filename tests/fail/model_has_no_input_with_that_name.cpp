@@ -1,4 +1,4 @@
-// error: wrong::model_has_no_input_with_that_name<.*Net.*Called<'t', 'h', 'i', 'r', 'd'>
+// error: wrong::model_has_no_input_with_that_name, .*Net.*Called<'t', 'h', 'i', 'r', 'd'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Further inputs are given to a batch by their names.

@@ -1,4 +1,4 @@
-// error: wrong::model_has_too_many_inputs<.*Layer<0>.*Named<.*Input<5>.*Expected<4>
+// error: wrong::Layer<0, .*wrong::model_has_too_many_inputs\b.*Named<.*Input<5>.*Expected<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Four inputs are enough for everybody.

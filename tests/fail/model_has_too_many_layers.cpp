@@ -1,4 +1,4 @@
-// error: wrong::model_has_too_many_layers<.*Repeat<1000000.*Expected<32767>
+// error: wrong::model_has_too_many_layers, .*Repeat<1000000.*Expected<32767>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A number of copies that nobody means.

@@ -1,4 +1,4 @@
-// error: wrong::model_must_be_complete_before_it_is_trained<.*Net
+// error: wrong::model_must_be_complete_before_it_is_trained, .*Net
 // SPDX-License-Identifier: BSL-1.0
 //
 // A model that is declared has no layers yet.

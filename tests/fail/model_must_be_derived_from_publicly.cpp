@@ -1,4 +1,4 @@
-// error: wrong::model_must_be_derived_from_publicly<.*Net
+// error: wrong::model_must_be_derived_from_publicly, .*Net
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a class is derived from is private, unless it says otherwise.

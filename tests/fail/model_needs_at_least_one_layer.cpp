@@ -1,4 +1,4 @@
-// error: wrong::model_needs_at_least_one_layer<.*Layer<0>.*MSE
+// error: wrong::Layer<0, .*wrong::model_needs_at_least_one_layer\b.*MSE
 // SPDX-License-Identifier: BSL-1.0
 //
 // An input and a loss alone have nothing to train.

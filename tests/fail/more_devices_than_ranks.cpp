@@ -1,4 +1,4 @@
-// error: wrong::more_devices_than_ranks<.*Devices<3>.*Stages<2>
+// error: wrong::more_devices_than_ranks, .*Devices<3>.*Stages<2>
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

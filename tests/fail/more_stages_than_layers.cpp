@@ -1,4 +1,4 @@
-// error: wrong::more_stages_than_layers<.*Stages<5>.*Layers<2>
+// error: wrong::more_stages_than_layers, .*Stages<5>.*Layers<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A stage has at least one layer.

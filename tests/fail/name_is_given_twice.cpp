@@ -1,4 +1,4 @@
-// error: wrong::name_is_given_twice<.*Layer<1>.*Named<.*Called<'a'>
+// error: wrong::Layer<1, .*wrong::name_is_given_twice\b.*Named<.*Called<'a'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Both would have the same place in a weight file, where Frozen has none.

@@ -1,4 +1,4 @@
-// error: wrong::name_is_given_twice<.*Layer<1>.*Input<4>.*Called<'x'>
+// error: wrong::Layer<1, .*wrong::name_is_given_twice\b.*Input<4>.*Called<'x'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A batch could give the second input to nobody.

@@ -1,4 +1,4 @@
-// error: wrong::name_is_given_twice<.*Layer<1>.*Weights<.*Called<'a'>
+// error: wrong::Layer<1, .*wrong::name_is_given_twice\b.*Weights<.*Called<'a'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a loss reads is an input, whose name no other has.

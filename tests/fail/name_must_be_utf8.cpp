@@ -1,4 +1,4 @@
-// error: wrong::name_must_be_utf8<.*Layer<1>.*Named<
+// error: wrong::Layer<1, .*wrong::name_must_be_utf8\b.*Named<
 // SPDX-License-Identifier: BSL-1.0
 //
 // A name in Latin-1 is none in UTF-8.

@@ -1,4 +1,4 @@
-// error: wrong::name_must_be_utf8<.*Layer<1>.*Custom<Affine ?>
+// error: wrong::Layer<1, .*wrong::name_must_be_utf8\b.*Custom<Affine ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The name of a parameter in Latin-1 is none in UTF-8.

@@ -1,4 +1,4 @@
-// error: wrong::name_must_not_be_empty<.*Layer<1>.*Named<
+// error: wrong::Layer<1, .*wrong::name_must_not_be_empty\b.*Named<
 // SPDX-License-Identifier: BSL-1.0
 //
 // A name has letters.

@@ -1,4 +1,4 @@
-// error: wrong::name_must_not_be_empty<.*Layer<1>.*Custom<Affine ?>
+// error: wrong::Layer<1, .*wrong::name_must_not_be_empty\b.*Custom<Affine ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A parameter's name has letters.

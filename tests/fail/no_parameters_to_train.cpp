@@ -1,4 +1,4 @@
-// error: wrong::no_parameters_to_train<.*Net
+// error: wrong::no_parameters_to_train, .*Net
 // SPDX-License-Identifier: BSL-1.0
 //
 // A step changes something. (A single stage without parameters is none the worse: the second of the twin's is.)

@@ -1,4 +1,4 @@
-// error: wrong::norm_group_has_one_number<.*Layer<1>.*InstanceNorm.*Found<6>
+// error: wrong::Layer<1, .*wrong::norm_group_has_one_number\b.*InstanceNorm.*Found<6>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A single number less its mean is 0.

@@ -1,4 +1,4 @@
-// error: wrong::norm_groups_must_divide_the_channels<.*Layer<1>.*GroupNorm<4.*Found<6>
+// error: wrong::Layer<1, .*wrong::norm_groups_must_divide_the_channels\b.*GroupNorm<4.*Found<6>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Each group has as many channels.

@@ -1,4 +1,4 @@
-// error: wrong::number_is_too_large<.*MicroBatches<100000>.*MicroBatchSize<100000>.*AtMost<2147483647L?>
+// error: wrong::number_is_too_large, .*MicroBatches<100000>.*MicroBatchSize<100000>.*AtMost<2147483647L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A mini-batch has fewer than 2^31 samples.

@@ -1,4 +1,4 @@
-// error: wrong::number_is_too_large<.*SumIn<1048576>.*AtMost<2147483647L?>
+// error: wrong::number_is_too_large, .*SumIn<1048576>.*AtMost<2147483647L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The samples of all leaves are counted by an int.

@@ -1,4 +1,4 @@
-// error: wrong::number_is_too_large<.*HostThreads<1000>.*AtMost<256L?>
+// error: wrong::number_is_too_large, .*HostThreads<1000>.*AtMost<256L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank has at most 256 threads.

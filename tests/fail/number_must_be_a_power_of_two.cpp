@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_a_power_of_two<.*SumIn<6>
+// error: wrong::number_must_be_a_power_of_two, .*SumIn<6>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A tree of leaves is balanced.

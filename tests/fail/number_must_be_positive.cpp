@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<.*MicroBatches<0>
+// error: wrong::number_must_be_positive, .*MicroBatches<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A mini-batch has at least one micro-batch.

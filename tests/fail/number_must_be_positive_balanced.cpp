@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<.*StageReplicas<0>
+// error: wrong::number_must_be_positive, .*StageReplicas<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Ranks are distributed over at least one stage.

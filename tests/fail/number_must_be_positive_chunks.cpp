@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<.*Order<false>.*Found<0>
+// error: wrong::number_must_be_positive, .*Order<false>.*Found<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank has a chunk.

@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<pp::Graphs<true, 0L?> ?>
+// error: wrong::number_must_be_positive, pp::Graphs<true, 0L?> ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A graph of a step has one kernel at least.

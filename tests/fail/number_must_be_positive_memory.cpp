@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<.*MemoryLimit<-1L?>
+// error: wrong::number_must_be_positive, .*MemoryLimit<-1L?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // No limit is 0, not a negative number.

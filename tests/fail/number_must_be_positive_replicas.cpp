@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<.*StageReplicas<1, 0>
+// error: wrong::number_must_be_positive, .*StageReplicas<1, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Every stage has a rank.

@@ -1,4 +1,4 @@
-// error: wrong::number_must_be_positive<pp::HostThreads<0> ?>
+// error: wrong::number_must_be_positive, pp::HostThreads<0> ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank has one thread at least.

@@ -1,4 +1,4 @@
-// error: wrong::only_a_pipeline_can_be_explained<.*Net>
+// error: wrong::only_a_pipeline_can_be_explained, .*Net>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A model alone has no plan.

@@ -1,4 +1,4 @@
-// error: wrong::optimizer_has_no_error_feedback<.*LAMB
+// error: wrong::optimizer_has_no_error_feedback, .*LAMB
 // SPDX-License-Identifier: BSL-1.0
 //
 // An optimizer whose update depends on the norm of the weights has no error feedback.

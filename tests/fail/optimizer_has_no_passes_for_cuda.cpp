@@ -1,4 +1,4 @@
-// error: wrong::optimizer_has_no_passes_for_cuda<.*Cuda.*Whole
+// error: wrong::optimizer_has_no_passes_for_cuda, .*Cuda.*Whole
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

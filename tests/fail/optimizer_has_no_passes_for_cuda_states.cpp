@@ -1,4 +1,4 @@
-// error: wrong::optimizer_has_no_passes_for_cuda<.*Cuda.*ErrorFeedback<.*AdamW
+// error: wrong::optimizer_has_no_passes_for_cuda, .*Cuda.*ErrorFeedback<.*AdamW
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::optimizer_is_incomplete<.*Descent<false>.*Missing<.*name>
+// error: wrong::optimizer_is_incomplete, .*Descent<false>.*Missing<.*name>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An optimizer says everything that its concept asks for.

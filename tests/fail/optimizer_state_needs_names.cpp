@@ -1,4 +1,4 @@
-// error: wrong::optimizer_state_needs_names<
+// error: wrong::optimizer_state_needs_names,
 // SPDX-License-Identifier: BSL-1.0
 //
 // Optimizer state goes to PyTorch under the names of its arrays, which this optimizer does not say.

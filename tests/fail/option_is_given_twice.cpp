@@ -1,4 +1,4 @@
-// error: wrong::option_is_given_twice<.*Stages<2>.*Stages<1>
+// error: wrong::option_is_given_twice, .*Stages<2>.*Stages<1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // One option of each family.

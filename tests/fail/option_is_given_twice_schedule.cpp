@@ -1,4 +1,4 @@
-// error: wrong::option_is_given_twice<.*GPipe.*OneFOneB
+// error: wrong::option_is_given_twice, .*GPipe.*OneFOneB
 // SPDX-License-Identifier: BSL-1.0
 //
 // Two schedules are of one family, though their names do not say so.

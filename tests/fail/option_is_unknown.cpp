@@ -1,4 +1,4 @@
-// error: wrong::option_is_unknown<.*Linear<3>
+// error: wrong::option_is_unknown, .*Linear<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A Pipeline takes options only.

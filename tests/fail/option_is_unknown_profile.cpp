@@ -1,4 +1,4 @@
-// error: wrong::option_is_unknown<.*ByProfile<.*Stages<2> ?>
+// error: wrong::option_is_unknown, .*ByProfile<.*Stages<2> ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A profile that is none makes no option.

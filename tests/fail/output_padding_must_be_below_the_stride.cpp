@@ -1,4 +1,4 @@
-// error: wrong::output_padding_must_be_below_the_stride<.*Layer<0>.*ConvTranspose2d<.*Expected<2>.*Found<2>
+// error: wrong::Layer<0, .*wrong::output_padding_must_be_below_the_stride\b.*ConvTranspose2d<.*Expected<2>.*Found<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // As many rows more as the stride is long.

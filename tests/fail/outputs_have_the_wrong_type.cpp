@@ -1,4 +1,4 @@
-// error: wrong::outputs_have_the_wrong_type<.*Net.*ExpectedElement<float>.*FoundElement<double>
+// error: wrong::outputs_have_the_wrong_type, .*Net.*ExpectedElement<float>.*FoundElement<double>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What a model puts out is of the pipeline's precision.

@@ -1,4 +1,4 @@
-// error: wrong::padding_must_be_at_most_half_of_the_window<.*Layer<0>.*MaxPool2d<3, .*Padding<2.*Expected<1>.*Found<2>
+// error: wrong::Layer<0, .*wrong::padding_must_be_at_most_half_of_the_window\b.*MaxPool2d<3, .*Padding<2.*Expected<1>.*Found<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Windows that would lie in the padding alone.

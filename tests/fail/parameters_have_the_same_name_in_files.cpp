@@ -1,4 +1,4 @@
-// error: wrong::parameters_have_the_same_name_in_files<.*Layer<1>.*Linear<2.*Called<'1', '\.', 'w', 'e', 'i', 'g', 'h', 't'>
+// error: wrong::Layer<1, .*wrong::parameters_have_the_same_name_in_files\b.*Linear<2.*Called<'1', '\.', 'w', 'e', 'i', 'g', 'h', 't'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A name that is the place of another layer.

@@ -1,4 +1,4 @@
-// error: wrong::parameters_have_the_same_name_in_files<.*Layer<1>.*Custom<Affine ?>.*Called<'1', '\.', 'f'>
+// error: wrong::Layer<1, .*wrong::parameters_have_the_same_name_in_files\b.*Custom<Affine ?>.*Called<'1', '\.', 'f'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Parameters of one layer have names of their own.

@@ -1,4 +1,4 @@
-// error: wrong::parameters_have_the_same_name_in_files<.*Layer<1>.*Linear<3.*Called<'a', '\.', 'b', '\.', 'w', 'e', 'i', 'g', 'h', 't'>
+// error: wrong::Layer<1, .*wrong::parameters_have_the_same_name_in_files\b.*Linear<3.*Called<'a', '\.', 'b', '\.', 'w', 'e', 'i', 'g', 'h', 't'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A dot in a name is the dot between names; names of different layers are the same only as a whole.

@@ -1,4 +1,4 @@
-// error: wrong::partition_is_incomplete<.*Halves<false>.*Missing<.*cut>
+// error: wrong::partition_is_incomplete, .*Halves<false>.*Missing<.*cut>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A partition policy cuts by the costs of the layers, the numbers of layers and of stages.

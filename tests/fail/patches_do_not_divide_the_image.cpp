@@ -1,4 +1,4 @@
-// error: wrong::patches_do_not_divide_the_image<.*Layer<0>.*PatchEmbedding<8, 4>.*Expected<4, 4>.*Found<12, 10, 3>
+// error: wrong::Layer<0, .*wrong::patches_do_not_divide_the_image\b.*PatchEmbedding<8, 4>.*Expected<4, 4>.*Found<12, 10, 3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An image is cut into whole patches.

@@ -1,4 +1,4 @@
-// error: wrong::pipeline_keeps_no_averages<.*NoAveraging
+// error: wrong::pipeline_keeps_no_averages, .*NoAveraging
 // SPDX-License-Identifier: BSL-1.0
 //
 // Averages take memory: who wants them says so.

@@ -1,4 +1,4 @@
-// error: wrong::pipeline_keeps_one_version_of_each_weight<.*Unending
+// error: wrong::pipeline_keeps_one_version_of_each_weight, .*Unending
 // SPDX-License-Identifier: BSL-1.0
 //
 // A table with updates in it, and nothing about how its order goes on.

@@ -1,4 +1,4 @@
-// error: wrong::pipeline_prefetches_nothing<.*NoPrefetching
+// error: wrong::pipeline_prefetches_nothing, .*NoPrefetching
 // SPDX-License-Identifier: BSL-1.0
 //
 // A second mini-batch takes memory: programs that want it say so.

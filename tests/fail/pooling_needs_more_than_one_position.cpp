@@ -1,4 +1,4 @@
-// error: wrong::pooling_needs_more_than_one_position<.*Layer<1>.*MeanPool.*Found<12>
+// error: wrong::Layer<1, .*wrong::pooling_needs_more_than_one_position\b.*MeanPool.*Found<12>
 // SPDX-License-Identifier: BSL-1.0
 //
 // After Flatten a sample is one row.

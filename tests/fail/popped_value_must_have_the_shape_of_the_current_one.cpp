@@ -1,4 +1,4 @@
-// error: wrong::popped_value_must_have_the_shape_of_the_current_one<.*Layer<2>.*Pop<.*Called<'s', 'k', 'i', 'p'>.*Expected<5>.*Found<4>
+// error: wrong::Layer<2, .*wrong::popped_value_must_have_the_shape_of_the_current_one\b.*Pop<.*Called<'s', 'k', 'i', 'p'>.*Expected<5>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Values that are added have one shape.

@@ -1,4 +1,4 @@
-// error: wrong::precision_is_incomplete<.*Single<false>.*Missing<.*name>
+// error: wrong::precision_is_incomplete, .*Single<false>.*Missing<.*name>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A precision says everything that its concept asks for.

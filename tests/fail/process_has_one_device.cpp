@@ -1,4 +1,4 @@
-// error: wrong::process_has_one_device<.*Devices<2>.*BetweenDevices
+// error: wrong::process_has_one_device, .*Devices<2>.*BetweenDevices
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::profile_is_of_another_model<.*layer_profile_of_net.*Expected<2>.*Found<3>
+// error: wrong::profile_is_of_another_model, .*layer_profile_of_net.*Expected<2>.*Found<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer was removed after the times were measured: they would be those of other layers.

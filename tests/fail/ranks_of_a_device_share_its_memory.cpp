@@ -1,4 +1,4 @@
-// error: wrong::ranks_of_a_device_share_its_memory<.*Cuda.*Messages
+// error: wrong::ranks_of_a_device_share_its_memory, .*Cuda.*Messages
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*LabelSmoothing<3, 2>.*Found<3, 2>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*LabelSmoothing<3, 2>.*Found<3, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // No more than all of the target can be spread over the classes.

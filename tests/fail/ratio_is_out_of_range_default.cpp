@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*Dropout<2(, 1)?>.*Found<2, 1>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*Dropout<2(, 1)?>.*Found<2, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Without a denominator it is 1.

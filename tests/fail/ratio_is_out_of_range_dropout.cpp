@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*Dropout<10, 10>.*Found<10, 10>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*Dropout<10, 10>.*Found<10, 10>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What drops everything keeps nothing to scale up.

@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*Epsilon<0(LL)?(, 1(LL)?)?>.*Found<0, 1>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*Epsilon<0(LL)?(, 1(LL)?)?>.*Found<0, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A row of equal numbers would be divided by zero.

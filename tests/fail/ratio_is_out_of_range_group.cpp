@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*LearningRate<-1, 2>.*Found<-1, 2>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*LearningRate<-1, 2>.*Found<-1, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Nobody learns backwards.

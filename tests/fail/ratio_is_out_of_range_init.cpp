@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_out_of_range<.*Layer<1>.*Init<.*Normal<-1, 10>.*Found<-1, 10>
+// error: wrong::Layer<1, .*wrong::ratio_is_out_of_range\b.*Init<.*Normal<-1, 10>.*Found<-1, 10>
 // SPDX-License-Identifier: BSL-1.0
 //
 // No deviation is negative.

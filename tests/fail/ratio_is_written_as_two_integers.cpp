@@ -1,4 +1,4 @@
-// error: wrong::ratio_is_written_as_two_integers<.*Layer<1>.*Dropout<
+// error: wrong::Layer<1, .*wrong::ratio_is_written_as_two_integers\b.*Dropout<
 // compilers: g++ nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::recompute_is_incomplete<.*Norms<false>.*Missing<.*keeps_last>
+// error: wrong::recompute_is_incomplete, .*Norms<false>.*Missing<.*keeps_last>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A recompute policy says everything that its concept asks for.

@@ -1,4 +1,4 @@
-// error: wrong::recompute_needs_kinds_of_op<.*Recompute<
+// error: wrong::recompute_needs_kinds_of_op, .*Recompute<
 // SPDX-License-Identifier: BSL-1.0
 //
 // Nothing is recomputed without the option; with it, at least one kind.

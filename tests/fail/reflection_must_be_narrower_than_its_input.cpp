@@ -1,4 +1,4 @@
-// error: wrong::reflection_must_be_narrower_than_its_input<.*Layer<0>.*ReflectionPad<3>.*Expected<2>.*Found<3>
+// error: wrong::Layer<0, .*wrong::reflection_must_be_narrower_than_its_input\b.*ReflectionPad<3>.*Expected<2>.*Found<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The mirror image of three cells has two beside the border.

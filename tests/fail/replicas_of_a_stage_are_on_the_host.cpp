@@ -1,4 +1,4 @@
-// error: wrong::replicas_of_a_stage_are_on_the_host<.*StageReplicas<2, 1>.*Cuda
+// error: wrong::replicas_of_a_stage_are_on_the_host, .*StageReplicas<2, 1>.*Cuda
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

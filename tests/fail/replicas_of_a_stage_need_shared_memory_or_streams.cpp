@@ -1,4 +1,4 @@
-// error: wrong::replicas_of_a_stage_need_shared_memory_or_streams<.*StageReplicas<2, 1>.*Posted
+// error: wrong::replicas_of_a_stage_need_shared_memory_or_streams, .*StageReplicas<2, 1>.*Posted
 // SPDX-License-Identifier: BSL-1.0
 //
 // Replicas of a stage read one copy of its weights, which a transport that copies does not show

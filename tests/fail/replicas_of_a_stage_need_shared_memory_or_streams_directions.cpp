@@ -1,4 +1,4 @@
-// error: wrong::replicas_of_a_stage_need_shared_memory_or_streams<.*Chimera.*Posted
+// error: wrong::replicas_of_a_stage_need_shared_memory_or_streams, .*Chimera.*Posted
 // SPDX-License-Identifier: BSL-1.0
 //
 // Two directions need every weight on two ranks, a wave needs it on one.

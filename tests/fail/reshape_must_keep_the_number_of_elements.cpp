@@ -1,4 +1,4 @@
-// error: wrong::reshape_must_keep_the_number_of_elements<.*Layer<0>.*Reshape<5, -1>.*Expected<24>.*Found<5, -1>
+// error: wrong::Layer<0, .*wrong::reshape_must_keep_the_number_of_elements\b.*Reshape<5, -1>.*Expected<24>.*Found<5, -1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // 24 numbers in rows of five.

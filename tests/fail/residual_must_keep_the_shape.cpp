@@ -1,4 +1,4 @@
-// error: wrong::residual_must_keep_the_shape<.*Layer<1>.*Residual<.*Expected<2, 8>.*Found<2, 9>
+// error: wrong::Layer<1, .*wrong::residual_must_keep_the_shape\b.*Residual<.*Expected<2, 8>.*Found<2, 9>
 // SPDX-License-Identifier: BSL-1.0
 //
 // x + f(x) needs f(x) of the shape of x. The position is that of the Residual.

@@ -1,4 +1,4 @@
-// error: wrong::residual_must_keep_the_shape<.*Layer<0>, pp::Residual<pp::Linear<3> ?>, .*Expected<2>.*Found<3>
+// error: wrong::Layer<0, .*wrong::residual_must_keep_the_shape\b, pp::Residual<pp::Linear<3> ?>, .*Expected<2>.*Found<3>
 // needs: boost/hana.hpp
 // SPDX-License-Identifier: BSL-1.0
 //

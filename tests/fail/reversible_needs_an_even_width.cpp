@@ -1,4 +1,4 @@
-// error: wrong::reversible_needs_an_even_width<.*Layer<0>.*Reversible<.*Found<7>
+// error: wrong::Layer<0, .*wrong::reversible_needs_an_even_width\b.*Reversible<.*Found<7>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A row has two halves.

@@ -1,4 +1,4 @@
-// error: wrong::rotary_embedding_needs_an_even_head_size<.*Layer<1>.*Attention<8, .*RoPE<.*Found<3>
+// error: wrong::Layer<1, .*wrong::rotary_embedding_needs_an_even_head_size\b.*Attention<8, .*RoPE<.*Found<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Rotary positions turn pairs of numbers.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_does_not_train<.*ForwardOnly
+// error: wrong::schedule_does_not_train, .*ForwardOnly
 // SPDX-License-Identifier: BSL-1.0
 //
 // Evaluation is a method of the trainer, not a schedule of it.

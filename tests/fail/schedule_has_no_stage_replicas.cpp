@@ -1,4 +1,4 @@
-// error: wrong::schedule_has_no_stage_replicas<.*ZeroBubbleH1.*StageReplicas<1, 2>
+// error: wrong::schedule_has_no_stage_replicas, .*ZeroBubbleH1.*StageReplicas<1, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Which rank of a stage runs a micro-batch is the schedule's to say.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_incomplete<.*OneByOne<false>.*Missing<.*trains>
+// error: wrong::schedule_is_incomplete, .*OneByOne<false>.*Missing<.*trains>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule says everything that its concept asks for.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_incomplete<.*Order.*Missing<.*refuses>
+// error: wrong::schedule_is_incomplete, .*Order.*Missing<.*refuses>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule says in words why it refuses numbers, not in a bool.

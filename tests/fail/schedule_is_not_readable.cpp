@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_readable<.*FromCSV<.*order.*>, .*Because<.*unknown_action>.*AtLine<2>.*AtColumn<9>
+// error: wrong::schedule_is_not_readable, .*FromCSV<.*order.*>, .*Because<.*unknown_action>.*AtLine<2>.*AtColumn<9>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule's text with an action that PyTorch does not have.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_readable<.*FromCSV<.*order.*>, .*Because<.*wrong_rank>.*AtLine<2>.*AtColumn<5>
+// error: wrong::schedule_is_not_readable, .*FromCSV<.*order.*>, .*Because<.*wrong_rank>.*AtLine<2>.*AtColumn<5>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A stage that no placement has on the rank of its line.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*before_its_input>.*OnRank<1>.*AtPosition<0>.*ForAction<.*backward, 1, 0>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*before_its_input>.*OnRank<1>.*AtPosition<0>.*ForAction<.*backward, 1, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The second rank begins with a backward of what it has not seen.

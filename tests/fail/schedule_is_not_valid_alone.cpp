@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Because<.*before_its_input>.*OnRank<0>.*AtPosition<0>.*ForAction<.*backward, 0, 0>
+// error: wrong::schedule_is_not_valid, .*Because<.*before_its_input>.*OnRank<0>.*AtPosition<0>.*ForAction<.*backward, 0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule without a model whose backwards come before their forwards.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*deadlock>.*OnRank<0>.*AtPosition<1>.*ForAction<.*backward, 0, 0>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*deadlock>.*OnRank<0>.*AtPosition<1>.*ForAction<.*backward, 0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first rank waits for a gradient, the second for the first rank's next micro-batch.

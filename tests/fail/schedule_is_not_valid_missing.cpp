@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*missing>.*OnRank<1>.*AtPosition<3>.*ForAction<.*backward, 1, 1>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*missing>.*OnRank<1>.*AtPosition<3>.*ForAction<.*backward, 1, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The last gradient of the last rank is never made.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*no_such_rank>.*OnRank<2>.*ForAction<.*forward, 1, 0>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*no_such_rank>.*OnRank<2>.*ForAction<.*forward, 1, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Ranks are counted from 0.

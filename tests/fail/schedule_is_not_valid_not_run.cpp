@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Again<true>.*Because<.*not_run>.*OnRank<0>.*AtPosition<2>.*ForAction<.*recompute, 0, 0>
+// error: wrong::schedule_is_not_valid, .*Again<true>.*Because<.*not_run>.*OnRank<0>.*AtPosition<2>.*ForAction<.*recompute, 0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A recomputation as an action of its own, in a schedule that does not say so.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*out_of_range>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 0, 2>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*out_of_range>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 0, 2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Micro-batches are counted from 0.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*repeated>.*OnRank<0>.*AtPosition<1>.*ForAction<.*forward, 0, 0>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*repeated>.*OnRank<0>.*AtPosition<1>.*ForAction<.*forward, 0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first forward is done twice.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*too_many>.*OnRank<0>.*AtPosition<4>.*ForAction<.*forward, 0, 1>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*too_many>.*OnRank<0>.*AtPosition<4>.*ForAction<.*forward, 0, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A rank's list is full when it has done everything.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Ends<true>.*Because<.*not_run>.*OnRank<0>.*AtPosition<4>.*ForAction<.*update, 0, 1>
+// error: wrong::schedule_is_not_valid, .*Ends<true>.*Because<.*not_run>.*OnRank<0>.*AtPosition<4>.*ForAction<.*update, 0, 1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A schedule with a flush that has the update in its table.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<Wrong>.*Because<.*wrong_rank>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 1, 0>
+// error: wrong::schedule_is_not_valid, .*Order<Wrong>.*Because<.*wrong_rank>.*OnRank<0>.*AtPosition<0>.*ForAction<.*forward, 1, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The first rank holds the first chunk.

@@ -1,4 +1,4 @@
-// error: wrong::schedule_is_not_valid<.*Order<false>.*Because<.*wrong_shape>
+// error: wrong::schedule_is_not_valid, .*Order<false>.*Because<.*wrong_shape>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A straight placement has one chunk on each rank.

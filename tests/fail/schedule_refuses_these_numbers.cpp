@@ -1,4 +1,4 @@
-// error: wrong::schedule_refuses_these_numbers<.*DualPipeV.*Stages<4>.*MicroBatches<3>
+// error: wrong::schedule_refuses_these_numbers, .*DualPipeV.*Stages<4>.*MicroBatches<3>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Two ranks of two chunks each: with fewer than four micro-batches the two directions do not meet.

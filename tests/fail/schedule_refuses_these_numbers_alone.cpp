@@ -1,4 +1,4 @@
-// error: wrong::schedule_refuses_these_numbers<.*DualPipe, .*ForRanks<3>.*ForMicroBatches<8>
+// error: wrong::schedule_refuses_these_numbers, .*DualPipe, .*ForRanks<3>.*ForMicroBatches<8>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A table without a model, of a family that needs an even number of ranks.

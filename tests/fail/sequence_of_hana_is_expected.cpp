@@ -1,4 +1,4 @@
-// error: wrong::sequence_of_hana_is_expected<.*Linear<2>
+// error: wrong::sequence_of_hana_is_expected, .*Linear<2>
 // needs: boost/hana.hpp
 // SPDX-License-Identifier: BSL-1.0
 //

@@ -1,4 +1,4 @@
-// error: wrong::size_is_too_large<.*Layer<1>.*Linear<2000000000>.*Found<2000000000, 2000000000>
+// error: wrong::Layer<1, .*wrong::size_is_too_large\b.*Linear<2000000000>.*Found<2000000000, 2000000000>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Nobody has memory for it, and its bytes are no number of 64 bits.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_be_positive<.*Layer<1>.*Linear<0>.*Found<0>
+// error: wrong::Layer<1, .*wrong::size_must_be_positive\b.*Linear<0>.*Found<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer of no width makes nothing.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_be_positive<.*Layer<0>.*Found<2, 0>
+// error: wrong::Layer<0, .*wrong::size_must_be_positive\b.*Found<2, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // And an input without a number.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_be_positive<.*Layer<0>.*Embedding<-4>.*Found<-4>
+// error: wrong::Layer<0, .*wrong::size_must_be_positive\b.*Embedding<-4>.*Found<-4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Nor a negative one.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_be_positive<.*Layer<1>.*Repeat<-1.*Found<-1>
+// error: wrong::Layer<1, .*wrong::size_must_be_positive\b.*Repeat<-1.*Found<-1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // So does a Repeat of fewer than one.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_be_positive<.*Layer<0>.*Conv2d<.*Found<0, 0>
+// error: wrong::Layer<0, .*wrong::size_must_be_positive\b.*Conv2d<.*Found<0, 0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A window that never moves.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_not_be_negative<.*Layer<0>.*Conv2d<4.*Padding<-1.*Found<-1, -1>
+// error: wrong::Layer<0, .*wrong::size_must_not_be_negative\b.*Conv2d<4.*Padding<-1.*Found<-1, -1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Fewer cells around the input than none, which is allowed.

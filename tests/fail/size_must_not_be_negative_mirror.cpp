@@ -1,4 +1,4 @@
-// error: wrong::size_must_not_be_negative<.*Layer<0>.*ReflectionPad<-1.*Found<-1>
+// error: wrong::Layer<0, .*wrong::size_must_not_be_negative\b.*ReflectionPad<-1.*Found<-1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Only zeros can be cut off, by a negative Pad.

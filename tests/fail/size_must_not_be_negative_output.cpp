@@ -1,4 +1,4 @@
-// error: wrong::size_must_not_be_negative<.*Layer<0>.*ConvTranspose2d<4.*OutputPadding<0, -1.*Found<0, -1>
+// error: wrong::Layer<0, .*wrong::size_must_not_be_negative\b.*ConvTranspose2d<4.*OutputPadding<0, -1.*Found<0, -1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Fewer columns in the output than its size without them.

@@ -1,4 +1,4 @@
-// error: wrong::size_must_not_be_negative<.*Layer<0>.*MaxPool2d<3.*Padding<-1.*Found<-1>
+// error: wrong::Layer<0, .*wrong::size_must_not_be_negative\b.*MaxPool2d<3.*Padding<-1.*Found<-1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A pool that would leave out the border of its input.

@@ -1,4 +1,4 @@
-// error: wrong::stages_are_no_multiple_of_the_chunks_per_rank<.*Stages<1>.*TwoChunks
+// error: wrong::stages_are_no_multiple_of_the_chunks_per_rank, .*Stages<1>.*TwoChunks
 // SPDX-License-Identifier: BSL-1.0
 //
 // With two chunks on each rank there is no odd number of stages.

@@ -1,4 +1,4 @@
-// error: wrong::stages_must_update_independently<.*PipeDream<.*Net
+// error: wrong::stages_must_update_independently, .*PipeDream<.*Net
 // SPDX-License-Identifier: BSL-1.0
 //
 // A parameter of two stages, which update at different times.

@@ -1,4 +1,4 @@
-// error: wrong::step_is_too_large<.*Net.*MicroBatches<1000000>.*MicroBatchSize<64>
+// error: wrong::step_is_too_large, .*Net.*MicroBatches<1000000>.*MicroBatchSize<64>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Amounts of the plan are counted in 64 bits.

@@ -1,4 +1,4 @@
-// error: wrong::steps_do_not_overlap_with<.*Steady<.*Cuda
+// error: wrong::steps_do_not_overlap_with, .*Steady<.*Cuda
 // compilers: nvcc
 // SPDX-License-Identifier: BSL-1.0
 //

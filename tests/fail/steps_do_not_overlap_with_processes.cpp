@@ -1,4 +1,4 @@
-// error: wrong::steps_do_not_overlap_with<.*Steady<.*StageReplicas<1, 2>.*Tcp
+// error: wrong::steps_do_not_overlap_with, .*Steady<.*StageReplicas<1, 2>.*Tcp
 // SPDX-License-Identifier: BSL-1.0
 //
 // The ranks of a stage add to its gradient in the order of one step.

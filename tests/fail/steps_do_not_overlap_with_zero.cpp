@@ -1,4 +1,4 @@
-// error: wrong::steps_do_not_overlap_with<.*Steady.*ZeRO<2>
+// error: wrong::steps_do_not_overlap_with, .*Steady.*ZeRO<2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Tcp that divide gradients or parameters end a step before the next one.

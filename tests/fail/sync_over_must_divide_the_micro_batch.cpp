@@ -1,4 +1,4 @@
-// error: wrong::sync_over_must_divide_the_micro_batch<.*SyncOver<4.*MicroBatchSize<6
+// error: wrong::sync_over_must_divide_the_micro_batch, .*SyncOver<4.*MicroBatchSize<6
 // SPDX-License-Identifier: BSL-1.0
 //
 // A micro-batch of one and a half groups of samples.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_layer<.*Conv3d<16, 3>.*UseInstead<.*Custom_layer_of_your_own>
+// error: wrong::there_is_no_such_layer, .*Conv3d<16, 3>.*UseInstead<.*Custom_layer_of_your_own>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer that other libraries have.

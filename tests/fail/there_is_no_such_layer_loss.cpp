@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_layer<.*CrossEntropyLoss.*UseInstead<.*CrossEntropy>
+// error: wrong::there_is_no_such_layer, .*CrossEntropyLoss.*UseInstead<.*CrossEntropy>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A loss under its name elsewhere.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_layer<.*BatchNorm2d.*UseInstead<.*BatchNorm>
+// error: wrong::there_is_no_such_layer, .*BatchNorm2d.*UseInstead<.*BatchNorm>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer of another name here.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_layer<.*LSTM<128>.*UseInstead<.*Attention_of_the_number_of_heads>
+// error: wrong::there_is_no_such_layer, .*LSTM<128>.*UseInstead<.*Attention_of_the_number_of_heads>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A type of the program with a name from elsewhere is found by its scope.

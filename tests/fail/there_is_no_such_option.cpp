@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_option<.*RMSprop.*UseInstead<.*Adam>
+// error: wrong::there_is_no_such_option, .*RMSprop.*UseInstead<.*Adam>
 // SPDX-License-Identifier: BSL-1.0
 //
 // An optimizer that other libraries have.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_setting<.*Pipeline<Net.*Called<'l', 'r'>.*UseInstead<.*optimizer_and_in_it_learning_rate>
+// error: wrong::there_is_no_such_setting, .*Pipeline<Net.*Called<'l', 'r'>.*UseInstead<.*optimizer_and_in_it_learning_rate>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A setting under its name elsewhere.

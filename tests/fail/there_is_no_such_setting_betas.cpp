@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_setting<.*Pipeline<Net.*Called<'b', 'e', 't', 'a', 's'>.*UseInstead<.*optimizer_and_in_it_beta1_and_beta2>
+// error: wrong::there_is_no_such_setting, .*Pipeline<Net.*Called<'b', 'e', 't', 'a', 's'>.*UseInstead<.*optimizer_and_in_it_beta1_and_beta2>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A setting whose value elsewhere is a list.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_setting<.*Pipeline<Net.*Called<'d', 'e', 'v', 'i', 'c', 'e'>.*UseInstead<.*Host_or_Cuda_among_the_options>
+// error: wrong::there_is_no_such_setting, .*Pipeline<Net.*Called<'d', 'e', 'v', 'i', 'c', 'e'>.*UseInstead<.*Host_or_Cuda_among_the_options>
 // SPDX-License-Identifier: BSL-1.0
 //
 // Where a model runs is an option of the type.

@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_setting<.*Adam.*Called<'m', 'o', 'm', 'e', 'n', 't', 'u', 'm'>.*UseInstead<.*another_optimizer>
+// error: wrong::there_is_no_such_setting, .*Adam.*Called<'m', 'o', 'm', 'e', 'n', 't', 'u', 'm'>.*UseInstead<.*another_optimizer>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A setting of another optimizer.

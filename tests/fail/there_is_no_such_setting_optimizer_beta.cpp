@@ -1,4 +1,4 @@
-// error: wrong::there_is_no_such_setting<.*Adam.*Called<'b', 'e', 't', 'a', '_', '1'>.*UseInstead<.*beta1>
+// error: wrong::there_is_no_such_setting, .*Adam.*Called<'b', 'e', 't', 'a', '_', '1'>.*UseInstead<.*beta1>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A setting of an optimizer under its name elsewhere.

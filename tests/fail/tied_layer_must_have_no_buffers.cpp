@@ -1,4 +1,4 @@
-// error: wrong::tied_layer_must_have_no_buffers<.*Layer<1>.*Custom<Shifted ?>
+// error: wrong::Layer<1, .*wrong::tied_layer_must_have_no_buffers\b.*Custom<Shifted ?>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A statistic of two places is neither's.

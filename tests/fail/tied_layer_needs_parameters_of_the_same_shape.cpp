@@ -1,4 +1,4 @@
-// error: wrong::tied_layer_needs_parameters_of_the_same_shape<.*Layer<1>.*Linear<4>.*Expected<3, 4>.*Found<4, 4>
+// error: wrong::Layer<1, .*wrong::tied_layer_needs_parameters_of_the_same_shape\b.*Linear<4>.*Expected<3, 4>.*Found<4, 4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The same weights read the same width.

@@ -1,4 +1,4 @@
-// error: wrong::tied_layers_have_too_many_parameters<.*Layer<\d+>.*Linear<3>.*Expected<512>
+// error: wrong::Layer<\d+, .*wrong::tied_layers_have_too_many_parameters\b.*Linear<3>.*Expected<512>
 // SPDX-License-Identifier: BSL-1.0
 //
 // There is room for so many tensors in all layers that are shared.

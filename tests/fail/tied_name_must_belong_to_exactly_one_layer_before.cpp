@@ -1,4 +1,4 @@
-// error: wrong::tied_name_must_belong_to_exactly_one_layer_before<.*Layer<2>.*Tied<.*Called<'b', 'l', 'o', 'c', 'k'>.*Expected<1>.*Found<0>
+// error: wrong::Layer<2, .*wrong::tied_name_must_belong_to_exactly_one_layer_before\b.*Tied<.*Called<'b', 'l', 'o', 'c', 'k'>.*Expected<1>.*Found<0>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A layer that is there, by its name.

@@ -1,4 +1,4 @@
-// error: wrong::transport_is_between_devices<.*HostKernels<.*BetweenDevices
+// error: wrong::transport_is_between_devices, .*HostKernels<.*BetweenDevices
 // SPDX-License-Identifier: BSL-1.0
 //
 // The ranks of a host have no devices.

@@ -1,4 +1,4 @@
-// error: wrong::transport_is_incomplete<.*Threads<false>.*Missing<.*cancel_barrier>
+// error: wrong::transport_is_incomplete, .*Threads<false>.*Missing<.*cancel_barrier>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A transport has everything that its concept asks for, with the right types.

@@ -1,4 +1,4 @@
-// error: wrong::type_has_no_list_of_layers<.*Linear<2>
+// error: wrong::type_has_no_list_of_layers, .*Linear<2>
 // needs: boost/hana.hpp
 // SPDX-License-Identifier: BSL-1.0
 //

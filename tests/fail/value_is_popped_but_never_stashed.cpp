@@ -1,4 +1,4 @@
-// error: wrong::value_is_popped_but_never_stashed<.*Layer<2>.*Pop<.*Called<'s', 'k', 'i', 'p'>
+// error: wrong::Layer<2, .*wrong::value_is_popped_but_never_stashed\b.*Pop<.*Called<'s', 'k', 'i', 'p'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A name that nobody has used before.

@@ -1,4 +1,4 @@
-// error: wrong::value_is_popped_but_never_stashed<.*Layer<2>.*FurtherLoss<.*Called<'b', 'o', 'd', 'y'>
+// error: wrong::Layer<2, .*wrong::value_is_popped_but_never_stashed\b.*FurtherLoss<.*Called<'b', 'o', 'd', 'y'>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A further loss of a value that no layer before has.

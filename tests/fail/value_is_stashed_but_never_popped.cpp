@@ -1,4 +1,4 @@
-// error: wrong::value_is_stashed_but_never_popped<.*Layer<1>.*Stash<.*Called<'s', 'k', 'i', 'p'>.*Found<4>
+// error: wrong::Layer<1, .*wrong::value_is_stashed_but_never_popped\b.*Stash<.*Called<'s', 'k', 'i', 'p'>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // What is kept has a reader; the place is where it was stashed.

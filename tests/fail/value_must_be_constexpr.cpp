@@ -1,4 +1,4 @@
-// error: wrong::value_must_be_constexpr<.*Order.*Value<.*splits_backward>
+// error: wrong::value_must_be_constexpr, .*Order.*Value<.*splits_backward>
 // SPDX-License-Identifier: BSL-1.0
 //
 // The compiler makes the schedule of its facts.

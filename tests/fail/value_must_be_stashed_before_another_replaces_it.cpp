@@ -1,4 +1,4 @@
-// error: wrong::value_must_be_stashed_before_another_replaces_it<.*Layer<1>.*Named<.*Input<4>.*Found<4>
+// error: wrong::Layer<1, .*wrong::value_must_be_stashed_before_another_replaces_it\b.*Named<.*Input<4>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A further input takes the place of the current value.

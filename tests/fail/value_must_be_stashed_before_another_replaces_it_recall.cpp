@@ -1,4 +1,4 @@
-// error: wrong::value_must_be_stashed_before_another_replaces_it<.*Layer<2>.*Recall<.*Found<5>
+// error: wrong::Layer<2, .*wrong::value_must_be_stashed_before_another_replaces_it\b.*Recall<.*Found<5>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A recalled value takes the place of the current one.

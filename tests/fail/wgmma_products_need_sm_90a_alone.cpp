@@ -1,4 +1,4 @@
-// error: wrong::wgmma_products_need_sm_90a_alone<.*WgmmaProducts
+// error: wrong::wgmma_products_need_sm_90a_alone, .*WgmmaProducts
 // compilers: nvcc
 // flags: -arch=compute_90
 // SPDX-License-Identifier: BSL-1.0

@@ -1,4 +1,4 @@
-// error: wrong::window_is_larger_than_its_padded_input<.*Layer<0>.*Conv2d<.*Expected<5>.*Found<4>
+// error: wrong::Layer<0, .*wrong::window_is_larger_than_its_padded_input\b.*Conv2d<.*Expected<5>.*Found<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // A dilated kernel that spans more rows than there are.

@@ -1,4 +1,4 @@
-// error: wrong::zero_has_levels_0_to_3<.*ZeRO<4>
+// error: wrong::zero_has_levels_0_to_3, .*ZeRO<4>
 // SPDX-License-Identifier: BSL-1.0
 //
 // ZeRO divides state, gradients and parameters.

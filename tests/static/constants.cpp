@@ -9,12 +9,15 @@ using namespace pp::detail;
 
 namespace {
 
+// Of layers: of layer 1, or of all of a model.
+template <class Found, wrong::diagnosis What, class... Words>
+constexpr bool says = std::is_same_v<Found, wrong::Use<What, Words...>> ||
+                      std::is_same_v<Found, wrong::Layer<1, What, Words...>>;
 template <class Found, class O, member Which>
 constexpr bool names_function =
-    std::is_same_v<Found, wrong::function_must_be_constexpr<O, wrong::Function<Which>>>;
+    says<Found, wrong::function_must_be_constexpr, O, wrong::Function<Which>>;
 template <class Found, class O, member Which>
-constexpr bool names_value =
-    std::is_same_v<Found, wrong::value_must_be_constexpr<O, wrong::Value<Which>>>;
+constexpr bool names_value = says<Found, wrong::value_must_be_constexpr, O, wrong::Value<Which>>;
 
 // ---- layers ----
 
@@ -227,7 +230,7 @@ struct only_recomputes {
 };
 template <member Lacks, class O>
 inline constexpr bool lacks_of_recompute =
-    std::is_same_v<said<O>, wrong::recompute_is_incomplete<O, wrong::Missing<Lacks>>>;
+    says<said<O>, wrong::recompute_is_incomplete, O, wrong::Missing<Lacks>>;
 static_assert(lacks_of_recompute<member::recomputes, only_drops> &&
               lacks_of_recompute<member::drops, only_recomputes>);
 
@@ -250,7 +253,7 @@ struct of_longs : FP32 {
 };
 template <member Lacks, class O>
 inline constexpr bool lacks_of_precision =
-    std::is_same_v<said<O>, wrong::precision_is_incomplete<O, wrong::Missing<Lacks>>>;
+    says<said<O>, wrong::precision_is_incomplete, O, wrong::Missing<Lacks>>;
 static_assert(names_value<said<late_precision>, late_precision, member::name>);
 static_assert(names_value<said<late_scale>, late_scale, member::scales_loss>);
 static_assert(names_value<said<late_product>, late_product, member::product>);
@@ -276,7 +279,7 @@ struct waits_in_vain : in_process {
 };
 template <member Lacks, class T>
 inline constexpr bool lacks_of_transport =
-    std::is_same_v<said<Over<T>>, wrong::transport_is_incomplete<Over<T>, wrong::Missing<Lacks>>>;
+    says<said<Over<T>>, wrong::transport_is_incomplete, Over<T>, wrong::Missing<Lacks>>;
 static_assert(std::is_same_v<said<Over<in_process>>, detail::nothing_wrong>);
 static_assert(names_value<said<Over<late_copies>>, Over<late_copies>, member::copies>);
 static_assert(lacks_of_transport<member::copies, says_nothing> &&
@@ -319,12 +322,10 @@ using said_of_cuts =
 static_assert(std::is_same_v<said_of_cuts<Halves>, detail::nothing_wrong>);
 static_assert(names_function<said_of_cuts<late_cut>, late_cut, member::cut>);
 static_assert(names_function<said_of_cuts<cut_beyond_the_last>, cut_beyond_the_last, member::cut>);
-static_assert(
-    std::is_same_v<said_of_cuts<cut_by_nothing>, wrong::cuts_must_ascend_and_make_as_many_stages<
-                                                     cut_by_nothing, Stages<2>, wrong::Layers<2>>>);
-static_assert(
-    std::is_same_v<said<cut_of_two>,
-                   wrong::partition_is_incomplete<cut_of_two, wrong::Missing<member::cut>>>);
+static_assert(says<said_of_cuts<cut_by_nothing>, wrong::cuts_must_ascend_and_make_as_many_stages,
+                   cut_by_nothing, Stages<2>, wrong::Layers<2>>);
+static_assert(says<said<cut_of_two>, wrong::partition_is_incomplete, cut_of_two,
+                   wrong::Missing<member::cut>>);
 
 // ---- the list of families ----
 

@@ -8,8 +8,13 @@ from pathlib import Path
 from errors import check
 
 HEADER = """namespace wrong {
-template <class... What>
-struct too_big;
+enum diagnosis : unsigned char {
+  nothing,
+
+  // Sizes
+  // expected: one; found: the other
+  too_big,
+};
 template <int Size>
 struct Found;
 }  // namespace wrong
@@ -18,12 +23,12 @@ PAGE = "`Found<...>` is its size.\n\n### too_big\n\nMake it smaller.\n"
 
 
 class Errors(unittest.TestCase):
-    def problems(self, header=HEADER, page=PAGE, test="// error: wrong::too_big<\n"):
+    def problems(self, header=HEADER, page=PAGE, test="// error: wrong::Found<1, wrong::too_big, .*int\n"):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            for part in ("include/pipe", "docs/reference", "tests/fail"):
+            for part in ("include/pipe/base", "docs/reference", "tests/fail"):
                 (root / part).mkdir(parents=True)
-            (root / "include/pipe/a.hpp").write_text(header)
+            (root / "include/pipe/base/diagnosis.hpp").write_text(header)
             (root / "docs/reference/errors.md").write_text(page)
             if test:
                 (root / "tests/fail/too_big.cpp").write_text(test)
@@ -37,11 +42,13 @@ class Errors(unittest.TestCase):
         self.assertIn("no paragraph for too_big", self.problems(page="### too_big\n\n### other\n")[0])
         self.assertIn("nothing about the word Found<", self.problems(page=PAGE.replace("Found", "It"))[0])
         self.assertIn("no test too_big.cpp", self.problems(test="")[0])
-        self.assertIn("does not expect", self.problems(test="// error: x\n")[0])
+        self.assertIn("does not expect", self.problems(test="// error: wrong::too_bigger\n")[0])
         self.assertIn("no diagnostic found", self.problems(header="")[0])
 
     def test_what_is_too_much_is_named(self):
         self.assertIn("there is no diagnostic too_small", self.problems(page=PAGE + "### too_small\n")[0])
+        self.assertIn("has another place", self.problems(header=HEADER.replace("too_big", "too_small,\n  too_big"),
+                                                         page=PAGE + "### too_small\n\nGrow.\n")[-1])
         self.assertIn("more than once", self.problems(page=PAGE + "### too_big\n")[0])
 
 

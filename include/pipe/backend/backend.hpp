@@ -13,20 +13,6 @@
 
 namespace pp {
 
-namespace wrong {
-template <class... What>
-struct backend_has_no_such_precision;
-/// A host with a transport between GPUs.
-template <class... What>
-struct transport_is_between_devices;
-/// A host is given arrays in the memory of a GPU.
-template <class... What>
-struct host_has_no_device_memory;
-/// Ranks on several devices are given arrays in the memory of one.
-template <class... What>
-struct arrays_are_on_one_device;
-}  // namespace wrong
-
 namespace detail {
 
 /// Multiprocessors that a transport's option, or a pipeline, leaves to the kernels of the

@@ -49,12 +49,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// Optimizer state is saved or loaded of an optimizer that has no states_of.
-template <class... What>
-struct optimizer_state_needs_names;
-}  // namespace wrong
-
 namespace detail {
 
 /// An optimizer whose arrays of state have names.

@@ -16,12 +16,6 @@ namespace pp {
 struct data_position;
 enum class checkpoint_files : unsigned char;
 
-namespace wrong {
-/// A run is saved or resumed, and <pipe/checkpoint/checkpoint.hpp> is not included.
-template <class... What>
-struct checkpoints_need_their_header;
-}  // namespace wrong
-
 namespace detail {
 
 /// Saving and loading, defined in checkpoint/checkpoint.hpp.

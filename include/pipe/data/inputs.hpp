@@ -18,20 +18,6 @@
 namespace pp {
 
 namespace wrong {
-/// A batch is accessed by a name that no input of the model has.
-template <class... What>
-struct model_has_no_input_with_that_name;
-/// The element type of a list is not that of the model: int for ids, else float or double.
-template <class... What>
-struct inputs_have_the_wrong_type;
-template <class... What>
-struct labels_have_the_wrong_type;
-template <class... What>
-struct outputs_have_the_wrong_type;
-/// The braces of a batch have a third list: only the first input and the labels go there.
-template <class... What>
-struct further_inputs_are_given_by_name;
-
 /// Words of their messages.
 template <class Element>
 struct ExpectedElement;
@@ -60,7 +46,7 @@ constexpr auto spell_expected() {
 /// A span of T, constructible from everything that std::span<T> is. A list of other numbers is one
 /// error, `Wrong`, which names Item, the model's item that the list is for. Reports: false for an
 /// invalid model, whose own error has been reported already.
-template <class T, template <class...> class Wrong, class Item, bool Reports>
+template <class T, wrong::diagnosis Wrong, class Item, bool Reports>
 struct values_for : std::span<T> {
   constexpr values_for() = default;
   template <class List>
@@ -82,11 +68,19 @@ struct values_for : std::span<T> {
   }
 };
 
+/// The element type of a list as a word of a diagnosis; none for what is no list.
+template <class List>
+constexpr auto spell_element([[maybe_unused]] List const& list) {
+  if constexpr (requires { std::data(list); })
+    return words<typename decltype(spell_found(std::data(list)))::type>{};
+  else
+    return words<>{};
+}
 /// One error for a third list in braces; for a pointer and a length, which are two values, too, as
 /// this is compiled once.
 template <class... Found>
-constexpr void refuse_third_list() {
-  using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(Found{}...));
+constexpr void refuse_third_list(words<Found...>) {
+  using diagnosis = decltype(diagnosis_of<wrong::further_inputs_are_given_by_name, Found...>());
   static_assert(accepted<diagnosis>::value);
 }
 
@@ -97,10 +91,7 @@ struct further_values : std::span<T const> {
   constexpr further_values() = default;
   template <class List>
   constexpr further_values([[maybe_unused]] List const& list) {
-    if constexpr (requires { std::data(list); })
-      refuse_third_list<decltype(spell_found(std::data(list)))>();
-    else
-      refuse_third_list();
+    refuse_third_list(decltype(spell_element(list)){});
   }
   template <class List>
   constexpr further_values& operator=(List const& list) {

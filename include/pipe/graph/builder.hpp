@@ -58,7 +58,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   template <class L>
   constexpr void part(int i, bool numbered = true) {
     if (numbered) observer_.part(i);
-    if (nested_ > most_nested) report(fault_kind::nested_too_deep, shape(most_nested), shape{});
+    if (nested_ > most_nested) report_most(wrong::layers_are_nested_too_deep, most_nested);
     if (ok()) {
       int const outer = leaf_;
       leaf_ = this->template index_of<L>();
@@ -84,8 +84,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     else if (needs_input_of_loss<L>(current_))
       L::describe(*this);
     for (named_value const& v : named_)
-      if (!v.read)
-        report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+      if (!v.read) report_unread(v.position, v.leaf, v.value.form);
   }
 
   /// True, or a fault: the current value is real numbers; needs_ids: token ids.
@@ -100,8 +99,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     named_value const mine{name, current_, short(position_), short(leaf_), false};
     for (named_value& v : named_)
       if (v.name == name) {
-        if (!v.read)
-          report_at(fault_kind::stash_is_never_popped, v.position, v.leaf, shape{}, v.value.form);
+        if (!v.read) report_unread(v.position, v.leaf, v.value.form);
         v = mine;
         return;
       }
@@ -114,7 +112,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
         v.read = true;
         return v.value;
       }
-    report(fault_kind::pop_without_stash, shape{}, shape{});
+    report_name(wrong::value_is_popped_but_never_stashed);
     return current_;
   }
   /// Whether a value is stashed, or no result of a layer, so that another may replace it.
@@ -126,16 +124,16 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// Names the latest input.
   constexpr void name_input(std::string_view name) {
     for (int i = 0; i + 1 < sizes_.inputs; ++i)
-      if (input_names_[i] == name) report(fault_kind::name_twice, shape{}, shape{});
+      if (input_names_[i] == name) report_name(wrong::name_is_given_twice);
     if (ok()) input_names_[sizes_.inputs - 1] = name;
   }
   /// Makes the next input of the model the current value. The value before must be stashed.
   constexpr void further_input(handle input) {
     if (!ok()) return;
-    if (!is_kept(current_)) return report(fault_kind::value_is_thrown_away, shape{}, current_.form);
-    if (sizes_.inputs == max_inputs)
-      return report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (input.form.rank == 0) return report(fault_kind::extents_of_input, shape{}, shape{});
+    if (!is_kept(current_))
+      return report(wrong::value_must_be_stashed_before_another_replaces_it, current_.form);
+    if (!needs_fewer_inputs(sizes_.inputs)) return;
+    if (input.form.rank == 0) return report(wrong::input_needs_one_to_four_extents);
     if (!needs_positive(input.form) || !needs_room(input.form, most_numbers) ||
         (input.is_ids && !needs_positive(input.vocabulary)))
       return;
@@ -149,9 +147,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// Adds an input that only a loss reads, under the name of O in the batch: numbers, or ids.
   template <class O>
   constexpr operand loss_input(shape form, int vocabulary = 0) {
-    if (sizes_.inputs == max_inputs)
-      report(fault_kind::too_many_inputs, shape(max_inputs), shape{});
-    if (!ok()) return operand{};
+    if (!needs_fewer_inputs(sizes_.inputs)) return operand{};
     int const outer = leaf_;
     leaf_ = this->template index_of<O>();
     if constexpr (keeps)
@@ -167,7 +163,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr void begin_name(std::string_view name) {
     observer_.name(name);
     if (!needs_name(name)) return;
-    if (!siblings_.add(name)) return report(fault_kind::name_twice, shape{}, shape{});
+    if (!siblings_.add(name)) return report_name(wrong::name_is_given_twice);
     if constexpr (shares) tied_names_.begin(name, sizes_.parameters);
   }
   constexpr void end_name(std::string_view name) {
@@ -176,7 +172,9 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// True, or a fault: exactly one earlier layer has that name.
   constexpr bool needs_named(std::string_view name) {
     wanted_name const& p = tied_names_.of(name);
-    if (p.ended != 1 || p.times != 1) report(fault_kind::tied_to_nothing, shape(1), shape(p.ended));
+    if (p.ended != 1 || p.times != 1)
+      report_name(wrong::tied_name_must_belong_to_exactly_one_layer_before, shape(1),
+                  shape(p.ended));
     return ok();
   }
   /// Shares the first parameter of the layer with that name.
@@ -202,7 +200,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if constexpr (shares)
       if (tying_ >= 0) {
         shared_extents const of = shared(tying_);
-        if (!(of.form == form)) report(fault_kind::tied_shape_differs, of.form, form);
+        if (!(of.form == form))
+          report(wrong::tied_layer_needs_parameters_of_the_same_shape, of.form, form);
         return ok() ? share(tying_++) : operand{};
       }
     return new_parameter({.form = form,
@@ -217,7 +216,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr operand buffer(shape form, initializer initial, commit_rule commit,
                            file_name const& file = file_name{}) {
     if constexpr (shares)
-      if (tying_ >= 0) return report(fault_kind::tied_buffer, shape{}, form), operand{};
+      if (tying_ >= 0) return report(wrong::tied_layer_must_have_no_buffers), operand{};
     return new_buffer(form, initial, scope_.trained ? commit : commit_rule{}, file);
   }
   /// Adds the angles of rotary positions. A constant buffer, not a parameter, so that they keep
@@ -239,7 +238,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   /// Adds the loss, which ends the model: its output is its own gradient with respect to x.
   constexpr void loss(op_kind kind, handle x, loss_operands const& with = loss_operands{}) {
-    if (depth_ > 0) return report(fault_kind::loss_is_not_last, shape{}, shape{});
+    if (depth_ > 0) return report(wrong::loss_must_be_the_last_item_of_a_model);
     push(kind, x, x.form, {this->labels_},
          kind == op_kind::cross_entropy ? attributes(with.cross_entropy) : attributes());
     if constexpr (keeps) with.put(graph_.ops[sizes_.ops - 1]);
@@ -261,7 +260,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
 
   template <class L>
   constexpr void layers_in() {
-    if (L::times < 1) report(fault_kind::size_not_positive, shape{}, shape(L::times));
+    if (L::times < 1) report(wrong::size_must_be_positive, shape(L::times));
     if constexpr (is_refused<L>) refuse<L>();
     parameter_scope const outer = scope_;
     int const first = sizes_.units;
@@ -297,7 +296,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   /// Adds `times` more repetitions, each like what was added since `before`.
   constexpr void repeat(description_state const& before, int times) {
     if (long(times) * (sizes_.ops - before.sizes.ops) + sizes_.ops > most_ops)
-      return report(fault_kind::too_many_layers, shape(most_ops), shape{});
+      return report_most(wrong::model_has_too_many_layers, most_ops);
     operand const result = current_.at;
     current_.at = here().result_after(before, times);
     if (probabilities_ == result) probabilities_ = current_.at;
@@ -315,8 +314,8 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     else if constexpr (requires { L::describe(*this); })
       L::describe(*this);
     else
-      report(is_input<L> ? fault_kind::input_is_not_first : fault_kind::not_a_layer, shape{},
-             shape{});
+      report(is_input<L> ? wrong::input_must_be_the_first_item_of_a_model
+                         : wrong::item_is_not_a_layer);
     if constexpr (requires { L::makes_probabilities; }) probabilities_ = current_.at;
     --depth_;
     if (depth_ == 0) end_unit();
@@ -363,7 +362,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     if constexpr (shares)
       if (!p.is_buffer && (tied_names_.open > 0 || p.tied_to >= 0)) {
         if (shared_.size() == shared_.capacity())
-          report(fault_kind::too_many_tied, shape(int(shared_.capacity())), shape{});
+          report_most(wrong::tied_layers_have_too_many_parameters, int(shared_.capacity()));
         else
           shared_.push_back({p.form, sizes_.parameters,
                              p.tied_to >= 0 ? p.tied_to : sizes_.parameters, p.trained});

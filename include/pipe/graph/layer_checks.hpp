@@ -16,21 +16,21 @@ namespace pp::detail {
 
 /// The fault of layer type L by itself, independent of its place in a model.
 template <class L>
-constexpr fault_kind fault_of_type() {
+constexpr wrong::diagnosis fault_of_type() {
   if constexpr (requires { typename L::use_instead; })
-    return fault_kind::no_such_layer;
+    return wrong::there_is_no_such_layer;
   else if constexpr (refuses_an_option<L>)
-    return fault_kind::option_not_taken;  // or another fault of an option: see layer_checks::refuse
+    return wrong::layer_does_not_take_this_option;  // or another: see report_option
   else if constexpr (is_base_alone<L>)
-    return fault_kind::base_is_no_layer;
+    return wrong::layer_is_derived_from_this_and_named_itself;
   else if constexpr (has_no_parts<L>)
-    return fault_kind::no_layers_inside;
+    return wrong::layer_has_no_layers_inside;
   else
-    return fault_kind::none;
+    return wrong::nothing;
 }
 /// Whether layer type L is refused wherever it stands.
 template <class L>
-inline constexpr bool is_refused = fault_of_type<L>() != fault_kind::none;
+inline constexpr bool is_refused = fault_of_type<L>() != wrong::nothing;
 
 /// The position of a builder and the first fault found.
 ///
@@ -43,99 +43,128 @@ class layer_checks {
   /// The index of the top-level layer that is being described, or comes next.
   constexpr int position() const { return position_; }
 
-  /// Records a fault at the current layer, if it is the first.
-  constexpr void report(fault_kind what, shape expected, shape found) {
-    report(what, leaf_, expected, found);
+  /// Records a fault, if it is the first.
+  constexpr void report(model_fault const& fault) {
+    if (ok()) fault_ = fault;
   }
-  /// The same for a given layer type, and for a given top-level layer.
-  constexpr void report(fault_kind what, int leaf, shape expected, shape found) {
-    report_at(what, position_, leaf, expected, found);
+  /// The same for a fault at the current layer; expected and found: as the diagnosis means them.
+  constexpr void report(wrong::diagnosis what, shape found = shape{}) {
+    report(what, shape{}, found);
   }
-  constexpr void report_at(fault_kind what, int position, int leaf, shape expected, shape found) {
-    if (ok()) fault_ = model_fault{what, position, leaf, expected, found};
+  constexpr void report(wrong::diagnosis what, shape expected, shape found) {
+    report(model_fault{
+        .what = what, .layer = position_, .leaf = leaf_, .expected = expected, .found = found});
   }
-
-  /// Records that the layer's type lacks a member.
-  constexpr void report_missing(fault_kind what, member missing) {
-    if (ok()) fault_ = model_fault{what, position_, leaf_, shape{}, shape{}, -1, missing};
+  /// The same for a number that is too large: expected is the largest.
+  constexpr void report_most(wrong::diagnosis what, int most) {
+    report(what, shape(most), shape{});
+  }
+  /// The same for a layer type at a top-level position.
+  constexpr void report_at(wrong::diagnosis what, int position, int leaf) {
+    report(model_fault{.what = what, .layer = position, .leaf = leaf});
+  }
+  /// The same as report for the name that the current layer's type has, which the message spells.
+  constexpr void report_name(wrong::diagnosis what, shape expected = shape{},
+                             shape found = shape{}) {
+    report(model_fault{.what = what,
+                       .layer = position_,
+                       .leaf = leaf_,
+                       .expected = expected,
+                       .found = found,
+                       .says_name = true});
+  }
+  /// Records that a stashed value of that shape is not popped.
+  constexpr void report_unread(int position, int leaf, shape form) {
+    report(model_fault{.what = wrong::value_is_stashed_but_never_popped,
+                       .layer = position,
+                       .leaf = leaf,
+                       .found = form,
+                       .says_name = true});
+  }
+  /// Records that the layer's type lacks a member; below: that a static value is not constexpr.
+  constexpr void report_missing(wrong::diagnosis what, member missing) {
+    report(model_fault{.what = what, .layer = position_, .leaf = leaf_, .missing = missing});
+  }
+  constexpr void report_value(member value) {
+    report(model_fault{
+        .what = wrong::value_must_be_constexpr, .layer = position_, .leaf = leaf_, .value = value});
   }
 
   /// Records the fault of the layer type L that is being described.
   template <class L>
   constexpr void refuse() {
-    if constexpr (fault_of_type<L>() == fault_kind::option_not_taken)
+    if constexpr (fault_of_type<L>() == wrong::layer_does_not_take_this_option)
       report_option(refused_by<L>());
     else
-      report(fault_of_type<L>(), shape{}, shape{});
+      report(fault_of_type<L>());
   }
   /// Records that the layer cannot have one of its options.
   constexpr void report_option(refused_option const& refused) {
-    fault_kind const what = refused.unknown               ? fault_kind::option_not_taken
-                            : refused.twice               ? fault_kind::option_twice
-                            : refused.varying             ? fault_kind::function_not_constexpr
-                            : !refused.number.of_integers ? fault_kind::ratio_of_real_numbers
-                                                          : fault_kind::ratio_out_of_range;
-    shape const number(refused.number.numerator, refused.number.denominator);
-    if (ok())
-      fault_ = model_fault{what,
-                           position_,
-                           leaf_,
-                           shape{},
-                           number,
-                           refused.at,
-                           refused.varying ? member::of : member::none};
+    model_fault f{.layer = position_, .leaf = leaf_, .option = refused.at};
+    f.says_type = refused.unknown || refused.twice;
+    if (refused.unknown) {
+      f.what = wrong::layer_does_not_take_this_option;
+    } else if (refused.twice) {
+      f.what = wrong::layer_option_is_given_twice;
+    } else if (refused.varying) {
+      f.what = wrong::function_must_be_constexpr;
+      f.function = member::of;
+    } else {
+      set_ratio(f, refused.number);
+    }
+    report(f);
   }
 
   /// True, or a fault: all extents are at least 1.
   constexpr bool needs_positive(int n) { return needs_positive(shape(n)); }
   constexpr bool needs_positive(shape form) {
     for (int i = 0; i < form.rank; ++i)
-      if (form.extent[i] < 1) report(fault_kind::size_not_positive, shape{}, form);
+      if (form.extent[i] < 1) report(wrong::size_must_be_positive, form);
     return ok();
   }
   /// True, or a fault: no extent is below 0.
   constexpr bool needs_not_negative(shape form) {
     for (int i = 0; i < form.rank; ++i)
-      if (form.extent[i] < 0) report(fault_kind::size_is_negative, shape{}, form);
+      if (form.extent[i] < 0) report(wrong::size_must_not_be_negative, form);
     return ok();
   }
   /// True, or a fault: a tensor of that shape has at most `most` numbers.
   constexpr bool needs_room(shape form, long most) {
     double numbers = 1;  // holds the product of four ints without overflow
     for (int i = 0; i < form.rank; ++i) numbers *= form.extent[i];
-    if (numbers > double(most)) report(fault_kind::size_too_large, shape{}, form);
+    if (numbers > double(most)) report(wrong::size_is_too_large, form);
     return ok();
   }
   /// True, or a fault: the name is not empty and valid UTF-8, so that weight files can hold it.
   constexpr bool needs_name(std::string_view name) {
-    if (name.empty()) report(fault_kind::name_is_empty, shape{}, shape{});
-    if (valid_utf8_bytes(name) < name.size()) report(fault_kind::name_is_no_text, shape{}, shape{});
+    if (name.empty()) report(wrong::name_must_not_be_empty);
+    if (valid_utf8_bytes(name) < name.size()) report(wrong::name_must_be_utf8);
     return ok();
   }
   /// True, or a fault: momentum is in (0, 1], terms above 0, and it is a mean.
   constexpr bool needs_rule(commit_rule const& rule) {
     if (!(rule.momentum > 0 && rule.momentum <= 1 && rule.terms > 0) ||
         rule.of != commit_rule::statistic::mean)
-      report(fault_kind::commit_out_of_range, shape{}, shape{});
+      report(wrong::buffer_rule_is_out_of_range);
     return ok();
   }
   /// True, or a fault: x has at least two columns; normalisation of a single number is constant.
   constexpr bool needs_two_channels(handle const& x) {
-    if (x.form.columns() < 2) report(fault_kind::one_channel, shape{}, x.form);
+    if (x.form.columns() < 2) report(wrong::layer_needs_two_channels, x.form);
     return ok();
   }
   /// True, or a fault: x has at least two rows; attention to a single position is constant.
   constexpr bool needs_two_positions(handle const& x) {
-    if (x.form.rows() < 2) report(fault_kind::one_position, shape{}, x.form);
+    if (x.form.rows() < 2) report(wrong::attention_needs_two_positions, x.form);
     return ok();
   }
   /// True, or a fault: x is real numbers; needs_ids: token ids.
   constexpr bool needs_numbers(handle const& x) {
-    if (ok() && x.is_ids) report(fault_kind::needs_real_numbers, shape{}, x.form);
+    if (ok() && x.is_ids) report(wrong::layer_needs_real_numbers_but_gets_token_ids, x.form);
     return ok();
   }
   constexpr bool needs_ids(handle const& x) {
-    if (ok() && !x.is_ids) report(fault_kind::needs_token_ids, shape{}, x.form);
+    if (ok() && !x.is_ids) report(wrong::layer_needs_token_ids_but_gets_real_numbers, x.form);
     return ok();
   }
   /// True, or a fault: x is an input that the loss L accepts: logits, not probabilities, of at
@@ -144,22 +173,28 @@ class layer_checks {
   constexpr bool needs_input_of_loss(handle const& x) {
     if constexpr (L::labels_are_ids || requires { L::reads_logits; })
       if (probabilities_.where != space::none && x.at == probabilities_)
-        report(fault_kind::probabilities_to_a_loss_of_logits, shape{}, shape{});
+        report(wrong::loss_takes_logits_but_gets_probabilities);
     if constexpr (L::labels_are_ids)
       if (!x.is_ids && x.form.columns() < 2)
-        report(fault_kind::one_class, shape{}, shape(x.form.columns()));
+        report(wrong::loss_needs_two_classes, shape(x.form.columns()));
     return ok();
   }
   /// True, or a fault: there is room for one more op.
   constexpr bool needs_fewer_ops(int ops) {
-    if (ops >= most_ops) report(fault_kind::too_many_layers, shape(most_ops), shape{});
+    if (ops >= most_ops) report_most(wrong::model_has_too_many_layers, most_ops);
+    return ok();
+  }
+  /// True, or a fault: there is room for one more input.
+  constexpr bool needs_fewer_inputs(int inputs) {
+    if (inputs == max_inputs) report_most(wrong::model_has_too_many_inputs, max_inputs);
     return ok();
   }
   /// True, or a fault: the ratio of the layer being described is in range and of integers.
   constexpr bool needs_ratio(option_number const& n) {
-    if (!n.in_range)
-      report(n.of_integers ? fault_kind::ratio_out_of_range : fault_kind::ratio_of_real_numbers,
-             shape{}, shape(n.numerator, n.denominator));
+    if (n.in_range) return ok();
+    model_fault f{.layer = position_, .leaf = leaf_};
+    set_ratio(f, n);
+    report(f);
     return ok();
   }
 
@@ -171,6 +206,11 @@ class layer_checks {
   }
 
  protected:
+  static constexpr void set_ratio(model_fault& f, option_number const& n) {
+    f.what = n.of_integers ? wrong::ratio_is_out_of_range : wrong::ratio_is_written_as_two_integers;
+    if (n.of_integers) f.found = shape(n.numerator, n.denominator);
+  }
+
   model_fault fault_{};
   int leaf_ = 0, position_ = 0;
   operand probabilities_{};  // the latest value that is probabilities

@@ -42,7 +42,7 @@ class op_functions {
   constexpr handle matmul_transposed(handle x, operand table) {
     shared_extents const of = self().shared(table.index);
     if (of.form.columns() != x.form.columns())
-      self().report(fault_kind::tied_shape_differs, of.form,
+      self().report(wrong::tied_layer_needs_parameters_of_the_same_shape, of.form,
                     of.form.with_columns(x.form.columns()));
     operand const turned{space::parameter_transposed, table.index};
     return self().push(op_kind::matmul, x, x.form.with_columns(of.form.rows()), {turned},

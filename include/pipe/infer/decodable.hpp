@@ -13,16 +13,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// Diagnoses of a model that cannot be decoded, by diagnose_decoding.
-template <class... What>
-struct decoder_needs_token_ids_as_the_only_input;
-template <class... What>
-struct decoder_needs_scores_of_the_vocabulary_at_every_position;
-template <class... What>
-struct layer_cannot_run_position_by_position;
-}  // namespace wrong
-
 namespace detail {
 
 /// Whether a row of the result of op o depends on no later row of its operands.
@@ -77,8 +67,8 @@ constexpr auto diagnose_decoding(word<M> model) {
                 shape(int(M::graph.inputs[0].form.elements()), M::graph.inputs[0].vocabulary)>(),
           spell<wrong::Found, M::graph.output>());
     else if constexpr (c.what == decoding_fault::layer)
-      return say<wrong::layer_cannot_run_position_by_position>(
-          word<wrong::Layer<c.unit>>{}, spell_leaf<c.leaf>(typename M::leaves{}));
+      return say_at<wrong::layer_cannot_run_position_by_position, c.unit>(
+          if_set<true>(spell_leaf<c.leaf>(typename M::leaves{})));
     else
       return std::type_identity<nothing_wrong>{};
   } else {

@@ -76,7 +76,7 @@ inline void check_tokens(std::span<int const> tokens, int vocabulary) {
 template <class Trainer>
 class decoder {
   using Given = typename Trainer::model;
-  static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
+  static_assert(decltype(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{})))::ok);
   /// The model that is decoded; a stand-in if the trainer's model has been refused one line above.
   using M = std::conditional_t<detail::is_decodable<Given>(), Given, detail::smallest_decodable>;
 

@@ -33,7 +33,7 @@ namespace pp {
 template <class Trainer>
 class device_generator {
   using Given = typename Trainer::model;
-  static_assert(sizeof(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{}))) > 0);
+  static_assert(decltype(detail::diagnosed(detail::diagnose_decoding(detail::word<Given>{})))::ok);
   static_assert(detail::accepted<decltype(detail::diagnose_use_of_device_data<
                                           typename Trainer::compiled::backend,
                                           typename Trainer::compiled::device_count>())>::value);

@@ -50,8 +50,10 @@ constexpr void complain_of_formula(Builder& b) {
   constexpr member missing = missing_of_formula<F>();
   constexpr bool is_there =
       missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
-  b.report_missing(is_there ? fault_kind::value_not_constexpr : fault_kind::formula_is_incomplete,
-                   missing);
+  if constexpr (is_there)
+    b.report_value(missing);
+  else
+    b.report_missing(wrong::formula_needs_forward_and_derivative, missing);
 }
 
 }  // namespace detail

@@ -90,13 +90,13 @@ struct attention_settings {
         (says_rotary && !b.needs_positive(rotary_base)))
       return false;
     if (!says_head_size && width % heads != 0)
-      b.report(fault_kind::heads_do_not_divide, shape(heads), shape(width));
+      b.report(wrong::heads_do_not_divide_the_width, shape(width));
     else if (heads % kv_heads != 0)
-      b.report(fault_kind::key_value_heads_do_not_divide, shape(heads), shape(kv_heads));
+      b.report(wrong::key_value_heads_do_not_divide_the_heads, shape(kv_heads));
     else if (says_rotary && head_size(width) % 2 != 0)
-      b.report(fault_kind::rotary_head_is_odd, shape{}, shape(head_size(width)));
+      b.report(wrong::rotary_embedding_needs_an_even_head_size, shape(head_size(width)));
     else if (epsilon > 0 && head_size(width) < 2)
-      b.report(fault_kind::one_channel, shape{}, shape(head_size(width)));
+      b.report(wrong::layer_needs_two_channels, shape(head_size(width)));
     return b.ok();
   }
 };

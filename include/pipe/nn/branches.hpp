@@ -44,7 +44,8 @@ struct SumOf {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     detail::describe_branches(b, parts{}, [](auto& builder, auto const& y, auto const& z) {
-      if (!(z.form == y.form)) builder.report(detail::fault_kind::branches_differ, y.form, z.form);
+      if (!(z.form == y.form))
+        builder.report(wrong::branches_must_have_the_same_shape, y.form, z.form);
       return builder.ok() ? builder.add(z, y) : y;
     });
   }
@@ -61,7 +62,7 @@ struct ConcatOf {
   static constexpr void describe(Builder& b) {
     detail::describe_branches(b, parts{}, [](auto& builder, auto const& y, auto const& z) {
       if (!(z.form.with_columns(1) == y.form.with_columns(1)))
-        builder.report(detail::fault_kind::branches_differ, y.form, z.form);
+        builder.report(wrong::branches_must_have_the_same_shape, y.form, z.form);
       return builder.ok() ? builder.concat(y, z) : y;
     });
   }

@@ -39,7 +39,7 @@ struct Residual {
     b.all(parts{});
     detail::handle const y = b.current();
     if (b.ok() && !(y.form == x.form))
-      b.report(detail::fault_kind::residual_changes_the_shape, x.form, y.form);
+      b.report(wrong::residual_must_keep_the_shape, x.form, y.form);
     if (b.ok()) b.set(b.add(y, x));
   }
 };
@@ -98,7 +98,7 @@ struct Reshape {
     if (!b.needs_positive(to) || !b.needs_room(to, detail::most_numbers)) return;
     if (rest != nullptr) *rest = int(elements / to.elements());
     if (to.elements() != elements)
-      return b.report(detail::fault_kind::reshape_changes_the_size, shape(int(elements)),
+      return b.report(wrong::reshape_must_keep_the_number_of_elements, shape(int(elements)),
                       shape(Extents...));
     if (to.rows() != x.form.rows()) x.padding = detail::operand{};
     x.form = to;

@@ -121,8 +121,10 @@ constexpr model_fault fault_of_functions(layers<L...>) {
                            usual = brings_functions<Layer> ? member::result : member::describe;
           // none: constexpr, but not for the shape that it gets
           if (fault.ok() || (!is_found && found != member::none))
-            fault = model_fault{fault_kind::function_not_constexpr,   0, leaf, shape{}, shape{}, -1,
-                                found != member::none ? found : usual};
+            fault = model_fault{.what = wrong::function_must_be_constexpr,
+                                .layer = -1,
+                                .leaf = leaf,
+                                .function = found != member::none ? found : usual};
           is_found = is_found || found != member::none;
         }
         ++leaf;

@@ -67,7 +67,9 @@ constexpr bool needs_convolvable(Builder& b, window const& w, int groups, int fi
   if (!b.needs_numbers()) return false;
   shape const x = b.current().form;
   if (x.rank != Axes + 1)
-    b.report(Axes == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, x);
+    b.report(Axes == 2 ? wrong::layer_needs_an_image_of_three_extents
+                       : wrong::layer_needs_a_sequence_of_two_extents,
+             x);
   if (!b.ok() || !b.needs_positive(filters) || !b.needs_positive(groups) ||
       !b.needs_positive(shape(w.size[0], w.size[1])) ||
       !b.needs_positive(shape(w.stride[0], w.stride[1])) ||
@@ -75,7 +77,7 @@ constexpr bool needs_convolvable(Builder& b, window const& w, int groups, int fi
       !b.needs_not_negative(shape(w.padding[0], w.padding[1])))
     return false;
   if (x.columns() % groups != 0 || filters % groups != 0)
-    b.report(fault_kind::groups_do_not_divide, shape(groups), shape(x.columns(), filters));
+    b.report(wrong::groups_do_not_divide_the_channels, shape(groups), shape(x.columns(), filters));
   return b.ok();
 }
 
@@ -130,7 +132,7 @@ struct any_conv {
                                     groups};
     for (convolution_axis const a : {of.vertical, of.horizontal})
       if (a.reach() > a.in + 2 * a.padding)
-        return b.report(fault_kind::window_too_large, shape(a.reach()),
+        return b.report(wrong::window_is_larger_than_its_padded_input, shape(a.reach()),
                         shape(a.in + 2 * a.padding));
     shape const form = image_form<Axes>(of.vertical.out, of.horizontal.out, Filters);
     convolve(b, weight_form<Axes>(of), of.inner(), of.taps() * Filters, Filters, has_bias,
@@ -166,7 +168,8 @@ struct any_conv_transpose {
       return;
     for (int i = 0; i < 2; ++i)
       if (int const more = c.output_padding[i]; more >= w.stride[i] && more >= w.dilation[i])
-        return b.report(fault_kind::output_padding_too_large, shape(w.stride[i]), shape(more));
+        return b.report(wrong::output_padding_must_be_below_the_stride, shape(w.stride[i]),
+                        shape(more));
     handle const x = b.current();
     // The convolution whose transpose this is: its filters are the channels here.
     convolution_attributes const of{

@@ -49,7 +49,7 @@ struct CrossAttention {
     if (!b.ok()) return;
     int const width = x.form.columns();
     if (memory.is_ids)
-      return b.report(detail::fault_kind::needs_real_numbers, shape{}, memory.form);
+      return b.report(wrong::layer_needs_real_numbers_but_gets_token_ids, memory.form);
     if (!settings.fits(b, width) || !b.needs_two_positions(memory)) return;
     int const head_size = settings.head_size(width);
     detail::initial_rules const start = detail::initial_of<Options...>(b.scope().initial);

@@ -128,14 +128,14 @@ struct Custom {
   static constexpr void describe(Builder& b) {
     constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
-      b.report_missing(detail::fault_kind::value_not_constexpr, member::parameters);
+      b.report_value(member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
-      b.report_missing(detail::fault_kind::value_not_constexpr, member::buffers);
+      b.report_value(member::buffers);
     } else if constexpr (missing != member::none) {
-      b.report_missing(detail::fault_kind::custom_is_incomplete, missing);
+      b.report_missing(wrong::custom_layer_needs_its_shapes_and_its_functions, missing);
     } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
-      b.report(detail::fault_kind::too_many_custom_parameters,
-               shape(detail::most_custom_parameters), shape(parameters + buffers));
+      b.report(wrong::custom_layer_has_too_many_parameters, shape(detail::most_custom_parameters),
+               shape(parameters + buffers));
     } else {
       if (!b.needs_numbers()) return;
       shape const in = b.current().form, out = L::result(in);

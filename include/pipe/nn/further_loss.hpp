@@ -83,7 +83,7 @@ struct FurtherLoss : detail::weighted_items<Items...>::loss {
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if constexpr (!detail::loss_layer<further>)
-      b.report(detail::fault_kind::loss_is_missing, shape{}, shape{});
+      b.report(wrong::loss_is_missing_at_the_end_of_the_model);
     else if (b.needs_ratio(items::weight::number))
       b.template further_loss<FurtherLoss>();
   }

@@ -19,9 +19,9 @@ constexpr void describe_group_norm(Builder& b, int groups, batch_norm_settings c
   int const width = x.form.columns();
   if (!b.needs_positive(groups)) return;
   if (width % groups != 0)
-    return b.report(fault_kind::norm_groups_do_not_divide, shape(groups), shape(width));
+    return b.report(wrong::norm_groups_must_divide_the_channels, shape(width));
   if (width == groups && x.form.rows() < 2)
-    return b.report(fault_kind::norm_group_of_one, shape{}, x.form);
+    return b.report(wrong::norm_group_has_one_number, x.form);
   operand gamma{}, beta{};
   if (with.is_affine) {
     gamma = b.parameter(1, width, {distribution::constant, 1}, false, {"weight"});

@@ -36,9 +36,10 @@ constexpr bool needs_window(Builder& b, window const& w) {
     long const reach = long(w.dilation[i]) * (w.size[i] - 1) + 1,
                room = form.extent[i] + 2L * w.padding[i];
     if (w.padding[i] > w.size[i] / 2)
-      b.report(fault_kind::padding_over_half, shape(w.size[i] / 2), shape(w.padding[i]));
+      b.report(wrong::padding_must_be_at_most_half_of_the_window, shape(w.size[i] / 2),
+               shape(w.padding[i]));
     else if (reach > room)
-      b.report(fault_kind::window_too_large,
+      b.report(wrong::window_is_larger_than_its_padded_input,
                shape(int(reach < most_numbers ? reach : most_numbers)), shape(int(room)));
   }
   return b.ok();

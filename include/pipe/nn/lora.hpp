@@ -76,7 +76,7 @@ struct LoRA {
   static constexpr void leave(Builder& b) {
     detail::low_rank_term const& term = b.scope().adapter;
     if (b.low_rank_terms() == term.terms_before)
-      b.report_at(detail::fault_kind::nothing_to_adapt, term.position, term.leaf, shape{}, shape{});
+      b.report_at(wrong::lora_needs_a_linear_or_an_attention_inside, term.position, term.leaf);
     b.leave_low_rank_terms(term.terms_before);
   }
 

@@ -65,7 +65,7 @@ struct CrossEntropyWith : detail::loss_with<Options...> {
     if (!b.needs_numbers()) return;
     if constexpr (with::weighs_classes)
       if (int const classes = b.current().form.columns(); with::class_weights::count != classes)
-        return b.report(detail::fault_kind::class_weights_differ, shape(classes),
+        return b.report(wrong::class_weights_must_be_one_for_each_class, shape(classes),
                         shape(with::class_weights::count));
     detail::loss_operands in = with::further_inputs(b, shape{});
     (add<Options>(in), ...);

@@ -167,7 +167,7 @@ template <class F, int Numbers, class Builder, class... Options>
 constexpr void describe_formula(Builder& b, op_kind kind, loss_with<Options...>, shape target) {
   constexpr member missing = missing_of_loss<F, Numbers + loss_with<Options...>::targets>();
   if constexpr (missing != member::none) {
-    b.report_missing(fault_kind::loss_is_incomplete, missing);
+    b.report_missing(wrong::loss_needs_value_and_slope, missing);
   } else if (b.needs_numbers()) {
     loss_operands in = loss_with<Options...>::further_inputs(b, target);
     in.cross_entropy.term = row_term::formula;

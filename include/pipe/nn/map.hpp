@@ -43,7 +43,7 @@ struct Map {
       { F::derivative(x) } -> std::convertible_to<float>;
     };
     if constexpr (!has_forward || !has_derivative)
-      b.report_missing(detail::fault_kind::formula_is_incomplete,
+      b.report_missing(wrong::formula_needs_forward_and_derivative,
                        has_forward ? member::derivative : member::forward);
     else if (b.needs_numbers())
       b.set(b.map(b.current(), derivative_reads_output));

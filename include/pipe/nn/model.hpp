@@ -56,8 +56,8 @@ struct lowering<Items...> {
     int i = -1;
     (item<Items>(b, i++), ...);
     if constexpr (!loss_layer<last_of<Items...>>)
-      b.report_at(fault_kind::loss_is_missing, b.position() > 0 ? b.position() - 1 : 0,
-                  leaf_index<last_of<Items...>>(leaves{}), shape{}, shape{});
+      b.report_at(wrong::loss_is_missing_at_the_end_of_the_model,
+                  b.position() > 0 ? b.position() - 1 : 0, leaf_index<last_of<Items...>>(leaves{}));
   }
 
   /// Describes item i; the input is number -1, so that layers are counted from 0.
@@ -65,8 +65,10 @@ struct lowering<Items...> {
   static constexpr void item(Builder& b, int i) {
     if constexpr (loss_layer<Item>) {
       constexpr int leaf = leaf_index<Item>(leaves{});
-      if (i + 2 < count) return b.report(fault_kind::loss_is_not_last, leaf, shape{}, shape{});
-      if (b.open_units() == 0) b.report(fault_kind::no_layers, leaf, shape{}, shape{});
+      if (i + 2 < count)
+        return b.report_at(wrong::loss_must_be_the_last_item_of_a_model, b.position(), leaf);
+      if (b.open_units() == 0)
+        b.report_at(wrong::model_needs_at_least_one_layer, b.position(), leaf);
       b.template close<Item>();
     } else if (i >= 0) {
       b.template part<Item>(i);
@@ -81,7 +83,7 @@ struct lowering<Items...> {
     using first = first_of<Items...>;
     if constexpr (!input_item<first>) {
       return lowered{graph_size{},
-                     model_fault{fault_kind::first_item_is_not_an_input, 0, 0, shape{}, shape{}}};
+                     model_fault{wrong::first_item_of_a_model_must_be_its_input, 0, 0}};
     } else {
       builder<known_leaves<leaves>> b(directory, first::input);
       run(b);
@@ -134,15 +136,15 @@ struct lowering<Items...> {
     else
       return -1;
   }();
-  /// The repeated name as a type for the error message: its layers and numbers from the outside in.
+  /// The repeated name as words of the error message: its layers and numbers from the outside in.
   static constexpr auto spell_repeated_name() {
     if constexpr (repeated_name >= 0) {
       constexpr auto found = names(repeated_name);
       return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        return std::type_identity<wrong::Called<found.way[Is]...>>{};
+        return words<wrong::Called<found.way[Is]...>>{};
       }(std::make_index_sequence<std::size_t(found.length)>{});
     } else {
-      return std::type_identity<wrong::Called<>>{};
+      return words<>{};
     }
   }
 
@@ -151,8 +153,7 @@ struct lowering<Items...> {
     model_fault f = measured.fault;
     if constexpr (repeated_name >= 0) {
       parameter const second = lower().parameters[repeated_name];
-      f = model_fault{fault_kind::parameters_of_one_name, second.unit, second.leaf, shape{},
-                      shape{}};
+      f = model_fault{wrong::parameters_have_the_same_name_in_files, second.unit, second.leaf};
     }
     return f;
   }();
@@ -193,11 +194,10 @@ template <class... Items>
 struct Model : detail::any_model {
   using items = detail::lowering<Items...>;
   static constexpr bool valid = items::fault.ok();
-  using diagnosis =
-      decltype(detail::diagnose<items::fault, typename items::leaves,
-                                typename decltype(items::spell_repeated_name())::type>());
+  using diagnosis = decltype(detail::diagnose<items::fault, typename items::leaves,
+                                              decltype(items::spell_repeated_name())>());
   // The name of the diagnosis is a heading in docs/reference/errors.md.
-  static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
+  static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
   static constexpr bool labels_are_ids = detail::ends_in_ids<typename items::loss>();
 
   /// The items that are lowered: after a reported fault, the smallest model with the same kinds of

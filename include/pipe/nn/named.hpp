@@ -44,14 +44,16 @@ struct Pop {
     if (!b.needs_numbers()) return;
     detail::handle const x = b.current(), z = b.recall(Key.view());
     if (!b.ok()) return;
-    if (z.is_ids) return b.report(detail::fault_kind::needs_real_numbers, shape{}, z.form);
+    if (z.is_ids) return b.report(wrong::layer_needs_real_numbers_but_gets_token_ids, z.form);
     if constexpr (sizeof...(How) == 0) {
       if (!(z.form == x.form))
-        return b.report(detail::fault_kind::popped_shape_differs, x.form, z.form);
+        return b.report_name(wrong::popped_value_must_have_the_shape_of_the_current_one, x.form,
+                             z.form);
       b.set(b.add(x, z));
     } else {
       if (!(z.form.with_columns(1) == x.form.with_columns(1)))
-        return b.report(detail::fault_kind::popped_shape_differs, x.form, z.form);
+        return b.report_name(wrong::popped_value_must_have_the_shape_of_the_current_one, x.form,
+                             z.form);
       b.set(b.concat(x, z));
     }
   }
@@ -68,7 +70,7 @@ struct Recall {
   static constexpr void describe(Builder& b) {
     detail::handle const z = b.recall(Key.view());
     if (!b.is_kept(b.current()))
-      return b.report(detail::fault_kind::value_is_thrown_away, shape{}, b.current().form);
+      return b.report(wrong::value_must_be_stashed_before_another_replaces_it, b.current().form);
     if (b.ok()) b.set(z);
   }
 };

@@ -46,7 +46,8 @@ struct padding {
     bool const is_narrow = cells < extent || Rule != axis_rule::reflect;
     if (!b.needs_room(shape(cells < 0 ? -cells : cells), most_numbers)) return false;
     if (Rule != axis_rule::window && !b.needs_not_negative(shape(cells))) return false;
-    if (!is_narrow) b.report(fault_kind::reflection_too_wide, shape(extent - 1), shape(cells));
+    if (!is_narrow)
+      b.report(wrong::reflection_must_be_narrower_than_its_input, shape(extent - 1), shape(cells));
     return b.ok();
   }
 };

@@ -27,7 +27,7 @@ struct PatchEmbedding {
     if (!b.needs_numbers() || !b.needs_positive(shape(N, P))) return;
     shape const x = b.current().form;
     if (x.rank == 3 && (x.extent[0] % P != 0 || x.extent[1] % P != 0))
-      return b.report(detail::fault_kind::patches_do_not_divide, shape(P, P), x);
+      return b.report(wrong::patches_do_not_divide_the_image, shape(P, P), x);
     Conv2d<N, P, Stride<P>, Options...>::describe(b);
     if (!b.ok()) return;
     detail::handle y = b.current();

@@ -18,7 +18,7 @@ struct pooled {
   static constexpr void describe(Builder& b) {
     if (!b.needs_numbers()) return;
     handle const x = b.current();
-    if (x.form.rows() < 2) return b.report(fault_kind::pool_of_one_row, shape{}, x.form);
+    if (x.form.rows() < 2) return b.report(wrong::pooling_needs_more_than_one_position, x.form);
     b.set(b.pool(x, Which));
   }
 };

@@ -18,7 +18,9 @@ constexpr bool needs_axes(Builder& b) {
   if (!b.needs_numbers()) return false;
   shape const form = b.current().form;
   if (form.rank != Rank + 1)
-    b.report(Rank == 2 ? fault_kind::not_an_image : fault_kind::not_a_sequence, shape{}, form);
+    b.report(Rank == 2 ? wrong::layer_needs_an_image_of_three_extents
+                       : wrong::layer_needs_a_sequence_of_two_extents,
+             form);
   return b.ok();
 }
 

@@ -33,8 +33,7 @@ struct Reversible {
     detail::handle const x = b.current();
     int const half = x.form.columns() / 2;
     if (x.form.columns() % 2 != 0)
-      return b.report(detail::fault_kind::reversible_width_is_odd, shape{},
-                      shape(x.form.columns()));
+      return b.report(wrong::reversible_needs_an_even_width, shape(x.form.columns()));
     detail::handle const x2 = b.slice(x, half, half), x1 = b.slice(x, 0, half);
     detail::handle const y1 = step<F>(b, 0, x2, x1);
     b.middle_of_reversible();
@@ -62,7 +61,7 @@ struct Reversible {
     b.template part<L>(i);
     detail::handle const y = b.current();
     if (b.ok() && !(y.form == z.form))
-      b.report(detail::fault_kind::residual_changes_the_shape, z.form, y.form);
+      b.report(wrong::residual_must_keep_the_shape, z.form, y.form);
     return b.ok() ? b.add(y, z) : z;
   }
 };

@@ -9,6 +9,7 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/composed_name.hpp>
 #include <pipe/base/config.hpp>
+#include <pipe/base/diagnosis.hpp>
 #include <pipe/base/math.hpp>
 #include <pipe/optim/named_states.hpp>
 #include <pipe/optim/optimizer.hpp>
@@ -16,12 +17,6 @@
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {
-
-namespace wrong {
-/// ErrorFeedback of an optimizer whose update depends on the weights.
-template <class... What>
-struct optimizer_has_no_error_feedback;
-}  // namespace wrong
 
 namespace detail {
 
@@ -48,7 +43,7 @@ concept updates_by_gradients =
 /// Another optimizer, which a Pipeline refuses.
 template <class O>
 struct ErrorFeedback {
-  using diagnosis = wrong::optimizer_has_no_error_feedback<O>;
+  using diagnosis = decltype(detail::diagnosis_of<wrong::optimizer_has_no_error_feedback, O>());
 };
 
 /// O with error feedback: w = (1 - rate * weight_decay) w - rate (u + correction (u - u'))

@@ -297,11 +297,6 @@ std::string explain_schedule() {
 
 }  // namespace detail
 
-namespace wrong {
-template <class... What>
-struct only_a_pipeline_can_be_explained;
-}  // namespace wrong
-
 /// The whole plan as text: options, layers, work, memory, ranks, links and schedule.
 /// A type without a plan is refused at compile time.
 template <class Trainer>
@@ -312,8 +307,9 @@ std::string explain() {
            detail::explain_memory<Trainer>() + "\n" + detail::explain_ranks<Trainer>() + "\n" +
            detail::explain_links<Trainer>() + detail::explain_schedule<Trainer>();
   } else {
-    static_assert(detail::accepted<
-                  std::type_identity<wrong::only_a_pipeline_can_be_explained<Trainer>>>::value);
+    static_assert(
+        detail::accepted<decltype(detail::diagnosis_of<wrong::only_a_pipeline_can_be_explained,
+                                                       Trainer>())>::value);
     return {};
   }
 }

@@ -199,9 +199,6 @@ constexpr bool fits_a_constant(int ranks, int micro_batches) {
 }
 
 namespace wrong {
-template <class... What>
-struct schedule_refuses_these_numbers;
-
 template <int Number>
 struct ForRanks;
 template <int Number>
@@ -226,8 +223,8 @@ constexpr auto diagnose_table() {
   else if constexpr (why_refused<Policy>(Ranks, MicroBatches) == nullptr)
     return std::type_identity<nothing_wrong>{};
   else
-    return std::type_identity<wrong::schedule_refuses_these_numbers<
-        Policy, wrong::ForRanks<Ranks>, wrong::ForMicroBatches<MicroBatches>>>{};
+    return diagnosis_of<wrong::schedule_refuses_these_numbers, Policy, wrong::ForRanks<Ranks>,
+                        wrong::ForMicroBatches<MicroBatches>>();
 }
 
 }  // namespace detail

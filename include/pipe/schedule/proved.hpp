@@ -11,9 +11,6 @@
 namespace pp {
 
 namespace wrong {
-template <class... What>
-struct schedule_is_not_valid;
-
 template <int Number>
 struct OnRank;
 template <int Number>
@@ -32,9 +29,9 @@ constexpr auto diagnose_schedule() {
   if constexpr (V.ok())
     return std::type_identity<nothing_wrong>{};
   else
-    return std::type_identity<wrong::schedule_is_not_valid<
-        wrong::Because<V.what>, wrong::OnRank<V.rank>, wrong::AtPosition<V.position>,
-        wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>>{};
+    return diagnosis_of<wrong::schedule_is_not_valid, wrong::Because<V.what>, wrong::OnRank<V.rank>,
+                        wrong::AtPosition<V.position>,
+                        wrong::ForAction<V.which.kind, V.which.chunk, V.which.micro_batch>>();
 }
 
 }  // namespace detail

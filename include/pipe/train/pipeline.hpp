@@ -65,13 +65,13 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using diagnosis = typename made::diagnosis;
   using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
-  static_assert(sizeof(detail::diagnosed(diagnosis{})) > 0);
+  static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
   // Whether wrong arguments of member functions are reported: see values_for.
   static constexpr bool reports = detail::model_type<Given> && M::valid;
 
  public:
   using compiled = typename made::compiled;
-  static_assert(sizeof(detail::diagnosed(compiled::diagnose_memory())) > 0);
+  static_assert(decltype(detail::diagnosed(compiled::diagnose_memory()))::ok);
 
   using engine = typename detail::runtime_of<typename compiled::backend>::template engine<compiled>;
   using model = M;

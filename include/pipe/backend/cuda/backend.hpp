@@ -65,24 +65,6 @@ constexpr bool runs_on_the_host_alone(op const& o) {
 
 }  // namespace detail
 
-namespace wrong {
-template <class... What>
-struct cuda_is_compiled_by_nvcc;
-template <class... What>
-struct cuda_needs_a_target_from_sm_80;
-template <class... What>
-struct optimizer_has_no_passes_for_cuda;
-template <class... What>
-struct wgmma_products_need_sm_90a_alone;
-template <class... What>
-struct custom_layer_has_no_functions_for_cuda;
-/// A layer that only the host's engine runs: an attention of wide heads.
-template <class... What>
-struct layer_runs_on_the_host_alone;
-template <class... What>
-struct ranks_of_a_device_share_its_memory;
-}  // namespace wrong
-
 /// One GPU for all ranks of a process, or several: see Devices. Each rank has streams.
 struct Cuda {
   static constexpr char const* name = "cuda";

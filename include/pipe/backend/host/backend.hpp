@@ -18,11 +18,6 @@
 
 namespace pp {
 
-namespace wrong {
-template <class... What>
-struct host_has_no_cublaslt;
-}  // namespace wrong
-
 namespace host {
 
 /// Everything that a rank calls: the kernel groups of pipeline P, and what works on parameters.

@@ -16,21 +16,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// The first argument of a Pipeline is a complete type without Model as a base.
-template <class... What>
-struct first_argument_of_a_pipeline_must_be_a_model;
-/// The first argument of a Pipeline is declared but not defined.
-template <class... What>
-struct model_must_be_complete_before_it_is_trained;
-/// The first argument has Model as a base, but not a public one.
-template <class... What>
-struct model_must_be_derived_from_publicly;
-/// No parameter of the model is trained: that is, none has `trained` set.
-template <class... What>
-struct no_parameters_to_train;
-}  // namespace wrong
-
 namespace detail {
 
 /// Stand-in for an argument that is no model, so that no other error is reported.

@@ -27,12 +27,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// The estimated time of a step does not fit the sums of a plan, see is_countable.
-template <class... What>
-struct step_is_too_large;
-}  // namespace wrong
-
 namespace detail {
 
 /// Passes, costs and the proved schedule of model M with a valid option_set.

@@ -350,7 +350,7 @@ struct planned_pipeline {
 template <class M, class... Options>
 struct Planned {
   using options = detail::option_set<Options...>;
-  static_assert(sizeof(detail::diagnosed(detail::diagnose_options<options>())) > 0);
+  static_assert(decltype(detail::diagnosed(detail::diagnose_options<options>()))::ok);
   using model = M;
   using compiled = detail::planned_pipeline<M, options>;
   static auto const& plan() { return compiled::plan(); }

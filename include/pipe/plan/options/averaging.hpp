@@ -32,15 +32,6 @@ struct NoAveraging {
   static constexpr double decay = 0;
 };
 
-namespace wrong {
-/// A decay that is not in [0, 1).
-template <class... What>
-struct decay_of_averages_is_out_of_range;
-/// Averages are asked for in a pipeline without the option Averaging.
-template <class... What>
-struct pipeline_keeps_no_averages;
-}  // namespace wrong
-
 /// The family of averaging: a decay of two integers in [0, 1), or none.
 struct option_family::averaging : detail::any_family {
   using fallback = NoAveraging;

@@ -18,12 +18,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// StageReplicas, or a schedule in two directions, with a backend that has its own memory.
-template <class... What>
-struct replicas_of_a_stage_are_on_the_host;
-}  // namespace wrong
-
 namespace option_family {
 
 /// The family of backends: every compute_backend. A backend checks by itself whether it supports

@@ -28,18 +28,6 @@ struct Devices {
   static constexpr int count = N;
 };
 
-namespace wrong {
-/// More devices than ranks: some would have nothing to do.
-template <class... What>
-struct more_devices_than_ranks;
-/// Several devices in each of several processes.
-template <class... What>
-struct process_has_one_device;
-/// Several devices with a backend whose ranks share the memory of the host.
-template <class... What>
-struct backend_has_no_devices;
-}  // namespace wrong
-
 /// The family of device counts.
 struct option_family::devices : detail::any_family {
   using fallback = Devices<1>;

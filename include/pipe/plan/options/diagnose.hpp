@@ -10,18 +10,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A type in the list of options that belongs to no family.
-template <class... What>
-struct option_is_unknown;
-/// An option by the name that another framework gives it; the message names what to use instead.
-template <class... What>
-struct there_is_no_such_option;
-/// Two options of one family.
-template <class... What>
-struct option_is_given_twice;
-}  // namespace wrong
-
 namespace detail {
 
 /// A family's checks as types, for first_finding.

@@ -42,12 +42,6 @@ struct any_family {
 }  // namespace detail
 
 namespace wrong {
-/// The number of an option is below its minimum.
-template <class... What>
-struct number_must_be_positive;
-template <class... What>
-struct number_is_too_large;
-
 /// Words of messages.
 template <int Number>
 struct Layers;

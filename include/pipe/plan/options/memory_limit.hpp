@@ -28,10 +28,6 @@ struct MemoryLimit {
 };
 
 namespace wrong {
-/// A rank's planned memory is above the limit. The message lists the uses of its memory.
-template <class... What>
-struct memory_limit_is_exceeded;
-
 /// Words of the message.
 template <long Bytes>
 struct LimitBytes;

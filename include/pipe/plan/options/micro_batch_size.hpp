@@ -24,19 +24,6 @@ struct MicroBatchSize {
 /// micro-batch (byte offsets stay far from 2^63).
 inline constexpr long most_samples = (1L << 31) - 1, most_numbers_of_value = 1L << 36;
 
-namespace wrong {
-/// A micro-batch of the model would exceed most_samples rows or most_numbers_of_value elements.
-template <class... What>
-struct micro_batch_is_too_large;
-/// The model has a batch norm of one number per sample and channel, and a micro-batch, or a group
-/// of SyncOver, one sample.
-template <class... What>
-struct micro_batch_norms_one_number;
-/// A micro-batch is not made of whole groups of SyncOver.
-template <class... What>
-struct sync_over_must_divide_the_micro_batch;
-}  // namespace wrong
-
 namespace detail {
 
 /// Largest micro-batch that a model supports: the rows of every op and the elements of every value

@@ -13,12 +13,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A type has part of an optimizer's members.
-template <class... What>
-struct optimizer_is_incomplete;
-}  // namespace wrong
-
 namespace detail {
 
 /// The first missing member of a type that resembles an optimizer; `none` for one that does not.
@@ -54,7 +48,7 @@ struct optimizer : detail::any_family {
     using enum member;
     constexpr member lacks = detail::missing_of_optimizer<O>();
     if constexpr (requires { typename O::diagnosis; })
-      return std::type_identity<typename O::diagnosis>{};
+      return typename O::diagnosis{};
     else if constexpr (lacks != none)
       return detail::diagnosis_of<wrong::optimizer_is_incomplete, O, wrong::Missing<lacks>>();
     else if constexpr (!detail::has_parts_of_optimizer<O>)

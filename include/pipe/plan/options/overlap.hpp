@@ -13,16 +13,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A schedule whose steps overlap, and an option with which they do not.
-template <class... What>
-struct steps_do_not_overlap_with;
-/// A schedule that takes no update back, and a model whose stages do not update independently, as
-/// they share parameters.
-template <class... What>
-struct stages_must_update_independently;
-}  // namespace wrong
-
 namespace detail {
 
 /// The diagnosis of a set of options, with this backend, if its steps overlap.

@@ -15,18 +15,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A policy cannot cut the model into the number of stages, or its cuts are not ascending.
-template <class... What>
-struct cuts_must_ascend_and_make_as_many_stages;
-/// The profile of a policy has another number of layers than the model.
-template <class... What>
-struct profile_is_of_another_model;
-/// A type has a member `cut`, but is no partition_policy.
-template <class... What>
-struct partition_is_incomplete;
-}  // namespace wrong
-
 namespace detail {
 
 /// Whether a type has a member `cut`, be it data, function or template: the name is then ambiguous

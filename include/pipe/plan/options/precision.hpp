@@ -10,12 +10,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A type has part of a precision's members.
-template <class... What>
-struct precision_is_incomplete;
-}  // namespace wrong
-
 namespace detail {
 
 /// The first missing member of a type that resembles a precision; `none` for one that does not.

@@ -19,12 +19,6 @@ struct NoPrefetching {
   static constexpr bool is_on = false;
 };
 
-namespace wrong {
-/// A mini-batch is prefetched in a pipeline without the option Prefetching.
-template <class... What>
-struct pipeline_prefetches_nothing;
-}  // namespace wrong
-
 namespace detail {
 
 /// The diagnosis of a use of prefetched mini-batches in a pipeline with this option.

@@ -12,15 +12,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A type has part of a recompute policy's members.
-template <class... What>
-struct recompute_is_incomplete;
-/// Recompute<> without a kind of op.
-template <class... What>
-struct recompute_needs_kinds_of_op;
-}  // namespace wrong
-
 namespace option_family {
 /// The family of recompute policies: every recompute_policy.
 struct recompute : detail::any_family {

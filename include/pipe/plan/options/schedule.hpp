@@ -14,24 +14,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A type has part of a schedule's members.
-template <class... What>
-struct schedule_is_incomplete;
-/// A schedule with `trains` false: forward only.
-template <class... What>
-struct schedule_does_not_train;
-/// The ranks would have different numbers of chunks.
-template <class... What>
-struct stages_are_no_multiple_of_the_chunks_per_rank;
-/// A schedule with updates before the end of a step.
-template <class... What>
-struct pipeline_keeps_one_version_of_each_weight;
-/// StageReplicas with a schedule that does not distribute micro-batches over the ranks of a stage.
-template <class... What>
-struct schedule_has_no_stage_replicas;
-}  // namespace wrong
-
 namespace detail {
 
 /// The first missing member of a type that resembles a schedule; `none` for one that does not.

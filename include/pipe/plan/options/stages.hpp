@@ -97,12 +97,6 @@ constexpr bool all_have_ranks() {
 
 }  // namespace detail
 
-namespace wrong {
-/// A stage would have no top-level layer.
-template <class... What>
-struct more_stages_than_layers;
-}  // namespace wrong
-
 /// The family of stage counts: from 1 to the number of top-level layers of the model.
 struct option_family::stages : detail::any_family {
   using fallback = Stages<1>;

@@ -36,15 +36,6 @@ struct SumBySpeed {
   static constexpr int leaves = G, room = Room;
 };
 
-namespace wrong {
-/// The leaves of SumIn do not fill a balanced binary tree.
-template <class... What>
-struct number_must_be_a_power_of_two;
-/// A mini-batch is accumulated, of which SumIn is already the sum.
-template <class... What>
-struct mini_batch_of_leaves_is_not_accumulated;
-}  // namespace wrong
-
 /// The family of sums: a power of two of leaves, and at most most_samples samples in all.
 struct option_family::sum : detail::any_family {
   using fallback = SumIn<1>;

@@ -72,16 +72,6 @@ constexpr member missing_of_transport() {
 
 }  // namespace detail
 
-namespace wrong {
-/// A member type `transport` lacks a member that concept transport needs.
-template <class... What>
-struct transport_is_incomplete;
-/// StageReplicas, or a schedule in two directions, with a transport whose ranks neither read each
-/// other's memory nor send while they compute (stream_transport).
-template <class... What>
-struct replicas_of_a_stage_need_shared_memory_or_streams;
-}  // namespace wrong
-
 namespace option_family {
 /// The family of transports: every type with a member type that satisfies concept transport. Its
 /// members are checked one by one, so that an incomplete transport is told the first that is

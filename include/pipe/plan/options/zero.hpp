@@ -53,33 +53,6 @@ using zero_of = std::conditional_t<connects_replicas<Transport>, Option, ZeRO<0>
 
 }  // namespace detail
 
-namespace wrong {
-/// ZeRO has no such level.
-template <class... What>
-struct zero_has_levels_0_to_3;
-/// ZeRO<2> or ZeRO<3> with a transport between GPUs, whose replicas divide the optimizer's state
-/// (ZeRO<1>), and have all gradients and parameters.
-template <class... What>
-struct gradients_are_divided_on_the_host;
-/// A mini-batch is accumulated, and ZeRO divides gradients while they are computed, so that there
-/// is no whole one to which those of the next mini-batch could be added.
-template <class... What>
-struct divided_gradients_are_of_one_micro_batch;
-/// ZeRO divides gradients, and several ranks hold a stage, which add to its whole gradient in turn.
-template <class... What>
-struct divided_gradients_are_of_one_rank;
-/// ZeRO divides gradients, and the optimizer needs those of a whole tensor.
-template <class... What>
-struct divided_gradients_are_updated_by_element;
-/// Leaves are for the fastest (SumBySpeed), and all replicas must run as many: between GPUs, and
-/// with ZeRO<3>, where they bring parameters together in every run.
-template <class... What>
-struct leaves_are_divided_evenly;
-/// ZeRO divides parameters, and averages of them are kept, which it does not.
-template <class... What>
-struct divided_parameters_have_no_averages;
-}  // namespace wrong
-
 /// The family of divisions among replicas.
 struct option_family::zero : detail::any_family {
   using fallback = ZeRO<0>;

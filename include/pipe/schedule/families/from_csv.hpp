@@ -33,10 +33,6 @@ template <auto const& Text>
 struct FromCSV;
 
 namespace wrong {
-/// The text of a FromCSV is no schedule in PyTorch's format: see csv_fault for the reasons.
-template <class... What>
-struct schedule_is_not_readable;
-
 /// Where a text cannot be read, both from 1.
 template <int Number>
 struct AtLine;
@@ -226,8 +222,8 @@ constexpr auto diagnose_csv() {
   constexpr csv_facts facts = csv_schedule<Text>::facts;
   using torch_format::place;
   constexpr auto diagnose = []<csv_fault What, place At>() {
-    return std::type_identity<wrong::schedule_is_not_readable<
-        FromCSV<Text>, wrong::Because<What>, wrong::AtLine<At.line>, wrong::AtColumn<At.column>>>{};
+    return diagnosis_of<wrong::schedule_is_not_readable, FromCSV<Text>, wrong::Because<What>,
+                        wrong::AtLine<At.line>, wrong::AtColumn<At.column>>();
   };
   if constexpr (!facts.found.ok()) {
     return diagnose.template operator()<facts.found.what, facts.found.at>();

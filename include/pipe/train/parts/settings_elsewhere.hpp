@@ -13,12 +13,6 @@
 
 namespace pp {
 
-namespace wrong {
-/// A setting by a name that the library does not have; the message names what to use instead.
-template <class... What>
-struct there_is_no_such_setting;
-}  // namespace wrong
-
 namespace instead {
 // Incomplete types, whose names are words of the message.
 struct optimizer_and_in_it_learning_rate;
