@@ -83,8 +83,9 @@ struct values_for : std::span<T> {
 };
 
 /// One error for a third list in braces; for a pointer and a length, which are two values, too, as
-/// this is compiled once.
-template <class... Found>
+/// this is compiled once. Void is spelled by what is refused, as clang++ compiles a call that
+/// depends on nothing.
+template <class Void, class... Found>
 constexpr void refuse_third_list() {
   using diagnosis = decltype(say<wrong::further_inputs_are_given_by_name>(Found{}...));
   static_assert(accepted<diagnosis>::value);
@@ -98,9 +99,9 @@ struct further_values : std::span<T const> {
   template <class List>
   constexpr further_values([[maybe_unused]] List const& list) {
     if constexpr (requires { std::data(list); })
-      refuse_third_list<decltype(spell_found(std::data(list)))>();
+      refuse_third_list<void, decltype(spell_found(std::data(list)))>();
     else
-      refuse_third_list();
+      refuse_third_list<std::conditional_t<std::is_void_v<List>, List, void>>();
   }
   template <class List>
   constexpr further_values& operator=(List const& list) {
