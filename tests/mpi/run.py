@@ -17,7 +17,7 @@ from job import LIMIT, Job  # noqa: E402, F401
 PERMISSION = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
-def start(launcher, processes, command, timeout=300):
+def start(launcher, processes, command, timeout=800):
     """Returns the exit code, or None if it was ended after `timeout` seconds, and what the processes printed. launcher: mpirun, or "sockets"."""
     if launcher == "sockets":
         job = Job(*[command] * processes)

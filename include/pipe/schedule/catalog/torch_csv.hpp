@@ -42,8 +42,8 @@ inline std::string torch_name(rank_step const& s) {
          std::to_string(s.of.micro_batch);
 }
 
-inline action const& computed(action const& a) { return a; }
-inline action const& computed(rank_step const& s) { return s.of; }
+inline action const& computed_action(action const& a) { return a; }
+inline action const& computed_action(rank_step const& s) { return s.of; }
 inline bool is_transfer(action const&) { return false; }
 inline bool is_transfer(rank_step const& s) { return s.kind != step_kind::compute; }
 
@@ -59,8 +59,8 @@ class torch_cells {
       auto const& step = rows.at(rank, i);
       if (is_transfer(step)) {
         has_transfers_ = true;
-      } else if (makes_weight_gradient(computed(step).kind)) {
-        std::size_t const chunk = std::size_t(computed(step).chunk);
+      } else if (makes_weight_gradient(computed_action(step).kind)) {
+        std::size_t const chunk = std::size_t(computed_action(step).chunk);
         if (last_gradient_.size() <= chunk) last_gradient_.resize(chunk + 1, -1);
         last_gradient_[chunk] = i;
       }
@@ -69,8 +69,8 @@ class torch_cells {
       auto const& step = rows.at(rank, i);
       if (is_transfer(step))
         add_transfer(step);
-      else if (!computed(step).with_next || i + 1 == rows.size(rank))
-        add_action(computed(step), i);
+      else if (!computed_action(step).with_next || i + 1 == rows.size(rank))
+        add_action(computed_action(step), i);
       else
         i = add_pair(rows, rank, i);
     }
@@ -109,8 +109,8 @@ class torch_cells {
     int second = first + 1;
     for (; second < rows.size(rank) && is_transfer(rows.at(rank, second)); ++second)
       if (!is_send(rows.at(rank, second))) add_transfer(rows.at(rank, second));
-    action const &forward = computed(rows.at(rank, first)),
-                 &backward = computed(rows.at(rank, second));
+    action const &forward = computed_action(rows.at(rank, first)),
+                 &backward = computed_action(rows.at(rank, second));
     add("(" + torch_name(forward) + ";" + torch_name(backward) + ")OVERLAP_F_B");
     for (int i = first + 1; i < second; ++i)
       if (is_send(rows.at(rank, i))) add_transfer(rows.at(rank, i));
