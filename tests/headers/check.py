@@ -23,7 +23,7 @@ OTHERS = ("mpi.h", "nccl.h", "CLI/CLI.hpp", "benchmark/benchmark.h", "boost/hana
 
 
 REALS = """#include <string>
-#ifdef _GLIBCXX_BEGIN_NAMESPACE_CXX11
+#if defined _GLIBCXX_BEGIN_NAMESPACE_CXX11 && !defined __clang__  // which ignores an attribute after a definition
 namespace std {
 _GLIBCXX_BEGIN_NAMESPACE_CXX11
 [[deprecated("depends on the locale")]] string to_string(float);

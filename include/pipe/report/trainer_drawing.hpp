@@ -51,8 +51,8 @@ drawing drawing_of_plan(int steps) {
   if (steps == 1) return one;
   if constexpr (work::is_free) {
     auto const problem = repeated(work::times(), steps * work::sum::leaves);
-    using family = detail::run_of_flow<typename work::flow, work::mini_batch>;
-    auto const run = make_dynamic_table<family>(problem, work::where);
+    using endless = detail::run_of_flow<typename work::flow, work::mini_batch>;
+    auto const run = make_dynamic_table<endless>(problem, work::where);
     drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
     d.steps = steps;
     return d;

@@ -215,26 +215,27 @@ struct csv_schedule {
   }
 };
 
+/// The diagnosis of a fault in a text.
+template <auto const& Text, csv_fault What, torch_format::place At>
+constexpr auto diagnosis_of_csv() {
+  return diagnosis_of<wrong::schedule_is_not_readable, FromCSV<Text>, wrong::Because<What>,
+                      wrong::AtLine<At.line>, wrong::AtColumn<At.column>>();
+}
+
 /// The diagnosis of a text: line and column of its first fault, both from 1. A stage on a wrong
 /// rank is known as a fault only behind the whole text, as the text does not name its placement.
 template <auto const& Text>
 constexpr auto diagnose_csv() {
   constexpr csv_facts facts = csv_schedule<Text>::facts;
-  using torch_format::place;
-  constexpr auto diagnose = []<csv_fault What, place At>() {
-    return diagnosis_of<wrong::schedule_is_not_readable, FromCSV<Text>, wrong::Because<What>,
-                        wrong::AtLine<At.line>, wrong::AtColumn<At.column>>();
-  };
+  constexpr auto best = csv_schedule<Text>::best;
   if constexpr (!facts.found.ok()) {
-    return diagnose.template operator()<facts.found.what, facts.found.at>();
-  } else if constexpr (constexpr auto best = csv_schedule<Text>::best; best.name == nullptr) {
-    return diagnose.template
-    operator()<csv_fault::no_placement,
-               torch_format::find_misplaced(text_of(Text), facts.ranks, facts.chunks, best).at>();
-  } else if constexpr (best.misplaced > 0) {
-    return diagnose.template
-    operator()<csv_fault::wrong_rank,
-               torch_format::find_misplaced(text_of(Text), facts.ranks, facts.chunks, best).at>();
+    return diagnosis_of_csv<Text, facts.found.what, facts.found.at>();
+  } else if constexpr (best.name == nullptr || best.misplaced > 0) {
+    constexpr csv_fault what =
+        best.name == nullptr ? csv_fault::no_placement : csv_fault::wrong_rank;
+    constexpr torch_format::place at =
+        torch_format::find_misplaced(text_of(Text), facts.ranks, facts.chunks, best).at;
+    return diagnosis_of_csv<Text, what, at>();
   } else {
     return std::type_identity<nothing_wrong>{};
   }
