@@ -9,9 +9,7 @@
 // source: MPI 3.1, chapter 8.7: MPI_Finalize begins with the deletion of MPI_COMM_SELF's attributes
 #pragma once
 
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -56,7 +54,6 @@ class mpi_watch : public process_watch {
     beat_.of = process_identity::own();
     failures_ = heap_array<MPI_Request>(processes_ - 1);
     for (MPI_Request& r : failures_) r = MPI_REQUEST_NULL;
-    say(message::lives);
     thread_ = thread([](void* self, int) { static_cast<mpi_watch*>(self)->run(); }, this, 0);
   }
   /// From now on the processes talk on a communicator of their own.
@@ -131,40 +128,40 @@ class mpi_watch : public process_watch {
   // ---- the thread ----
 
   /// Until all have parted, or a failure is known. MPI's lock is held only for calls that do not
-  /// wait, and never while it sleeps.
+  /// wait, and never while the thread sleeps.
   [[gnu::cold]] void run() {
-    sigset_t all;  // the program's handlers are called on its own threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration silent{}, since_beat{}, since_death{};
-    for (auto before = clock::now();;) {
-      bool const died = sees_death();
-      {
-        std::lock_guard const lock(calls_);
-        if (is_over_) return stop();
-        // More than once, as one test may not see all that a dead process had sent.
-        for (int i = 0; i < (died ? 4 : 1) && !has_failed(); ++i)
-          if (hear()) silent = {};
-        if (!has_failed() && since_beat >= period && say(message::lives)) since_beat = {};
-      }
-      if (has_failed()) {
-        if (is_lost_) end_all(1);
-        return;
-      }
-      // Not the time in which this process was stopped itself.
-      auto const now = clock::now(), passed = before + period < now ? before + period : now;
-      since_beat += passed - before;
-      if (is_missed_ && !has_parted_) silent += passed - before;
-      before = now;
-      long const patience = patience_ms;
-      if (is_leaving_ || has_parted_) continue;
-      if (left_with_ != 0)
-        lose({"it has ended with exit status ", left_with_});
-      else if (died && (since_death += look) > (is_only_death() ? look : settling))
-        lose({"killed"});
-      else if (patience > 0 && silent > std::chrono::milliseconds(patience))
-        lose({"it has not answered for ", patience / 1000, " s"});
+    watch_loop(
+        period, [&] { return beat(); },
+        [&](std::chrono::milliseconds time) { return listen(time); },
+        [&](std::chrono::nanoseconds passed) { judge(passed); });
+  }
+  bool beat() {
+    std::lock_guard const lock(calls_);
+    return !is_over_ && !has_failed() && say(message::lives);
+  }
+  /// Sleeps until the next look: MPI wakes no thread for a message.
+  [[gnu::cold]] bool listen(std::chrono::milliseconds) {
+    bool const died = sees_death();
+    {
+      std::lock_guard const lock(calls_);
+      if (is_over_) return stop(), false;
+      // More than once, as one test may not see all that a dead process had sent.
+      for (int i = 0; i < (died ? 4 : 1) && !has_failed(); ++i)
+        if (hear()) silent_ = {};
     }
+    if (!has_failed()) return true;
+    if (is_lost_) end_all(1);
+    return false;
+  }
+  [[gnu::cold]] void judge(std::chrono::nanoseconds passed) {
+    if (is_leaving_ || has_parted_) return;
+    bool const is_silent = is_missed_ && is_beyond_patience(silent_, passed);
+    if (left_with_ != 0)
+      lose({"it has ended with exit status ", left_with_});
+    else if (is_dead_ && (since_death_ += look) > (is_only_death() ? look : settling))
+      lose({"killed"});
+    else if (is_silent)
+      lose({"it has not answered for ", patience_ms / 1000, " s"});
   }
   /// Tells that the next process is lost, and what this one was doing then. All processes are ended
   /// after the time of grace.
@@ -272,12 +269,12 @@ class mpi_watch : public process_watch {
   }
 
   std::mutex& calls_;
-  thread thread_;
   // Of the thread, or under MPI's lock.
   bool is_missed_ = false, is_seen_ = false, is_dead_ = false, has_parted_ = false,
        is_over_ = false;
-  std::atomic<bool> is_leaving_{false};
-  int handle_ = -1, left_with_ = 0;  // of the next process; 0: it is there
+  int handle_ = -1, left_with_ = 0;          // of the next process; 0: it is there
+  std::chrono::nanoseconds silent_{};        // of the next process
+  std::chrono::milliseconds since_death_{};  // of the next process
   MPI_Comm own_ = MPI_COMM_NULL, sends_on_ = MPI_COMM_WORLD, listens_on_ = MPI_COMM_WORLD;
   MPI_Request receive_ = MPI_REQUEST_NULL, sent_ = MPI_REQUEST_NULL;
   heap_array<MPI_Request> failures_;

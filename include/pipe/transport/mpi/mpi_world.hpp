@@ -24,6 +24,7 @@
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/mpi/mpi_message.hpp>
 #include <pipe/transport/mpi/mpi_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 
 namespace pp::detail {
 
@@ -100,12 +101,9 @@ class mpi_world {
   /// throws: rank_error if a process has failed
   template <class Start>
   [[gnu::cold]] void run(Start const& start, std::chrono::milliseconds deadline = {}) {
-    using clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds longest_look(20);
     MPI_Request request = MPI_REQUEST_NULL;
-    std::chrono::nanoseconds waiting{};
+    running_time waiting;
     for (int begins = 1, is_done = 0; is_done == 0; begins = 0) {
-      auto const before = clock::now();
       {
         std::lock_guard const lock(calls_);
         if (has_failed()) throw rank_error(watch_.failure());
@@ -114,11 +112,8 @@ class mpi_world {
       }
       if (is_done != 0) continue;
       sleep_for(50'000);
-      auto const passed = clock::now() - before;
-      waiting += passed < longest_look ? passed : longest_look;
-      if (deadline.count() <= 0 ||
-          std::chrono::ceil<std::chrono::milliseconds>(waiting) <= deadline)
-        continue;
+      waiting.look();
+      if (!waiting.is_beyond(deadline)) continue;
       announce(sentence({"timed out after ", deadline.count() / 1000,
                          " s waiting for another process, ", std::string_view(watch_.activity())})
                    .begin());

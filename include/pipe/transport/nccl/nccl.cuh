@@ -28,6 +28,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 18, 0)
 #error "pipe needs NCCL 2.18 or newer"
@@ -45,7 +46,7 @@ namespace pp::cuda {
 class nccl_communicator {
  public:
   /// In all processes. World: tcp_world or mpi_world, which outlives the communicator. deadline: of
-  /// what waits for other processes.
+  /// each wait for other processes; 0: there is none.
   ///
   /// throws: error if NCCL refuses, in the process in which it does; rank_error in all others, if a
   ///         process fails, or does not come before the deadline
@@ -178,10 +179,9 @@ class nccl_communicator {
   /// Waits until NCCL has no call in progress and is_so().
   template <class Condition>
   void poll(char const* what, Condition const& is_so) {
-    constexpr std::chrono::milliseconds before_sleep(1), look(20);
+    constexpr std::chrono::milliseconds before_sleep(1);
     if (comm_ == nullptr) fail_again();
-    auto before = std::chrono::steady_clock::now();
-    std::chrono::nanoseconds waiting{};
+    detail::running_time waiting;
     for (;;) {
       ncclResult_t state = ncclSuccess;
       ncclResult_t const r = ncclCommGetAsyncError(comm_, &state);
@@ -192,12 +192,9 @@ class nccl_communicator {
       }
       if (state != ncclSuccess && state != ncclInProgress) fail(state, what);
       if (is_so() && state == ncclSuccess) return;
-      // Only time in which this process runs counts.
-      auto const now = std::chrono::steady_clock::now();
-      waiting += now - before < look ? now - before : look;
-      before = now;
-      if (waiting > deadline_) time_out(what);
-      if (waiting > before_sleep) detail::sleep_for(50'000);
+      waiting.look();
+      if (waiting.is_beyond(deadline_)) time_out(what);
+      if (waiting.total() > before_sleep) detail::sleep_for(50'000);
     }
   }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -25,6 +26,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
@@ -94,8 +96,9 @@ struct living_trainer {
   living_trainer* next = nullptr;
 };
 
-/// The state of a process and the first failure, if any. Watches are derived from it; how they
-/// hear of others, and tell them, is theirs.
+/// The state of a process, the first failure, if any, and the loop of the thread that watches other
+/// processes. Watches derive from this class; how they hear of other processes, and tell them, is
+/// theirs.
 ///
 /// law: the first failure stays
 class process_watch {
@@ -218,6 +221,36 @@ class process_watch {
     }
     return !is_ending_.exchange(true);
   }
+  /// The loop of a watch's thread: it says every `period` that this process lives, and misses
+  /// others that do not say so.
+  ///
+  /// beat:   says that this process lives; returns whether it could
+  /// listen: given a time, sleeps at most for it until a word comes, and hears what has come;
+  ///         returns whether there is something left to watch
+  /// judge:  given the time that has passed, loses watched processes that are silent
+  /// law:    time in which this process was stopped is no silence of others: see running_time
+  template <class Beat, class Listen, class Judge>
+  [[gnu::cold]] static void watch_loop(std::chrono::milliseconds period, Beat const& beat,
+                                       Listen const& listen, Judge const& judge) {
+    sigset_t all;  // the program's handlers are called on its own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    running_time time{period};
+    std::chrono::nanoseconds since_beat = period;
+    for (;;) {
+      if (since_beat >= period && beat()) since_beat = {};
+      if (!listen(std::chrono::ceil<std::chrono::milliseconds>(period - since_beat))) return;
+      std::chrono::nanoseconds const passed = time.look();
+      since_beat += passed;
+      judge(passed);
+    }
+  }
+  /// Adds to the silence of a watched process. Returns whether it is lost by now.
+  bool is_beyond_patience(std::chrono::nanoseconds& silent, std::chrono::nanoseconds passed) const {
+    silent += passed;
+    long const most = patience_ms;
+    return most > 0 && silent > std::chrono::milliseconds(most);
+  }
   /// "process 2 was lost: `why`, while process 1 was in a run"
   [[gnu::cold]] std::string words_of_loss(int process, std::string_view why) const {
     std::string text = name_of(process) + " was lost: ";
@@ -226,7 +259,9 @@ class process_watch {
   }
 
   int process_ = 0, processes_ = 1;
-  std::atomic<bool> is_lost_{false};  // after has_failed(): a process was lost
+  std::atomic<bool> is_lost_{false};     // after has_failed(): a process was lost
+  std::atomic<bool> is_leaving_{false};  // this process ends
+  thread thread_;
 
  private:
   process_activity change(process_activity to) {

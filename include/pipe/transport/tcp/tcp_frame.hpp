@@ -21,7 +21,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
@@ -31,6 +30,7 @@
 #include <pipe/transport/process/job_token.hpp>
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/tcp/tcp_socket.hpp>
 
 namespace pp::detail {
@@ -51,20 +51,14 @@ struct tcp_start {
   process_watch const* watch = nullptr;
 };
 
-/// Signs of life of processes that have joined, until all have: what the watch does later. Time in
-/// which this process was stopped counts at most as one period.
+/// Signs of life of processes that have joined, until all have joined and the watch begins.
 struct tcp_signs {
   static constexpr std::chrono::milliseconds period{500}, patience{5000};
-  using clock = std::chrono::steady_clock;
 
-  /// The time since the last call.
-  clock::duration passed() {
-    auto const now = clock::now();
-    clock::duration const time = now - std::exchange(before_, now);
-    return time < period ? time : clock::duration(period);
-  }
+  /// The time since the last call: see running_time.
+  std::chrono::nanoseconds passed() { return time_.look(); }
   /// Whether a sign is to be sent now.
-  bool is_due(clock::duration passed) {
+  bool is_due(std::chrono::nanoseconds passed) {
     since_sign_ += passed;
     if (since_sign_ < period) return false;
     since_sign_ = {};
@@ -72,8 +66,8 @@ struct tcp_signs {
   }
 
  private:
-  clock::time_point before_ = clock::now();
-  clock::duration since_sign_{};
+  running_time time_{period};
+  std::chrono::nanoseconds since_sign_{};
 };
 
 /// The connections of a process after the hand-shake: the host has one of each kind to every

@@ -186,7 +186,7 @@ class tcp_guest {
   [[gnu::cold]] void wait_for_all(tcp_socket const& host) {
     time_limit const limit = limit_ + std::chrono::milliseconds(1000);
     tcp_signs signs;
-    tcp_signs::clock::duration silent{};
+    std::chrono::nanoseconds silent{};
     tcp_frame f;
     for (long have = 0;;) {
       throw_failure();

@@ -141,7 +141,7 @@ class tcp_host {
   /// Of a process that has joined, until all have.
   struct member {
     long unread = 0;
-    tcp_signs::clock::duration silent{};
+    std::chrono::nanoseconds silent{};
   };
 
   /// Tags: 0 is the listener; then come newcomers, then processes that have joined.

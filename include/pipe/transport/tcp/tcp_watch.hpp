@@ -138,7 +138,7 @@ class tcp_watch : public process_watch {
     std::string out;            // what the system has not taken yet
     word in;
     long have = 0;
-    clock::duration silent{};
+    std::chrono::nanoseconds silent{};
     bool has_parted = false;
   };
   static constexpr std::chrono::milliseconds period{500};  // between two words
@@ -171,42 +171,33 @@ class tcp_watch : public process_watch {
 
   // ---- of the thread ----
 
-  /// Until the object ends. After a failure it goes on: others may still be lost.
+  /// Until the object ends. After a failure the loop goes on: other processes may still be lost.
   [[gnu::cold]] void run() {
-    sigset_t all;  // the program's handlers are called on its own threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration since_beat = period;
-    for (auto before = clock::now(); !ends_;) {
-      if (since_beat >= period) {
-        since_beat = {};
-        word w;
-        w.process = process_;
-        for (peer& p : peers_)
-          if (p.out.empty()) send(p, w);
-      }
-      take_said();
-      wait(std::chrono::ceil<std::chrono::milliseconds>(period - since_beat));
-      for (peer& p : peers_) hear(p);
-      if (is_lost_ && !is_leaving_) {
-        while (!ends_ && !is_grace_over()) sleep_for(10'000'000);
-        if (!ends_) end_all(1);  // the program has no more use for the others otherwise
-        return;
-      }
-      // Not the time in which this process was stopped itself.
-      auto const now = clock::now();
-      clock::duration const passed = now - before < period ? now - before : clock::duration(period);
-      since_beat += passed;
-      before = now;
-      long const patience = patience_ms;
-      for (peer& p : peers_) {
-        if (!p.socket.is_open() || p.has_parted) continue;
-        p.silent += passed;
-        if (patience > 0 && p.silent > std::chrono::milliseconds(patience)) {
-          lose(p, {"it has not answered for ", patience / 1000, " s"}, true);
-        }
-      }
-    }
+    watch_loop(
+        period, [&] { return beat(); },
+        [&](std::chrono::milliseconds time) { return listen(time); },
+        [&](std::chrono::nanoseconds passed) { judge(passed); });
+  }
+  bool beat() {
+    word w;
+    w.process = process_;
+    for (peer& p : peers_)
+      if (p.out.empty()) send(p, w);
+    return true;
+  }
+  [[gnu::cold]] bool listen(std::chrono::milliseconds time) {
+    take_said();
+    wait(time);
+    for (peer& p : peers_) hear(p);
+    if (!is_lost_ || is_leaving_) return !ends_;
+    while (!ends_ && !is_grace_over()) sleep_for(10'000'000);
+    if (!ends_) end_all(1);  // otherwise the program has no more use for the other processes
+    return false;
+  }
+  [[gnu::cold]] void judge(std::chrono::nanoseconds passed) {
+    for (peer& p : peers_)
+      if (p.socket.is_open() && !p.has_parted && is_beyond_patience(p.silent, passed))
+        lose(p, {"it has not answered for ", patience_ms / 1000, " s"}, true);
   }
   /// Sleeps until a peer has said something or takes more, another thread has something to say, or
   /// a newcomer has come; at most for this time.
@@ -378,11 +369,10 @@ class tcp_watch : public process_watch {
   }
 
   tcp_socket wake_;
-  thread thread_;
   heap_array<process_identity> all_;
   std::unique_ptr<tcp_host> host_;
   heap_array<peer> peers_;  // by process; of one that is not watched no socket is open
-  std::atomic<bool> ends_{false}, is_leaving_{false};
+  std::atomic<bool> ends_{false};
   std::atomic<int> heard_{0}, ended_{-1};
   std::atomic<long> fewest_{LONG_MAX};
   mutable std::mutex said_lock_;  // guards what follows

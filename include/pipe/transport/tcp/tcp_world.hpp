@@ -27,6 +27,7 @@
 #include <pipe/transport/process/loopback_job.hpp>
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/tcp/tcp_frame.hpp>
 #include <pipe/transport/tcp/tcp_guest.hpp>
 #include <pipe/transport/tcp/tcp_host.hpp>
@@ -236,7 +237,7 @@ class tcp_world {
     name_ = name;
     bytes_ = bytes;
     number_ = operations_++;
-    waiting_ = {};
+    waiting_ = running_time();
   }
   /// Process 0 collects, in the order of numbers, and sends all to all: small data takes longer to
   /// announce than to send. In no order of events do two processes wait for each other, as process
@@ -296,7 +297,7 @@ class tcp_world {
   /// throws: rank_error if a process has failed, has ended, or does not come before the deadline of
   ///         the operation, of which only time counts in which this process ran
   void move(int with, short events, char* data, long bytes) {
-    constexpr std::chrono::milliseconds look(20);
+    constexpr int look = 20;  // milliseconds
     tcp_socket const& s = connections_.of[tcp_connections::calls][with];
     for (long done = 0; done < bytes;) {
       if (has_failed()) throw rank_error(watch_.failure());
@@ -308,11 +309,10 @@ class tcp_world {
         fail({"process ", p, " has ended the program, while ",
               std::string_view(watch_.name_of(process())), " was ",
               std::string_view(watch_.activity())});
-      auto const before = std::chrono::steady_clock::now();
-      s.waits(events, int(look.count()));
-      auto const waited = std::chrono::steady_clock::now() - before;
-      waiting_ += waited < look ? waited : look;
-      if (deadline_.count() > 0 && waiting_ > deadline_)
+      waiting_.skip();
+      s.waits(events, look);
+      waiting_.look();
+      if (waiting_.is_beyond(deadline_))
         fail({std::string_view(watch_.name_of(process())), ": timed out after ",
               double(deadline_.count()) / 1000, " s waiting for process ", with, ", ",
               std::string_view(watch_.activity())});
@@ -352,7 +352,7 @@ class tcp_world {
   // The operation that is going on.
   char const* name_ = "";
   long bytes_ = 0, number_ = 0, operations_ = 0;
-  std::chrono::nanoseconds waiting_{};
+  running_time waiting_;
   tcp_watch watch_;
 };
 
