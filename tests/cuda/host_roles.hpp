@@ -31,6 +31,8 @@
 #include <pipe/backend/cuda/hopper/roles.hpp>
 #include <pipe/backend/cuda/hopper/tensor_map.hpp>
 
+#include "cuda/map_fault.hpp"
+
 namespace pp::cuda {
 
 struct role_error : std::runtime_error {

@@ -374,17 +374,14 @@ TEST_CASE("element by element", "[cuda]") {
   constexpr cuda::extent size = 8195;
   auto const x = numbers(1, size, 3), y = numbers(2, size);
   for (auto const order : orders) {
-    auto const outcome = kept(cuda::step_outcome{});
-    outcome->factor = 0.3f;
     auto const state = kept(cuda::run_state{});
     state->clip_value = 0.5f, state->average_amount = 0.25f;
     auto const scaling = kept(cuda::loss_scaling{4, 0});
-    auto clamped = x, scaled_clamp = x, scaled = x, average = x, sum = x;
+    auto clamped = x, scaled_clamp = x, average = x, sum = x;
     clamped[5] = scaled_clamp[5] = none;
     std::vector<bf16> copy(std::size_t{size}, bf16(none));
     over(size, cuda::clamp_elements{clamped.data(), state.get(), nullptr}, order);
     over(size, cuda::clamp_elements{scaled_clamp.data(), state.get(), scaling.get()}, order);
-    over(size, cuda::scale_elements{scaled.data(), outcome.get()}, order);
     over(size, cuda::approach_elements{average.data(), y.data(), state.get(), nullptr}, order);
     over(size, cuda::add_elements<float>{sum.data(), y.data()}, order);
     over(size, cuda::convert_elements<bf16>{copy.data(), x.data()}, order);
@@ -395,7 +392,6 @@ TEST_CASE("element by element", "[cuda]") {
     for (std::size_t i = 0; i < x.size(); ++i) {
       wrong += clamped[i] != std::fmin(0.5f, std::fmax(-0.5f, x[i]));
       wrong += scaled_clamp[i] != std::fmin(2.0f, std::fmax(-2.0f, x[i]));
-      wrong += scaled[i] != x[i] * 0.3f;
       wrong += average[i] != x[i] + 0.25f * (y[i] - x[i]);
       wrong += sum[i] != x[i] + y[i];
       wrong += float(copy[i]) != float(bf16(x[i]));

@@ -4,8 +4,7 @@
 // on devices that run one kernel at a time, and what is not, hangs.
 #include "catch.hpp"
 
-#include <pipe/transport/process/group_order.hpp>
-
+#include "nccl/group_order.hpp"
 #include "nccl/ranks.hpp"
 
 #include <algorithm>

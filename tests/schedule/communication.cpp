@@ -9,6 +9,8 @@
 #include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"
+#include "rendezvous.hpp"
+#include "same_slots.hpp"
 
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include "proofs.hpp"
 #include "reference.hpp"
+#include "rendezvous.hpp"
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include <pipe/schedule/communication.hpp>
 
 #include "reference.hpp"
+#include "rendezvous.hpp"
 
 namespace {
 

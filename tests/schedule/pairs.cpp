@@ -21,6 +21,7 @@
 #include <pipe/schedule/validate.hpp>
 
 #include "reference.hpp"
+#include "rendezvous.hpp"
 
 namespace {
 

@@ -14,9 +14,6 @@ static_assert(pp::rank_of(placement::loop, 4, 6) == 2);
 static_assert(pp::rank_of(placement::vee, 4, 4) == 3 && pp::rank_of(placement::vee, 4, 7) == 0);
 static_assert(pp::rank_of(placement::bidirectional, 4, 1, 0) == 1 &&
               pp::rank_of(placement::bidirectional, 4, 1, 1) == 2);
-static_assert(!pp::detail::crosses_ranks(placement::vee, 4, 3) &&
-              pp::detail::crosses_ranks(placement::loop, 4, 3));
-static_assert(!pp::detail::crosses_ranks(placement::loop, 1, 0));
 
 TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[placement]") {
   for (placement where : reference::placements) {

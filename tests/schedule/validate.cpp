@@ -9,6 +9,7 @@
 #include <pipe/schedule/catalog/torch_csv.hpp>
 
 #include "reference.hpp"
+#include "same_slots.hpp"
 
 namespace {
 

@@ -312,19 +312,6 @@ PIPE_HD PIPE_INLINE float coarse_rsqrt(float x) {
   return y * multiply_add<P>(-(half * y), y, 1.5f);
 }
 
-/// 1 / sqrt(x) within 2 units in the last place for normal x > 0.
-template <product P = product::exact, class T>
-PIPE_HD PIPE_INLINE T rsqrt(T x) {
-#ifndef __CUDA_ARCH__
-  if constexpr (sizeof(T) == sizeof(float)) {
-    // The last step works on the residual, which is small and so rounds little.
-    float const y = coarse_rsqrt<P>(x);
-    return multiply_add<P>(y, multiply_add<P>(-(0.5f * x * y), y, 0.5f), y);
-  } else
-#endif
-    return T(1) / libm::sqrt(x);
-}
-
 /// The square root; 0 gives 0. For float within 1 unit in the last place for normal x > 0.
 template <product P = product::exact, class T>
 PIPE_HD PIPE_INLINE T sqrt(T x) {

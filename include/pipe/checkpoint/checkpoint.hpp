@@ -13,13 +13,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,6 +27,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/weights/named_parameter.hpp>
 #include <pipe/checkpoint/open_checkpoint.hpp>
@@ -61,7 +62,7 @@ struct checkpoint_of {
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
       if (part.count > 1) return save_parts(e, {to, part, head_of(trainer, position)}, all);
-      collect(e, all, named(all), in_quotes(path), [&](auto const& write) {
+      collect(e, all, named(all), path, [&](auto const& write) {
         tensor_file<T> file(to, head_of(trainer, position), named(all));
         write(file);
       });
@@ -76,12 +77,11 @@ struct checkpoint_of {
     part_saving saving;
     require_same_replicas(trainer);
     with_table(trainer, files, [&](engine& e, states const& all, part_number part) {
-      std::string const name = "a copy in memory";
       if (part.count == 1)
-        return collect(e, all, in_memory(all), name, [&](auto const& write) {
+        return collect(e, all, in_memory(all), "", [&](auto const& write) {
           write(to.begin(head_of(trainer, position), named(all)));
         });
-      save_in_all(e, name, [&] {
+      save_in_all(agreement_in(e), "", [&] {
         saving = {{}, part, head_of(trainer, position)};
         states const own = own_states(e, all);
         write_own(own, to.begin(head_of_part(part), named(own)));
@@ -113,21 +113,16 @@ struct checkpoint_of {
     trainer.averages_.require_out(trainer.steps_ + 1);
     engine& e = *trainer.engine_.operator->();
     states all;
-    loaded_run read;
-    auto const require = [&](outcome const& o) {
-      if (o.failure) std::rethrow_exception(o.failure);
-      if (!o.is_done) throw data_error("another process could not load " + in_quotes(path));
-    };
-    require(try_in_all(e, [&] {
-      all = states_of(trainer);
-      read = read_run(trainer, path, all, step);
-    }));
-    // From here on only reading again what was read, or a device, can fail.
-    outcome const taken = try_in_all(e, [&] {
-      for (loaded_state& state : read.states) take(state, all[state.row].pieces, read);
-    });
-    if (!taken.is_done) e.spoil(trainer.steps_);
-    require(taken);
+    loaded_run read = load_together(
+        agreement_in(e), path,
+        [&] {
+          all = states_of(trainer);
+          return read_run(trainer, path, all, step);
+        },
+        [&](loaded_run& run) {  // only reading again what was read, or a device, can fail
+          for (loaded_state& state : run.states) take(state, all[state.row].pieces, run);
+        },
+        [&] { e.spoil(trainer.steps_); });
     set_numbers(trainer, read.numbers);
     e.states_changed();
     if constexpr (compiled::work::is_free)
@@ -173,13 +168,14 @@ struct checkpoint_of {
   /// Calls save(write) in the process that writes files; write(to) writes the states to a file or a
   /// copy, block by block in the order that `layouts` have, which all processes collect.
   ///
-  /// throws: in that process what `save` has thrown, in the others file_error with the name
+  /// path:   for messages: see save_in_all
+  /// throws: in that process the exception of `save`, in the others file_error with the path
   template <class Save>
   static void collect(engine& e, states const& all, std::vector<named_parameter<T>> const& layouts,
-                      std::string const& name, Save const& save) {
+                      std::string_view path, Save const& save) {
     constexpr bool has_others = requires { e.broadcast(0, nullptr, 0L); };
     state_collector<T, engine> collector(e);
-    save_in_all(e, name, [&] {
+    save_in_all(agreement_in(e), path, [&] {
       for (named_parameter<T> const& of : layouts) collector.reserve(of);
     });
     std::size_t next = 0;
@@ -188,25 +184,23 @@ struct checkpoint_of {
       ++next;
       collector.blocks(append);
     };
-    save_in_all(e, name, [&] {
-      std::exception_ptr failure;
-      if (engine::writes_files()) try {
-          save([&](auto& to) {
-            for (run_state<T> const& s : all)
-              if (!has_others && s.pieces.size() == 1)
-                to.write(s.of, s.pieces[0].here), ++next;
-              else
-                to.write(s.of, read_next);
-            to.commit();
-          });
-        } catch (...) {
-          failure = std::current_exception();
-        }
+    auto const write = [&] {
+      if (engine::writes_files())
+        save([&](auto& to) {
+          for (run_state<T> const& s : all)
+            if (!has_others && s.pieces.size() == 1)
+              to.write(s.of, s.pieces[0].here), ++next;
+            else
+              to.write(s.of, read_next);
+          to.commit();
+        });
+    };
+    auto const read_rest = [&] {
       auto const nothing = [](std::span<T>) {};
       collector.blocks(nothing);  // of a state whose blocks could not be written
       while (has_others && next < all.size()) read_next(nothing);
-      if (failure) std::rethrow_exception(failure);
-    });
+    };
+    save_in_all(agreement_in(e), path, [&] { with_rest(write, read_rest); });
   }
   /// The states that a file has; accumulated gradients only where there are any.
   static states saved_states_of(Trainer const& trainer) {
@@ -332,15 +326,16 @@ struct checkpoint_of {
   static void save_parts(engine& e, part_saving saving, states const& all) {
     saving.number =
         least(e, engine::writes_files() ? new_saving() : std::numeric_limits<long>::max());
-    std::string const name = in_quotes(saving.to.path);
+    auto const processes = agreement_in(e);
+    std::string const path = saving.to.path;
     try {
-      save_in_all(e, name, [&] {
+      save_in_all(processes, path, [&] {
         if (saving.part.number == 0) return;
         states const own = own_states(e, all);
         tensor_file<T> file(saving.target(), head_of_part(saving.part), named(own));
         write_own(own, file);
       });
-      save_in_all(e, name, [&] {
+      save_in_all(processes, path, [&] {
         if (engine::writes_files()) saving.complete();
       });
     } catch (rank_error const&) {

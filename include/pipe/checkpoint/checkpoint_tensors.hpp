@@ -8,10 +8,10 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -21,6 +21,7 @@
 
 #include <pipe/backend/host/kernels.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/weights/named_parameter.hpp>
@@ -196,14 +197,17 @@ struct part_saving {
 struct failed_elsewhere : file_error {
   using file_error::file_error;
 };
-/// Saves a part of something in all processes of an engine, which all call this.
+/// Saves a part of a file in all processes, which all call this; of a copy in memory, without a
+/// path.
 ///
-/// throws: what `work` has thrown here; failed_elsewhere if it has thrown in another one
-template <class Engine, class Work>
-void save_in_all(Engine& e, std::string const& name, Work const& work) {
-  outcome const o = try_in_all(e, work);
-  if (o.failure) std::rethrow_exception(o.failure);
-  if (!o.is_done) throw failed_elsewhere("another process could not save " + name);
+/// throws: the exception of `work` here; failed_elsewhere if it has thrown in another process
+template <class Processes, class Work>
+void save_in_all(Processes const& all, std::string_view path, Work const& work) {
+  bool const is_copy = path.empty();
+  together<failed_elsewhere>(all,
+                             is_copy ? "another process could not save a copy in memory"
+                                     : "another process could not save",
+                             path, work);
 }
 
 }  // namespace pp::detail

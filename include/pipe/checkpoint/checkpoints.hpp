@@ -26,6 +26,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/signals_blocked.hpp>
 #include <pipe/base/thread.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/io/save_somewhere.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/checkpoint/checkpoint_folder.hpp>
@@ -233,16 +234,10 @@ class checkpoints {
   /// throws: in all processes, if it has thrown
   template <class Work>
   void in_first_process(Trainer& trainer, Work const& work) {
-    std::exception_ptr failure;
-    if (writes()) try {
-        work();
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    bool const is_done = detail::first_process_says(trainer, failure ? 0 : 1) == 1;
-    if (failure) std::rethrow_exception(failure);
-    if (!is_done)
-      throw file_error("the process of rank 0 cannot use '" + folders()[0].path() + "'");
+    detail::together<file_error>(detail::agreement_of(trainer), "the process of rank 0 cannot use",
+                                 folders()[0].path(), [&] {
+                                   if (writes()) work();
+                                 });
   }
 
   /// Makes, locks and cleans the folders before their first use. A folder that cannot be written to

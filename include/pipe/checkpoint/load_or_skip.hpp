@@ -5,15 +5,16 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <pipe/base/error.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/checkpoint/kept_checkpoints.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/weights/named_parameter.hpp>
 #include <pipe/checkpoint/resumed_run.hpp>
 
 namespace pp::detail {
@@ -28,18 +29,18 @@ kept_checkpoint found_by_first(Trainer const& trainer, std::vector<kept_checkpoi
   which.folder = int(first_process_says(trainer, which.folder));
   return which;
 }
-/// Loads a checkpoint by `load`, or adds to `skipped` why it cannot be: in all processes alike,
-/// which all call this.
+/// Loads a checkpoint by `load`, or adds to `skipped` why it cannot be loaded: in all processes
+/// alike, which all call this.
 ///
 /// law:    when it throws, the trainer is as before
 /// throws: rank_error; without memory std::bad_alloc or file_error
 template <class Trainer, class Load>
 std::optional<resumed_run> load_or_skip(Trainer& trainer, std::string const& path, Load const& load,
                                         std::vector<std::string>& skipped) {
-  std::exception_ptr lack;
-  try {
+  std::optional<resumed_run> loaded;
+  together<file_error>(agreement_of(trainer), "another process has no memory to load", path, [&] {
     try {
-      return load();
+      loaded = load();
     } catch (rank_error const&) {
       throw;
     } catch (no_memory_for_file const&) {
@@ -47,15 +48,8 @@ std::optional<resumed_run> load_or_skip(Trainer& trainer, std::string const& pat
     } catch (error const& e) {
       skipped.push_back(e.what());
     }
-  } catch (rank_error const&) {
-    throw;
-  } catch (...) {
-    lack = std::current_exception();
-  }
-  bool const all_had_memory = trainer.processes().agree(!lack);
-  if (lack) std::rethrow_exception(lack);
-  if (!all_had_memory) throw file_error("another process has no memory to load '" + path + "'");
-  return std::nullopt;
+  });
+  return loaded;
 }
 
 }  // namespace pp::detail

@@ -95,7 +95,7 @@ class optimizer_states {
     }
     auto& engine = *processes_.parameters.engine;
     state_collector<T, typename Trainer::engine> collector(engine);
-    save_in_all(engine, in_quotes(path), [&] {
+    save_in_all(processes_, path, [&] {
       for (state const& s : states_) collector.reserve(s.in_file);
     });
     save_together(
@@ -123,14 +123,17 @@ class optimizer_states {
   }
   /// given: the number of steps, for a file that does not have the number.
   void load(std::string const& path, std::optional<long> given) {
-    long const steps = load_together(
-        path, [&](bool here) { return processes_.agree(here); },
-        [&] { processes_.parameters.engine->spoil(trainer_.steps_); },
-        [&](auto const& agree) {
-          safetensors_reader const file(path);
+    std::optional<safetensors_reader> opened;
+    std::vector<safetensors_place> arrays;
+    std::vector<T> block;
+    long steps = 0;
+    load_together(
+        processes_, path,
+        [&] {
+          safetensors_reader const& file = opened.emplace(path);
           require_optimizer(file);
-          long const of_file = steps_in(file, given);
-          require_numbers(file, of_file);
+          steps = steps_in(file, given);
+          require_numbers(file, steps);
           parameter_list to;
           std::size_t most = 0;
           for (state const& s : states_) {
@@ -140,22 +143,24 @@ class optimizer_states {
             to.back().in_parts = !to.back().elsewhere;
             most = std::max(most, most_of_block(s.in_file));
           }
-          std::vector<T> block(most);
-          load_tensors(to, arrays_in(file), file, source(file), load_policy::strict, {}, agree,
-                       reading::twice,
-                       [&](std::size_t i, stored_type type, named_parameter<T> const& of,
-                           auto const& blocks) {
-                         long at = 0;
-                         blocks([&](std::span<std::byte const> bytes) {
-                           std::span<T> const part(block.data(),
-                                                   bytes.size() / std::size_t(size_of(type)));
-                           decode(type, bytes.data(), part);
-                           put_block<T>(of, states_[i].row.pieces, at, part);
-                           at += long(part.size());
-                         });
-                       });
-          return of_file;
-        });
+          block.resize(most);
+          arrays = arrays_in(file);
+          return check_tensors(to, arrays, file, source(file), load_policy::strict, {},
+                               reading::twice);
+        },
+        [&](auto& checked) {
+          checked.write([&](std::size_t i, stored_type type, named_parameter<T> const& of,
+                            auto const& blocks) {
+            long at = 0;
+            blocks([&](std::span<std::byte const> bytes) {
+              std::span<T> const part(block.data(), bytes.size() / std::size_t(size_of(type)));
+              decode(type, bytes.data(), part);
+              put_block<T>(of, states_[i].row.pieces, at, part);
+              at += long(part.size());
+            });
+          });
+        },
+        [&] { processes_.parameters.engine->spoil(trainer_.steps_); });
     trainer_.steps_ = steps;
     processes_.parameters.engine->states_changed();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// States of a run on their way to a file, block by block, from whatever processes have parts of
-// them: none needs room for a whole one.
+// States of a run on their way to a file, block by block, from the processes that have parts of
+// them: no process needs room for a whole state.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace pp::detail {
 
 /// Reads states one after the other, block by block, in the order of a file. In several processes
-/// all of them make the same calls, and each gets all numbers.
+/// all of them make the same calls, and process 0, which writes files, gets all numbers.
 template <class T, class Engine>
 class state_collector {
  public:
@@ -42,8 +42,8 @@ class state_collector {
   }
 
  private:
-  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece is sent by
-  /// the process that has it to all others, so that each of them has the whole block then.
+  /// The numbers [begin, begin + count) of the state, in the order of its file. A piece of another
+  /// process is sent to all, so that process 0 has the whole block then.
   ///
   /// law: all processes make the same calls of the transport, whatever pieces they have
   std::span<T> collect(long begin, long count) {
@@ -59,7 +59,7 @@ class state_collector {
         ++n;
       });
       if constexpr (requires { engine_.broadcast(0, nullptr, 0L); })
-        if (n > 0)
+        if (n > 0 && p.process != 0)
           engine_.broadcast(p.process, reinterpret_cast<char*>(numbers), n * long(sizeof(T)));
       T const* from = numbers;
       if (!is_one)

@@ -13,27 +13,12 @@
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/names.hpp>
 #include <pipe/weights/parameter_view.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp {
-
-namespace detail {
-
-/// The only process of a program, as a trainer has several.
-struct only_process {
-  /// Whether all processes say so.
-  bool agree(bool here) const { return here; }
-  bool writes_files() const { return true; }
-  /// All values of a parameter, which are here.
-  template <class T>
-  std::span<T> values_of(parameter_view<T> const& view, std::vector<T>&) const {
-    return view.values;
-  }
-};
-
-}  // namespace detail
 
 /// The weights of a model, for load_weights, save_weights, copy_weights, decoder and generate.
 ///

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Atomic replacement of a file: if the program or the machine fails while it is written, its name
-// still refers to the complete old contents or the complete new ones.
+// Atomic replacement of a file: if the program or the machine fails while the file is written, its
+// name still refers to the complete old contents or to the complete new contents.
 #pragma once
 
 #include <cerrno>
@@ -19,8 +19,9 @@
 namespace pp {
 
 /// A file that is written under a temporary name in the same folder, and renamed by commit().
-/// Without commit() it is removed. The new file takes over the mode of the file it replaces and,
-/// where the system allows it, owner and group; if it replaces none, those of the file `like`.
+/// Without commit() it is removed. The new file takes over the mode of the file that it replaces
+/// and, where the system allows it, owner and group; if it replaces no file, it takes them over
+/// from the file `like`.
 ///
 /// law:    after commit() the bytes and the name are on disk; a program that is killed leaves at
 ///         most the temporary file, which the next writer of that name removes
@@ -66,7 +67,7 @@ class atomic_file {
   ~atomic_file() { remove(); }
 
   /// Appends bytes to the temporary file. The disk writes them while the program makes the next
-  /// ones, so that commit() has little to wait for. needs: no commit() before
+  /// bytes, so that commit() has little to wait for. needs: no commit() before
   void write(std::span<std::byte const> bytes) {
     if (!file_.write(bytes)) fail("write");
     written_ += bytes.size();
@@ -124,7 +125,8 @@ class atomic_file {
   // temporary_ is empty once the file has been renamed or removed.
   std::string path_, temporary_;
   detail::file_descriptor file_;
-  std::uint64_t written_ = 0, begun_ = 0;  // bytes in all, and of those that the disk is told of
+  std::uint64_t written_ = 0,
+                begun_ = 0;  // bytes in all, and bytes that the disk has begun to write
 };
 
 }  // namespace pp

@@ -11,8 +11,8 @@
 
 namespace pp::detail {
 
-/// What remainders become when zero bytes follow: of[i][b], the remainder b after `zeros` + i of
-/// them. As remainders add up bit by bit, Rows tables advance Rows different bytes at once.
+/// Remainders after zero bytes: of[i][b] is the remainder that b becomes after `zeros` + i zero
+/// bytes. As remainders add up bit by bit, Rows tables advance Rows different bytes at once.
 template <int Rows>
 struct crc32c_tables {
   std::uint32_t of[Rows][256]{};
@@ -58,8 +58,9 @@ inline std::uint32_t crc32c_by_table(std::uint32_t remainder, std::span<std::byt
 }
 
 #ifdef __x86_64__
-/// The same by the instruction of SSE4.2. It takes three cycles, but one may begin in each cycle:
-/// so three parts are summed side by side, and joined by table.
+/// crc32c_by_table by the instruction of SSE4.2. An instruction takes three cycles, but an
+/// instruction can begin in each cycle: so three parts are summed side by side, and joined by
+/// table.
 ///
 /// needs:  a processor with SSE4.2
 /// cost:   20 GB/s on a core
@@ -92,7 +93,7 @@ __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_instruction(
 #endif
 
 /// CRC-32C (Castagnoli), reflected, initial value and final xor 0xFFFFFFFF, of bytes that follow
-/// others, whose checksum is `before`.
+/// other bytes, whose checksum is `before`.
 ///
 /// law:    crc32c(b, crc32c(a)) is the checksum of a and b in a row
 /// source: Castagnoli et al., "Optimization of cyclic redundancy-check codes with 24 and 32 parity

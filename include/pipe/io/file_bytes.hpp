@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// All bytes of a file, for formats that are checked as a whole before any of it is used.
+// All bytes of a file, for formats that are checked as a whole before any byte is used.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace pp::detail {
 
 /// All bytes of a regular file, of at most `most`.
 ///
-/// throws: file_error if it cannot be read, is no file, or there is no memory for it; data_error if
-///         it has more bytes, or becomes shorter meanwhile
+/// throws: file_error if the path cannot be read, is no file, or there is no memory for the bytes;
+///         data_error if the file has more bytes, or becomes shorter while it is read
 inline std::string file_bytes(std::string const& path,
                               std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
   file_descriptor const file(path, O_RDONLY | O_NONBLOCK);

@@ -30,7 +30,7 @@ namespace pp::detail {
   throw file_error(std::string("cannot ") + what + " '" + path + "': " + std::strerror(reason));
 }
 
-/// A file that could not be read for want of memory, which says nothing of the file.
+/// A file that could not be read for want of memory: the file itself may be good.
 struct no_memory_for_file : file_error {
   using file_error::file_error;
 };
@@ -46,8 +46,8 @@ class file_descriptor {
     number_ = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
   }
   file_descriptor(file_descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  /// Exchanges the descriptors: the one that this object had is closed by the destructor of
-  /// `other`.
+  /// Exchanges the descriptors: the destructor of `other` closes the descriptor that this object
+  /// had.
   file_descriptor& operator=(file_descriptor&& other) noexcept {
     std::swap(number_, other.number_);
     return *this;
@@ -77,8 +77,7 @@ class file_descriptor {
   }
 
   /// Writes all bytes at the current position. Returns whether that succeeded; errno has the
-  /// reason.
-  /// After a failure some of the bytes may have been written.
+  /// reason. After a failure some of the bytes may have been written.
   bool write(std::span<std::byte const> from) const {
     while (!from.empty()) {
       ssize_t const count =
@@ -89,8 +88,8 @@ class file_descriptor {
     return true;
   }
 
-  /// Lets the system begin to write `count` bytes from `begin` on to the disk, where it can be told
-  /// to. Failures are those of sync().
+  /// Lets the system begin to write `count` bytes from `begin` on to the disk, if it has a call for
+  /// that. sync() reports failures.
   void begin_sync([[maybe_unused]] std::uint64_t begin,
                   [[maybe_unused]] std::uint64_t count) const {
 #ifdef SYNC_FILE_RANGE_WRITE
@@ -116,7 +115,7 @@ class file_descriptor {
   /// so that locks stay.
   bool flush() const {
     int const copy = ::dup(number_);
-    return copy < 0 || ::close(copy) == 0 || errno == EINTR;  // which closes, too
+    return copy < 0 || ::close(copy) == 0 || errno == EINTR;  // EINTR: the duplicate is closed, too
   }
 
  private:

@@ -18,8 +18,8 @@
 
 namespace pp::detail {
 
-/// An open folder, whose entries are read one by one, in the order of the system. Allocates nothing
-/// but what the system takes to open it.
+/// An open folder, whose entries are read one by one, in the order of the system. Only the system
+/// allocates memory, when it opens the folder.
 class folder_reader {
  public:
   /// Opens a folder; "" is the current one.
@@ -50,14 +50,15 @@ class folder_reader {
     }
     return nullptr;
   }
-  /// Whether an entry of it is a folder; a link to one is none.
+  /// Whether an entry is a folder; a link to a folder is none.
   bool is_folder(dirent const& entry) const {
     if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
     struct stat about{};
     return ::fstatat(number(), entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISDIR(about.st_mode);
   }
-  /// Why it could not be opened, or not be read to its end: a value of errno; 0: it could.
+  /// The value of errno that says why the folder could not be opened, or not be read to its end; 0:
+  /// there was no failure.
   int error() const { return error_; }
 
  private:
@@ -65,8 +66,8 @@ class folder_reader {
   int error_ = 0;
 };
 
-/// Whether programs put a file or folder of this name beside the data of a user: hidden ones
-/// (.git, .DS_Store, ._a.png, .ipynb_checkpoints), and those of archives, file managers and disks.
+/// Whether programs put a file or folder of this name beside the data of a user: hidden names
+/// (.git, .DS_Store, ._a.png, .ipynb_checkpoints), and names of archives, file managers and disks.
 inline bool is_hidden(std::string_view name) {
   constexpr std::array<std::string_view, 7> others{"__MACOSX",
                                                    "Thumbs.db",
@@ -81,10 +82,10 @@ inline bool is_hidden(std::string_view name) {
 /// Which files are seen.
 enum class files_seen : unsigned char { all, not_hidden };
 
-/// Calls see(path) for each entry below a folder that is no folder, in any order, until it returns
-/// true. Links are entries, and not followed. Folders that cannot be read are passed over.
+/// Calls see(path) for each file below a folder, in any order, until see() returns true. Links
+/// count as files, and are not followed. Folders that cannot be read are passed over.
 ///
-/// returns: why the first of those could not be read, a value of errno; 0: all could
+/// returns: the value of errno that says why the first such folder could not be read; 0: all could
 template <class See>
 int see_files_below(std::string const& folder, files_seen which, See const& see) {
   int error = 0;

@@ -19,8 +19,8 @@
 namespace pp::detail {
 
 /// Reads `text` from its beginning to its end by RFC 8259, except that numbers are whole and not
-/// negative. A byte-order mark before it is passed over, as are NaN, Infinity and -Infinity in what
-/// is skipped: editors and Python's json write them.
+/// negative. A byte-order mark before the text, which editors write, is passed over; so are NaN,
+/// Infinity and -Infinity in a value that is skipped, as Python's json writes them.
 ///
 /// throws: data_error from every function: `context`, the byte, what was expected and what was
 ///         found
@@ -123,9 +123,9 @@ class json_reader {
     return true;
   }
 
-  /// Passes over a value of any kind. Brackets and strings are checked, not what is between them.
+  /// Passes over a value of any kind. Brackets and strings are checked, and nothing else.
   void skip() {
-    std::string open;  // the brackets that end what is open, the innermost last
+    std::string open;  // the closing brackets of what is open, the innermost last
     do {
       char const c = next();
       if (c == '{' || c == '[')

@@ -24,7 +24,7 @@ namespace pp {
 
 namespace detail {
 
-/// Locks a file as one that is being written. False if another object has it.
+/// Locks a file that is being written. False if another object has the lock.
 inline bool lock_file(file_descriptor const& file) { return file.lock() || errno != EWOULDBLOCK; }
 
 /// All bytes of a file. throws: file_error
@@ -37,8 +37,8 @@ inline std::string read_records(file_descriptor const& file, std::string const& 
   return all;
 }
 
-/// While it lives, a write to a pipe without a reader fails with EPIPE on this thread, and no
-/// SIGPIPE comes of it.
+/// During the life of this object a write of its thread to a pipe without a reader fails with
+/// EPIPE, and raises no SIGPIPE.
 class no_broken_pipe {
  public:
   explicit no_broken_pipe(bool needed = true) : needed_(needed) {
@@ -47,7 +47,7 @@ class no_broken_pipe {
     sigaddset(&only_, SIGPIPE);
     sigset_t pending;
     sigpending(&pending);
-    // One that has come before is not taken away.
+    // A SIGPIPE that was pending before stays pending.
     needed_ =
         sigismember(&pending, SIGPIPE) == 0 && pthread_sigmask(SIG_BLOCK, &only_, &before_) == 0;
   }
@@ -109,7 +109,7 @@ class record_file {
       detail::throw_file_error("write metrics to", path_);
     struct stat there{};
     is_regular_ = ::fstat(file_.number(), &there) == 0 && S_ISREG(there.st_mode);
-    // For resumed(): without a lock, as where the system has none, it would not see this writer.
+    // For resumed(), which finds this writer by its lock, where the system has locks.
     if (is_regular_) detail::lock_file(file_);
   }
 
@@ -127,7 +127,7 @@ class record_file {
                              StepOf step_of) {
     struct stat there{};
     detail::file_descriptor file;
-    // Not before it is known to be a file: an open pipe would have this program as its reader.
+    // The path is opened only if it is a file: a pipe would get this program as its reader.
     if (steps > 0 && ::stat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode))
       file = detail::file_descriptor(path, O_RDWR | O_NONBLOCK);
     if (file.is_open() && ::fstat(file.number(), &there) == 0 && S_ISREG(there.st_mode) &&
@@ -145,7 +145,7 @@ class record_file {
     return record_file(path, start::beside);
   }
 
-  /// Whether it continues an earlier run's file.
+  /// Whether this object continues the file of an earlier run.
   bool is_resumed() const { return is_resumed_; }
 
   /// The name of the file that is written: with `beside`, possibly a numbered one.

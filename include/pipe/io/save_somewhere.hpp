@@ -35,7 +35,7 @@ namespace detail {
 inline std::string no_memory_to_write(std::string const& path) {
   return "no memory to write '" + path + "'";
 }
-/// The sentence of what has kept a file from being written.
+/// The sentence that says why a file could not be written.
 inline std::string sentence_of(std::exception_ptr const& failure, std::string const& path) try {
   std::rethrow_exception(failure);
 } catch (std::bad_alloc const&) {
@@ -46,7 +46,7 @@ inline std::string sentence_of(std::exception_ptr const& failure, std::string co
 
 }  // namespace detail
 
-/// Where a file is, and why it is not where it should be.
+/// The place of a file, and why the file is not where it should be.
 struct saved_place {
   std::string path;      ///< "": nowhere
   std::string failures;  ///< a sentence for each place that was tried before, or ""
@@ -67,7 +67,7 @@ saved_place save_somewhere(std::vector<std::string> const& paths, Save const& sa
 }
 
 /// Saves a file under `path`; if that fails, under a free name beside it, in the current folder or
-/// in that for temporary files.
+/// in the folder for temporary files.
 template <class Save>
 saved_place save_somewhere(std::string const& path, Save const& save) {
   std::filesystem::path const file(path), name = file.filename();

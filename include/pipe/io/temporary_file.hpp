@@ -7,7 +7,7 @@
 //
 // A program holds a lock (flock) on its temporary file until it is done; the system releases the
 // lock when the program ends, however it ends. Process numbers alone would not do: they are reused,
-// and other machines have their own.
+// and two machines have the same numbers.
 #pragma once
 
 #include <cerrno>
@@ -110,7 +110,7 @@ inline void remove_stale_files(temporary_names const& names) noexcept {
     int number = open_for(O_RDWR);
     if (number < 0) number = open_for(O_RDONLY);
     // Once the lock is held, the name must still refer to the file that was opened: another program
-    // may have removed that one and created a new file of the same name in between.
+    // may have removed the opened file and created a new file of the same name.
     struct stat open{}, named{};
     if (number >= 0 && ::fstat(number, &open) == 0 && S_ISREG(open.st_mode) &&
         uninterrupted([&] { return ::flock(number, LOCK_EX | LOCK_NB); }) == 0 &&

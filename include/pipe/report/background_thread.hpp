@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A thread for work that nothing waits for: reports for people. It yields to the threads that
-// train, and takes none of the program's signals: Ctrl-C interrupts the thread that waits for it.
+// A thread for work that no other thread waits for, such as reports. It yields to the threads that
+// train, and blocks all signals, so that another thread of the program handles Ctrl-C.
 #pragma once
 
 #include <csignal>
@@ -17,10 +17,10 @@
 
 namespace pp::detail {
 
-/// Runs run(self) at the lowest priority, and is joined at its end: the owner lets run() return
-/// before.
+/// A thread that calls run(self) at the lowest priority. The destructor joins it: before, the owner
+/// makes run() return.
 ///
-/// law: signals that the program handles interrupt none of its calls
+/// law: signals that the program handles interrupt no call of this thread
 class background_thread {
  public:
   using function = void (*)(void* self);

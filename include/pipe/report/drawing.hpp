@@ -29,7 +29,7 @@ namespace detail {
 struct drawn_action {
   action what{};
   long start = 0, end = 0;
-  int shade = 0;          ///< number of its chunk on the rank, from 0 (with replicas: theirs)
+  int shade = 0;          ///< number of its chunk on the rank, from 0; or of its direction
   bool critical = false;  ///< on the critical path
 };
 
@@ -39,8 +39,8 @@ struct drawn_detail {
   long start = 0, end = 0;
 };
 
-/// A step of a memory curve: `live` is in use from `time` to the next point. Before the first point
-/// it is 0.
+/// A step of a memory curve: `live` is in use from `time` to the next point, and nothing is in use
+/// before the first point.
 struct memory_point {
   long time = 0, live = 0;
 };
@@ -85,10 +85,10 @@ struct drawing {
   double bubble_by_makespan = 0, bubble_by_stage_local_span = 0;
   std::vector<detail::drawn_rank> ranks;  ///< of all replicas, those of the first one first
   std::vector<detail::drawn_transfer> transfers;
-  int steps = 1;         ///< that overlap
+  int steps = 1;         ///< of training, which overlap
   int replicas = 1;      ///< each has as many ranks
-  int processes = 1;     ///< in which it was measured
-  long clock_error = 0;  ///< most error of a time in one process to a time in another
+  int processes = 1;     ///< whose clocks measured the times
+  long clock_error = 0;  ///< largest error of a time in one process against a time in another
 
   /// The action of a rank at a position. Throws pp::error if there is none.
   detail::drawn_action const& at(int rank, int position) const {
@@ -98,7 +98,8 @@ struct drawing {
           {"the drawing of ", ranks.size(), " ranks has no action ", position, " of rank ", rank});
     return ranks[static_cast<std::size_t>(rank)].actions[static_cast<std::size_t>(position)];
   }
-  /// The time at which the result of an action is there: its end, or that of its pair.
+  /// The time at which the result of an action is complete: the end of the action, or of the pair
+  /// that the action is in.
   long ready(int rank, int position) const {
     detail::drawn_action const& a = at(rank, position);
     bool const in_pair =

@@ -75,7 +75,8 @@ std::string explain_layers() {
   return text;
 }
 
-/// The ranks of a stage: "2", or "2-4" for one with replicas, or "0, 3" for one in two directions.
+/// The ranks of a stage: "2", "2-4" for a stage with replicas, "0, 3" for a stage in two
+/// directions.
 inline std::string ranks_of_stage(stage_plan const& s) {
   std::string text = std::to_string(s.rank);
   if (s.ranks > 1)
@@ -134,9 +135,9 @@ std::string explain_flops() {
   return text + "\n";
 }
 
-/// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any;
-/// and where steps overlap, one for how many versions of the weights there are, and what they take
-/// beside the first, with the state before an update.
+/// Table of the stages' memory by kind, with sums. There is a column for buffers if there are any.
+/// Where steps overlap, a column has the number of versions of the weights, and the bytes of all
+/// versions but the newest and of the state before an update.
 template <class Trainer>
 std::string explain_memory() {
   auto const& plan = Trainer::compiled::plan();

@@ -25,7 +25,8 @@ inline std::string step_text(step const& s, std::vector<std::string_view> const&
   return name_of(s.kind);
 }
 
-/// Name of the anchor: of its layer type if that has its formula, otherwise of its kind.
+/// Name of the anchor: the name of its layer type if the layer type has the formula, otherwise the
+/// name of its kind.
 inline std::string anchor_text(group const& g, std::vector<std::string_view> const& leaf) {
   if (!has_formula(g.anchor)) return name_of(g.anchor);
   return std::string(leaf[std::size_t(g.leaf)]) +

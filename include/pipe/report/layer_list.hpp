@@ -69,8 +69,7 @@ std::vector<int> leaves_in_order(lowering<Items...>) {
 }
 
 /// Text of layers [first, end) of model M with graph g, and of its loss if they are the last ones.
-/// A layer without ops (Stash, Flatten, a further input) is listed before the next one that has
-/// some.
+/// A layer without ops (Stash, Flatten, a further input) is listed before the next layer with ops.
 template <class M>
 std::string list_layers(graph_view const& g, int first, int end) {
   std::vector<std::string_view> const leaf = leaf_names(typename M::leaves{});
@@ -78,7 +77,7 @@ std::string list_layers(graph_view const& g, int first, int end) {
   int const units = g.units.count;
   std::vector<std::string_view> names;
   for (std::size_t i = 1, u = 0; i < order.size(); ++i) {  // the first is the input
-    // Whether this leaf has the ops of unit u. One without ops is listed with the next unit.
+    // Whether this leaf has the ops of unit u. A leaf without ops is listed with the next unit.
     bool const works = int(u) < units && g.units[int(u)].leaf == order[i];
     if (int const of = int(u) < units ? int(u) : units - 1; of >= first && of < end)
       names.push_back(leaf[std::size_t(order[i])]);

@@ -130,12 +130,12 @@ inline std::string live_page_html(std::string const& title, std::string const& d
 }
 
 /// A run that is shown. The thread that trains calls write, show_ranks and end; readers call
-/// state(). A reader that has been interrupted while it copies the state delays no step: what is
-/// new waits with the writer for the next call.
+/// state(). A reader that is interrupted while it copies the state delays no step: new records stay
+/// with the thread that trains until its next call.
 class live_run {
  public:
   explicit live_run(live_page_settings s) : settings_(std::move(s)), pace_(settings_.steps) {
-    if (!settings_.file.empty()) write_page();  // says now what keeps it from being written
+    if (!settings_.file.empty()) write_page();  // throws now if the file cannot be written
     if (settings_.serve)
       server_.emplace(*settings_.serve, [this](std::string_view target) { return answer(target); });
     if (!settings_.file.empty()) writer_.emplace(&rewrite, this);
@@ -146,7 +146,7 @@ class live_run {
     try {
       end();
     } catch (std::exception const&) {
-      // The file keeps its last state; end() reports it to a program that calls it.
+      // The file keeps its last state. A program that calls end() is told of the failure.
     }
   }
 
@@ -175,7 +175,8 @@ class live_run {
     }
   }
 
-  /// Shows what is left, and writes the file for the last time. Later calls do nothing.
+  /// Shows the records that are left, and writes the file for the last time. Later calls do
+  /// nothing.
   ///
   /// throws: file_error if the file cannot be written
   void end() {
@@ -193,8 +194,8 @@ class live_run {
   // Records that may wait for a reader: more than a reader can need, even if it is stopped.
   static constexpr std::size_t most_news = 4096;
 
-  /// Gives readers what is new, unless one of them is copying at the moment and there is room for
-  /// more. What there is no memory for waits for the next call.
+  /// Gives readers the new records, unless a reader is copying at the moment and there is room for
+  /// more records. Records for which there is no memory wait for the next call.
   void hand_over(bool ends) {
     std::unique_lock lock(mutex_, std::defer_lock);
     if (ends || news_.size() >= most_news)
@@ -215,8 +216,8 @@ class live_run {
     }
     news_.erase(news_.begin(), news_.begin() + std::ptrdiff_t(taken));
   }
-  /// Tells a failure of the thread that writes the file. Without memory for it, or while a reader
-  /// copies, the next call does.
+  /// Throws the failure of the thread that writes the file. Without memory for that, or while a
+  /// reader copies, the next call throws it.
   void throw_failure() {
     std::optional<file_error> told;
     if (std::unique_lock const lock(mutex_, std::try_to_lock); lock && failure_) try {
@@ -232,8 +233,8 @@ class live_run {
     return state_;
   }
 
-  /// The page at "/", its data at "/data?version=V&points=N": see run_history::json_since. Numbers
-  /// that are none, or out of range, are as if the reader had nothing.
+  /// The page at "/", its data at "/data?version=V&points=N": see run_history::json_since. A reader
+  /// whose numbers are malformed or out of range gets all data.
   page_answer answer(std::string_view target) {
     std::string_view const path = target.substr(0, target.find('?'));
     auto const number = [&](std::string_view name) {
@@ -259,8 +260,8 @@ class live_run {
     pp::write_file(settings_.file, live_page_html(settings_.title, now.json(settings_, -1, 0),
                                                   now.ended ? 0 : std::max(1L, seconds)));
   }
-  /// The thread that writes the file, until the run has ended. A failure is told by the next
-  /// write(), and the file is tried again after the usual time.
+  /// The thread that writes the file, until the run has ended. The next write() throws a failure,
+  /// and the file is tried again after the usual time.
   static void rewrite(void* self) {
     auto& run = *static_cast<live_run*>(self);
     std::unique_lock lock(run.mutex_);
@@ -291,7 +292,7 @@ class live_run {
   live_state state_;
   std::exception_ptr failure_;  // to write the file
   std::condition_variable wake_;
-  // Last: their threads use the others.
+  // Last: their threads use the members above.
   std::optional<page_server> server_;
   std::optional<background_thread> writer_;
 };
@@ -299,7 +300,7 @@ class live_run {
 }  // namespace detail
 
 /// A metrics sink that shows the run as a page. Copies show the same run; the page ends with the
-/// last of them.
+/// last copy.
 ///
 /// law: no reader of the page delays a step or has an effect on it; memory does not grow with the
 ///      number of steps

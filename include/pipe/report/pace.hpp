@@ -21,7 +21,7 @@ class run_pace {
   /// steps: of the whole run; 0 or less: not known
   explicit run_pace(long steps) : steps_(steps) {}
 
-  /// A record of a step, which need not be the one after the last.
+  /// A record of a step; steps may be missing between two records.
   void add(long step, clock::time_point now) {
     if (begun_ && step > step_) {
       double const mine = std::chrono::duration<double>(now - time_).count() / double(step - step_);

@@ -9,10 +9,10 @@
 
 namespace pp {
 
-/// Where a page is served. An address other than a loopback one lets every machine that reaches
-/// this one read the page: there is no password.
+/// The address of a page. At an address that is no loopback address, every machine that reaches
+/// this machine can read the page: there is no password.
 struct page_address {
-  int port = 0;                    ///< 0: one that is free
+  int port = 0;                    ///< 0: a free port
   std::string host = "127.0.0.1";  ///< address in numbers or name of this machine
   /// Further names under which browsers may ask for the page; addresses in numbers and `localhost`
   /// always may.

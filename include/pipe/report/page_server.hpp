@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A server of a few pages to the browser of the person who runs the program: HTTP on a thread of
-// its own, which sleeps until it is asked and yields to all other work. Whatever a client sends, or
-// does not, memory and time for it are bounded:
+// its own, which sleeps until a request comes and yields to all other work. Whatever a client
+// sends, or does not send, its memory and time are bounded:
 //
 //     connections at a time               8; the system keeps as many more waiting
 //     a request with its headers          8 KiB, then 431
@@ -54,8 +54,8 @@ struct page_answer {
   int status = 200;
 };
 
-/// The server. Runs until it is destroyed, and calls answer(target) on its own thread for each
-/// request. Between two answers it lets `pause` pass, so that no client keeps it busy.
+/// The server. It runs until it is destroyed, and calls answer(target) on its own thread for each
+/// request. It lets `pause` pass between two answers, so that no client keeps the server busy.
 class page_server {
  public:
   using answer = std::function<page_answer(std::string_view target)>;
@@ -64,7 +64,7 @@ class page_server {
   static constexpr std::chrono::milliseconds pause{20};
 
   /// patience: for a request to come, and for its answer to be taken
-  /// throws: pp::error if it cannot listen there, or if there is no thread
+  /// throws: pp::error if the server cannot listen at the address, or if there is no thread
   page_server(page_address const& where, answer ask,
               std::chrono::milliseconds patience = std::chrono::seconds(5))
       : names_(where.names), ask_(std::move(ask)), patience_(patience) {
@@ -98,10 +98,11 @@ class page_server {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// A connection: receives a request, then sends the answer, then waits for the client to close,
-  /// as bytes that were not read would make the system discard what the client has not read yet.
+  /// A connection: receives a request, then sends the answer, then waits for the client to close.
+  /// If this side closed first with bytes left to read, the system would discard the part of the
+  /// answer that the client has not read yet.
   struct client {
-    // Goes from one to the next; from any to `done` when its time is over or the client has gone.
+    // In this order; and to `done` when the time is over or the client has gone.
     enum class doing { receives, sends, closes, done };
 
     tcp_socket socket;
@@ -111,8 +112,8 @@ class page_server {
     long sent = 0;
   };
 
-  /// The thread's work. Nothing that it throws, such as a lack of memory, leaves it: the clients of
-  /// that moment are dropped.
+  /// The thread's work. After an exception, such as a lack of memory, the present clients are
+  /// dropped, and the server goes on.
   void serve() noexcept {
     while (true) {
       try {

@@ -35,8 +35,8 @@
 
 namespace pp {
 
-/// Loss, learning rate, norm, throughput and bubble of a step in words. Metrics "loss/NAME", which
-/// are each of several losses, follow the loss: `loss 0.9000 (labels 0.6000, follows 0.6000)`.
+/// Loss, learning rate, norm, throughput and bubble of a step in words. Metrics "loss/NAME", one
+/// for each of several losses, follow the loss: `loss 0.9000 (labels 0.6000, follows 0.6000)`.
 inline std::string words_of_step(step_metrics const& m) {
   auto const fixed = [](double x, int digits) {
     return std::string(detail::real_text(x, digits, std::chars_format::fixed));
@@ -60,7 +60,7 @@ inline std::string words_of_step(step_metrics const& m) {
 
 namespace detail {
 
-/// The first `columns` characters of a text, each of which is taken to fill one.
+/// The first `columns` characters of a text, each of which is taken to fill one column.
 inline std::string_view first_columns(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   for (; end < text.size(); ++end)
@@ -74,13 +74,13 @@ inline std::string_view first_columns(std::string_view text, std::size_t columns
 ///
 ///     step  30/3000  loss 3.2119  rate 8.7e-04  norm  1.20     843 samples/s  bubble 31 %
 ///
-/// It does not fail: what cannot be written is in the file's error flag (std::ferror).
+/// No function throws for a failed write, which sets the file's error flag (std::ferror).
 class progress_line {
  public:
   using words = std::function<std::string(step_metrics const&)>;
 
   /// steps: of the whole run, at least 1
-  /// text: what is said about a step, instead of loss, rate, norm, throughput and bubble
+  /// text: the words of a step, instead of loss, rate, norm, throughput and bubble
   explicit progress_line(long steps, words text = words_of_step, std::FILE* file = stdout)
       : steps_(std::max(1L, steps)), every_(std::max(1L, steps / 100)), text_(std::move(text)),
         file_(file), pace_(steps_), is_terminal_(::isatty(::fileno(file)) == 1) {}
@@ -99,7 +99,7 @@ class progress_line {
       print(step_words(m) + "\n");
     }
   }
-  /// Says that no more steps follow: what is printed next begins on a line of its own.
+  /// Ends the line after the last step: later output begins on a line of its own.
   void end() {
     if (std::exchange(is_open_, false)) print("\n");
   }
@@ -117,7 +117,7 @@ class progress_line {
     return detail::readable_duration(pace_.seconds_left()) + " left";
   }
 
-  /// The line as far as it fits: a longer one could not be rewritten.
+  /// Writes the line as far as it fits: a longer line could not be rewritten.
   void rewrite(step_metrics const& m) {
     std::string bar(16, '.');
     std::fill_n(bar.begin(), 16 * std::clamp(m.step, 0L, steps_) / steps_, '#');

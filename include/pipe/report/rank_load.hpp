@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The load of a trainer's ranks in its last run: time and memory. The rank that is busy for most of
-// a step is the one that the others wait for.
+// The load of a trainer's ranks in its last run: time and memory. The other ranks wait for the rank
+// that is busy for most of a step.
 //
 //     step_result const r = trainer.step(batch);
 //     for (rank_load const& load : rank_loads(trainer, r))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The metrics of a run in bounded memory: a curve for each number with at most `most_points`
-// points. When they are used up, neighbours become one point, which keeps mean, least and greatest
-// value: a spike stays visible however long the run is.
+// points. When a curve is full, every two neighbours become one point, which keeps mean, least and
+// greatest value: a spike stays visible however long the run is.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -29,8 +29,8 @@ inline std::string json_real(double x) {
   return std::isfinite(x) ? std::string(real_text(x, 6)) : "null";
 }
 
-/// A point of a curve, without a value (count 0) or with some: the finite values of one metric in
-/// some consecutive records.
+/// A point of a curve: the finite values of one metric in some consecutive records. count 0: there
+/// is no finite value.
 struct history_point {
   double sum = 0, low = 0, high = 0;
   long count = 0;
@@ -43,7 +43,7 @@ struct history_point {
     sum += p.sum;
     count += p.count;
   }
-  /// A point of one value; of none if it is not finite.
+  /// A point of one value; a point without a value if the value is not finite.
   static history_point of(double x) {
     return std::isfinite(x) ? history_point{x, x, x, 1} : history_point{};
   }
@@ -51,7 +51,7 @@ struct history_point {
 
 /// The curves of a run. A copy is a consistent state.
 ///
-/// law: sums, least and greatest values over all points of a curve are those of all its records
+/// law: sums, least and greatest values over all points of a curve equal those over all its records
 /// law: at most most_curves * most_points points, so about 800 KB, however many records there are
 class run_history {
  public:
@@ -71,8 +71,8 @@ class run_history {
     for (named_scalar const& s : m.scalars) enter(s.name, s.value);
   }
 
-  /// What a reader that has `points` points of the state `version` lacks, as members of a JSON
-  /// object: all if the points have become other ones since. The last point that the reader has is
+  /// The news for a reader that has `points` points of the state `version`, as members of a JSON
+  /// object: all points if earlier points have changed since. The last point that the reader has is
   /// sent again, as it may have been incomplete.
   ///
   ///     version    of the state; -1 is none
@@ -108,7 +108,7 @@ class run_history {
   // The values of one metric.
   struct curve {
     std::string name;
-    std::vector<history_point> points;  // one for each of steps_
+    std::vector<history_point> points;  // one for each element of steps_
   };
 
   /// Adds a point without values, for the next `stride_` records.
@@ -120,7 +120,7 @@ class run_history {
     for (curve& c : curves_) c.points.emplace_back();
     records_ = 0;
   }
-  /// Takes memory for one more.
+  /// Takes memory for one more element.
   template <class T>
   static void make_room(std::vector<T>& of) {
     if (of.size() == of.capacity()) of.reserve(2 * of.size() + 1);
@@ -129,7 +129,7 @@ class run_history {
     return std::find_if(curves_.begin(), curves_.end(),
                         [&](curve const& c) { return c.name == name; });
   }
-  /// Adds a curve of this name, with no values yet, unless there is one or no room for it.
+  /// Adds a curve of this name without values, unless there is such a curve or no room for it.
   void begin_curve(std::string_view name) {
     if (curves_.size() == most_curves || find(name) != curves_.end()) return;
     curves_.push_back({std::string(name), std::vector<history_point>(steps_.size())});
@@ -140,7 +140,7 @@ class run_history {
     if (auto const at = find(name); at != curves_.end())
       at->points.back().add(history_point::of(x));
   }
-  /// Makes one point of every two, so that as many steps as there were fit once more.
+  /// Makes one point of every two, so that as many further steps fit.
   void halve() {
     for (std::size_t i = 0; i < most_points / 2; ++i) {
       steps_[i] = steps_[2 * i + 1];

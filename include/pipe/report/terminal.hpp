@@ -30,8 +30,8 @@ inline bool wants_colour(std::FILE* file) {
   return !refused && ::isatty(::fileno(file)) == 1;
 }
 
-/// Whether to write colours to a stream. False for streams other than std::cout and std::cerr, of
-/// which it is unknown whether they are terminals.
+/// Whether to write colours to a stream. False for streams other than std::cout and std::cerr,
+/// which may or may not be terminals.
 inline bool wants_colour(std::ostream const& stream) {
   if (stream.rdbuf() == std::cout.rdbuf()) return wants_colour(stdout);
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);

@@ -26,8 +26,8 @@
 
 namespace pp {
 
-/// The planned training step. Times are those that the partition used: estimates in FLOPs at full
-/// speed, or nanoseconds with ByProfile.
+/// The planned training step. Its times are the costs that the partition used: estimates in FLOPs
+/// at full speed, or nanoseconds with ByProfile.
 template <class Trainer>
 drawing drawing_of_plan(
     std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", predicted") {
@@ -38,7 +38,7 @@ drawing drawing_of_plan(
                     {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
-/// Several planned steps that overlap, beside measured ones; 1 for a step alone.
+/// Several planned steps that overlap, to be drawn beside measured steps; 1: a step alone.
 ///
 ///     drawing const measured = drawing_of_last_run(trainer);
 ///     write_file("steps.html", draw_html(drawing_of_plan<T>(measured.steps), measured));
@@ -158,8 +158,8 @@ drawing drawing_of_last_run(
 ///     kernels.add_to(measured);
 ///
 /// Only durations of kernels are known, so within an action they are drawn consecutively from its
-/// start. Of several processes each has seen the kernels of its own ranks; gather() brings those of
-/// the others.
+/// start. Each of several processes has seen the kernels of its own ranks; gather() brings the
+/// kernels of all other ranks.
 template <class Trainer>
 class seen_kernels {
  public:
@@ -236,7 +236,7 @@ class seen_kernels {
     return same_program && k.chunk == a.chunk && k.micro_batch == a.micro_batch;
   }
 
-  // A list for each rank, so that ranks can add to theirs concurrently.
+  // A list for each rank, so that ranks can add to their lists concurrently.
   std::vector<std::vector<launched>> ranks_ =
       std::vector<std::vector<launched>>(Trainer::compiled::ranks);
   std::vector<std::vector<launched>> gathered_;  // of all replicas' ranks

@@ -36,8 +36,10 @@ constexpr int receiver_of(Problem const& problem, Table const& table, int rank, 
 ///
 /// law:   on each directed pair of ranks, sends and receives are the same transfers in the same
 ///        order
-/// law:   check_rendezvous(problem, steps); a value is received before it is read, and sent as soon
-///        as it is ready
+/// law:   every rank reaches the end of its steps also where a send and its receive complete
+/// together
+///        and each side blocks until then
+/// law:   a value is received before it is read, and sent as soon as it is ready
 /// law:   a rank with k `slots` at a boundary, micro-batch n in slot n % k, has read the old value
 ///        of a slot for the last time before it receives the next
 /// needs: validate(problem, table); with these slots the table gets to its end
@@ -93,48 +95,5 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
   for (int rank = 0; rank < problem.ranks; ++rank) compute_until(rank, LONG_MAX, INT_MAX);
   return steps;
 }
-
-namespace detail {
-
-/// Whether every rank reaches the end of its steps when a send and its receive complete together
-/// and each side blocks until then. Otherwise the first rank that is stuck, and its position.
-template <pipeline_problem Problem, class Steps>
-constexpr verdict check_rendezvous(Problem const& problem, Steps const& steps) {
-  auto position = scratch<int>(problem.ranks);
-  auto awake = scratch<int>(problem.ranks);
-  auto is_awake = scratch<bool>(problem.ranks);
-  int count = 0;
-  auto const wake = [&](int rank) {
-    if (!is_awake.item[rank]) awake.item[count++] = rank;
-    is_awake.item[rank] = true;
-  };
-  for (int rank = problem.ranks - 1; rank >= 0; --rank) wake(rank);
-  auto const at_end = [&](int rank) { return position.item[rank] == steps.size(rank); };
-  while (count > 0) {
-    int const rank = awake.item[--count];
-    is_awake.item[rank] = false;
-    while (!at_end(rank)) {
-      rank_step const mine = steps.at(rank, position.item[rank]);
-      if (mine.kind != step_kind::compute) {
-        int const peer = mine.peer;
-        if (peer < 0 || peer >= problem.ranks || peer == rank || at_end(peer)) break;
-        rank_step const theirs = steps.at(peer, position.item[peer]);
-        bool const meets = theirs.kind != step_kind::compute && theirs.kind != mine.kind &&
-                           theirs.peer == rank && theirs.of == mine.of;
-        if (!meets) break;
-        ++position.item[peer];
-        wake(peer);
-      }
-      ++position.item[rank];
-    }
-  }
-  for (int rank = 0; rank < problem.ranks; ++rank)
-    if (!at_end(rank))
-      return verdict{fault::deadlock, rank, position.item[rank],
-                     steps.at(rank, position.item[rank]).of};
-  return verdict{};
-}
-
-}  // namespace detail
 
 }  // namespace pp

@@ -83,19 +83,4 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
   return floor;
 }
 
-namespace detail {
-
-/// The bubble of GPipe and of 1F1B at equal times without hops, as a share of the makespan:
-/// (P-1)/(M+P-1).
-constexpr double bubble_of_one_flush(int ranks, int micro_batches) {
-  return static_cast<double>(ranks - 1) / (micro_batches + ranks - 1);
-}
-
-/// The peak of 1F1B on a rank, in micro-batches in flight: min(M, P-rank).
-constexpr int peak_of_1f1b(int ranks, int micro_batches, int rank) {
-  return micro_batches < ranks - rank ? micro_batches : ranks - rank;
-}
-
-}  // namespace detail
-
 }  // namespace pp

@@ -108,13 +108,4 @@ constexpr int chunk_on(placement where, int ranks, int rank, int index) {
   return replicas(where) == 1 ? index * ranks + within : within;
 }
 
-namespace detail {
-
-/// Whether the boundary between `chunk` and `chunk + 1` lies between two ranks.
-constexpr bool crosses_ranks(placement where, int ranks, int chunk, int micro_batch = 0) {
-  return rank_of(where, ranks, chunk, micro_batch) != rank_of(where, ranks, chunk + 1, micro_batch);
-}
-
-}  // namespace detail
-
 }  // namespace pp

@@ -34,10 +34,4 @@ struct unbounded_slots {
   constexpr slot_count operator[](std::size_t) const { return slot_count{INT_MAX, INT_MAX}; }
 };
 
-/// The same number of slots at every boundary.
-struct same_slots {
-  slot_count each{};
-  constexpr slot_count operator[](std::size_t) const { return each; }
-};
-
 }  // namespace pp::detail

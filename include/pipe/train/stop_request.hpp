@@ -58,9 +58,8 @@ class stop_request {
   /// then stop at the same step.
   template <class Trainer>
   bool is_requested(Trainer const& trainer) {
-    auto const all = trainer.processes();
     // The largest number of a signal, so that every process exits with the same code.
-    agreed_ = int(-detail::least(*all.parameters.engine, -long(signal())));
+    agreed_ = int(-trainer.processes().least(-long(signal())));
     return agreed_ != 0;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The offset between two clocks, such as those of two machines, from meetings: at each, both sides
-// read their own clock before they come and after the other has come. No assumption about the
-// network is needed, as one that both directions are equally fast would be.
+// The offset between two clocks, such as the clocks of two machines, from meetings: at each meeting
+// both sides read their own clock before they come and after the other side has come. Nothing is
+// assumed about the network, not even that both directions are equally fast.
 #pragma once
 
 #include <climits>
@@ -17,18 +17,19 @@ struct meeting {
   long before = 0, after = 0;
 };
 
-/// A clock's reading minus that of another at the same time, up to an error.
+/// A clock's reading minus the reading of another clock at the same time, up to an error.
 struct clock_offset {
   long value = 0, error = 0;
 };
 
-/// The offset of the clock of `there` to that of `here`, from their readings at the same meetings.
+/// The offset of the clock of `there` to the clock of `here`, from readings at the same meetings.
 /// The error is half a round trip, put together from the fastest message each way.
 ///
-/// A side leaves after the other has come, so by a common clock
-/// there.before <= here.after and here.before <= there.after; by their own clocks
+/// A side leaves after the other side has come, so by a common clock there.before <= here.after and
+/// here.before <= there.after; by their own clocks
 /// there.before - here.after <= offset <= there.after - here.before. All meetings together give the
-/// narrowest bounds: one to which one side came last, and one to which the other did.
+/// narrowest bounds: the lower from a meeting to which `there` came last, the upper from a meeting
+/// to which `here` came last.
 ///
 /// shape: here[meetings], there[meetings]
 /// needs: at least one meeting; the clocks advance equally fast while they last

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The place of a process among those that a launcher has started.
+// The place of a process among the processes that a launcher has started.
 #pragma once
 
 #include <pipe/base/error.hpp>
@@ -9,9 +9,9 @@
 
 namespace pp::detail {
 
-/// That of this process of a world, for a pipeline of `ranks` ranks: see process_place::of.
+/// The place of this process of a world, for a pipeline of `ranks` ranks: see process_place::of.
 ///
-/// throws: error if there are more processes than ranks, and no multiple of them
+/// throws: error if there are more processes than ranks, and their number is no multiple of `ranks`
 template <class World>
 [[gnu::cold]] process_place place_in_world(World const& world, int ranks, char const* launcher) {
   int const all = world.processes();

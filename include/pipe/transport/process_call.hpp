@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A call on a trainer in numbers, by which processes find out that they make different ones: then
-// their weights would drift apart, or one would wait for what no other sends.
+// A call on a trainer in numbers, by which processes find out that they make different calls: their
+// weights would drift apart, or a process would wait for a message that no other process sends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace pp::detail {
 
-/// A call, and what of its arguments and of the trainer's settings must be the same in all
+/// A call, and the part of its arguments and of the trainer's settings that must be the same in all
 /// processes. It is sent as its bytes, of which none is padding.
 struct process_call {
   enum class kinds : std::uint64_t {
@@ -26,8 +26,8 @@ struct process_call {
   kinds kind = kinds::step;
   std::uint64_t seed = 0;
   std::uint64_t optimizer = 0;  ///< a hash of its settings
-  std::uint64_t labels = 0;     ///< a hash of those of the mini-batch, which all processes read
-  double samples = 0;           ///< of the mini-batch
+  std::uint64_t labels = 0;  ///< a hash of the labels of the mini-batch, which all processes read
+  double samples = 0;        ///< of the mini-batch
   double loss_terms = 0;
   double step = 0;
   double learning_rate = 0, clip_value = 0, clip_norm = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The interface between ranks. A transport defines how the ranks of a pipeline wait for each other,
-// how a value reaches another rank, and which ranks run in this process. Machines know nothing else
-// about the other ranks.
+// how a value reaches another rank, and which ranks run in this process. An executor knows nothing
+// else about the other ranks.
 //
 // The location of a received value is a property of the edge. Between two chunks of one rank, and
 // between two ranks of a transport that shares memory, it is read where it was written; a transport
@@ -24,17 +24,17 @@ namespace pp {
 /// Events in the life of a chunk's micro-batch. A holder of a chunk, a rank that runs it, passes
 /// each milestone in the order of its micro-batches.
 ///
-/// The next chunk waits for `forward`, the previous one for `input_gradient`; `release` frees a
-/// slot of either neighbour: the previous chunk's for a value, the next one's for a gradient. The
-/// holders of one chunk wait for each other: for the first one's `weights`, once in a run, and for
-/// the sums, whose kernels are counted: see sum_order.
+/// The next chunk waits for `forward`, the previous chunk for `input_gradient`; `release` frees a
+/// slot of either neighbour: the previous chunk's slot for a value, the next chunk's slot for a
+/// gradient. The holders of one chunk wait for each other: for the `weights` of the first holder,
+/// once in a run, and for the sums, whose kernels are counted: see sum_order.
 enum class milestone : unsigned char {
   forward,         ///< its output is complete
   input_gradient,  ///< the gradient of its input is complete
   release,         ///< its input and its output's gradient are not read any more
   forward_sum,     ///< a kernel of its forward has added to the sums of buffers
   gradient_sum,    ///< a kernel of its backward has added to the gradients of parameters
-  weights          ///< its weights and their copies are as this run reads them
+  weights          ///< its weights and copies of weights have the values that this run reads
 };
 
 namespace detail {
@@ -52,16 +52,16 @@ struct transfer {
   long from = 0, to = 0, bytes = 0;
 };
 
-/// This process among those that run a pipeline: its ranks, which are consecutive, its replica, and
-/// its number among the `neighbours` that share its cores, itself included.
+/// This process among the processes that run a pipeline: its ranks, which are consecutive, its
+/// replica, and its number among the `neighbours`, processes that share its cores, itself included.
 struct process_place {
   int first_rank = 0, ranks = 1;
   int neighbours = 1, neighbour = 0;
   int replica = 0, replicas = 1;
   constexpr bool has(int rank) const { return rank >= first_rank && rank < first_rank + ranks; }
 
-  /// Process p of n: of R ranks those from p R / n on, up to (p + 1) R / n. If there are several
-  /// times as many processes as ranks, R consecutive ones are a replica.
+  /// Process p of n: of R ranks the ranks from p R / n on, up to (p + 1) R / n. If there are
+  /// several times as many processes as ranks, R consecutive processes are a replica.
   ///
   /// needs: at most as many processes as ranks, or a multiple
   static constexpr process_place of(int process, int processes, int ranks) {
@@ -100,9 +100,9 @@ concept rank_transport = requires(T& t, failure_flag const& failed, transfer con
   { t.cancel_barrier(number) } -> std::same_as<bool>;  // see barrier::cancel
 };
 
-/// A transport between ranks. If it shares memory, it passes tokens: a rank publishes its
-/// milestones and others wait for them. If it copies, it passes values by share(), in the order
-/// that communicate() derives; its header includes schedule/communication.hpp.
+/// A transport between ranks. A transport that shares memory passes tokens: a rank publishes its
+/// milestones and other ranks wait for them. A transport that copies passes values by share(), in
+/// the order that communicate() derives; its header includes schedule/communication.hpp.
 template <class T>
 concept transport = rank_transport<T> &&
                     (T::copies || requires(T& t, milestone m, int n, failure_flag const& failed) {
@@ -110,10 +110,10 @@ concept transport = rank_transport<T> &&
                       { t.wait(n, m, n, failed) } -> std::same_as<waited>;  // until it is published
                     });
 
-/// The values, or the gradients, that one holder of a chunk sends to one of a neighbouring chunk,
-/// or a sum to the next holder of the same one: for micro-batches `begin`, begin + step, ..., from
-/// a slot of the producer's ring to one of the reader's. Either ring is used by every from_step-th
-/// or to_step-th micro-batch in turn.
+/// The values, or the gradients, that one holder of a chunk sends to a holder of a neighbouring
+/// chunk, or a sum that it sends to the next holder of the same chunk: for micro-batches `begin`,
+/// begin + step, ..., from a slot of the producer's ring to a slot of the reader's ring. Every
+/// from_step-th micro-batch uses the producer's ring in turn, every to_step-th the reader's.
 struct boundary_stream {
   transfer first;  ///< between both slots 0
   long from_stride = 0, to_stride = 0;
@@ -133,15 +133,15 @@ struct boundary_stream {
 
 /// A transport that copies while ranks compute. Transfers of boundaries, and of sums between the
 /// holders of a chunk, are numbered streams; each side calls its functions for ascending
-/// micro-batches of the stream. The other transfers are share()d.
+/// micro-batches of the stream. All other transfers are made by share().
 ///
 /// law: between expect() and receive() the reader's slot belongs to the transport, between send()
 ///      and sent() the producer's
 /// law: neither expect() nor send() waits for another rank
 /// law: least() returns in no process before all have called it
-/// law: if processes make different calls, it is announced before end_call() returns
-/// law: a failure that is announced in one process ends every wait in the others, where announced()
-///      is its text; it is empty where there was none
+/// law: if processes make different calls, the difference is announced before end_call() returns
+/// law: a failure that is announced in one process ends every wait in the other processes, where
+///      announced() is its text; without a failure announced() is empty
 template <class T>
 concept stream_transport =
     transport<T> && bool(T::copies) &&
@@ -152,16 +152,16 @@ concept stream_transport =
       t.expect(n, n);  // stream, micro-batch: the reader's slot is free
       { t.receive(n, n, failed) } -> std::same_as<waited>;
       t.send(n, n);
-      { t.sent(n, n, failed) } -> std::same_as<waited>;  // as are all before
+      { t.sent(n, n, failed) } -> std::same_as<waited>;  // this micro-batch and all before
       t.announce(std::string_view());
       { t.announced() } -> std::same_as<std::string>;
-      // Around the runs of a call, in all processes: which one it is.
+      // Around the runs of a call, in all processes: which call it is.
       t.begin_call(detail::process_call());
       t.end_call();
       // What the process does, in words, while the result lives: see process_activity.
       t.during({"in a run", nullptr, nullptr});
-      // Between runs, in all processes: bytes from one to all others; the least of a number in all
-      // of them. Processes have numbers; of a rank: of the first replica.
+      // Between runs, in all processes: bytes from one process to all others; the least of a number
+      // in all processes. Processes have numbers; process_of a rank is in the first replica.
       t.broadcast(n, static_cast<char*>(nullptr), 1L);
       { t.process() } -> std::same_as<int>;
       { t.processes() } -> std::same_as<int>;
@@ -169,7 +169,7 @@ concept stream_transport =
       { t.least(1L) } -> std::same_as<long>;
     };
 
-/// A stream_transport between replicas of a pipeline, as place() says. Each rank exchanges data
+/// A stream_transport between replicas of a pipeline: see process_place. Each rank exchanges data
 /// with the same rank of other replicas, in lanes: sends and receives that are awaited together.
 ///
 /// law: messages of a lane between two replicas arrive in the order in which they are sent

@@ -3,7 +3,7 @@
 // Waiting between threads. A thread spins for some tens of microseconds, because a hand-off between
 // running ranks takes far less, and then parks in the kernel, because on a busy machine spinning
 // threads take the cores that the awaited thread needs. A wait within a run ends with a failure of
-// another thread or at a deadline; an idle thread is not woken at all.
+// another thread or at a deadline; between runs a parked thread is not woken.
 #pragma once
 
 #include <atomic>
@@ -57,9 +57,8 @@ class alignas(64) progress {
   static int after(int n) { return static_cast<int>(static_cast<unsigned>(n) + 1u); }
 
   int now() const { return value_.load(std::memory_order_acquire); }
-  /// Sets the counter. To be called only while no thread waits.
-  /// Relaxed: the caller orders it before the next wait, for instance by publishing another
-  /// counter.
+  /// Sets the counter. To be called only while no thread waits. The store is relaxed: the caller
+  /// orders it before the next wait, for instance by publishing another counter.
   void reset(int n = 0) { value_.store(n, std::memory_order_relaxed); }
 
   /// Sets the counter to n and wakes parked threads. Both accesses are seq_cst: a thread that parks
@@ -70,7 +69,7 @@ class alignas(64) progress {
   }
   /// Adds 1. needs: no other thread changes the counter
   void advance() { publish(after(now())); }
-  /// Adds 1; unlike publish() and advance(), any number of threads may call it at once.
+  /// Adds 1; unlike publish() and advance(), add() may be called by any number of threads at once.
   void add() {
     value_.fetch_add(1, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst) > 0) wake();
@@ -119,7 +118,7 @@ class alignas(64) progress {
       }
     parked_.fetch_add(1, std::memory_order_seq_cst);
     waited outcome = waited::done;
-    // Longer deadlines are none: as nanoseconds they might overflow.
+    // A longer deadline counts as no deadline: in nanoseconds it might overflow.
     bool const ends = limits.deadline < std::chrono::hours(1'000'000);
     std::chrono::nanoseconds left = std::chrono::nanoseconds::max();
     if (ends) left = limits.deadline;

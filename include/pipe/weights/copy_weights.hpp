@@ -14,6 +14,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/weights/weights.hpp>
 
 namespace pp {
@@ -29,13 +30,6 @@ void copy_parameter(named_parameter<From> const& from, named_parameter<To> const
     for (std::size_t i = 0; i < length; ++i)
       to.values[first + i * stride] = To(from.values[from.number_at(at + i)]);
   });
-}
-
-/// Whether something is so in all processes of a trainer.
-template <class Trainer>
-bool is_in_all(Trainer& trainer, bool here) {
-  if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
-  return here;
 }
 
 }  // namespace detail
@@ -95,9 +89,11 @@ load_report copy_weights(From& from, To& to, load_policy policy = load_policy::s
     detail::for_each_part(from, values[s], [&](auto const& part) { check(source[s].name, part); });
     if (copies_averages) check(source[s].name, averages[s].values);
   }
-  bool const fits = detail::is_in_all(to, detail::is_in_all(from, problems.empty()));
-  detail::require_fit(what, problems);
-  if (!fits) throw data_error("the weights to copy do not fit the model in another process");
+  constexpr char const* otherwise = "the weights to copy do not fit the model in another process";
+  detail::together<data_error>(detail::agreement_of(to), otherwise, "", [&] {
+    detail::together<data_error>(detail::agreement_of(from), otherwise, "",
+                                 [&] { detail::require_fit(what, problems); });
+  });
 
   std::vector<typename decltype(source_parameter::values)::value_type> room;
   for (detail::weight_sources const& pair : found.pairs) {  // all numbers are checked from here on

@@ -64,6 +64,36 @@ concept has_named_parameters = requires(Trainer& trainer) {
 template <class Trainer>
 concept has_processes = requires(Trainer& trainer) { bool(trainer.processes().agree(true)); };
 
+/// The only process of a program, with the functions of a trainer's several ones.
+struct only_process {
+  bool agree(bool here) const { return here; }
+  bool writes_files() const { return true; }
+  /// The values of a parameter, which are all here.
+  template <class View, class T>
+  auto values_of(View const& view, std::vector<T>&) const {
+    return view.values;
+  }
+};
+/// The processes of a trainer, which is in a call as long as the result exists.
+template <class Trainer>
+auto processes_of(Trainer& trainer) {
+  if constexpr (has_processes<Trainer>)
+    return trainer.processes();
+  else
+    return only_process();
+}
+/// The agreement of a trainer's processes on work that makes calls of the trainer: see
+/// base/together.hpp.
+template <class Trainer>
+struct agreement {
+  Trainer& trainer;
+  bool agree(bool here) const { return processes_of(trainer).agree(here); }
+};
+template <class Trainer>
+agreement<Trainer> agreement_of(Trainer& trainer) {
+  return {trainer};
+}
+
 /// A trainer that brings parameters together one by one, where replicas divide them (ZeRO<3>).
 template <class Trainer>
 concept lists_parameters = requires(Trainer& trainer) { trainer.processes().list(); };
@@ -103,10 +133,7 @@ auto named_parameters(Trainer& trainer) {
 /// received into `room`.
 template <class Trainer, class View, class T>
 auto values_in_all(Trainer& trainer, View const& view, std::vector<T>& room) {
-  if constexpr (has_processes<Trainer>)
-    return trainer.processes().values_of(view, room);
-  else
-    return view.values;
+  return processes_of(trainer).values_of(view, room);
 }
 /// Sets the values of a listed parameter that this process has: fill(span) writes all of them.
 template <class Trainer, class View, class Fill>

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +20,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
+#include <pipe/base/together.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/name_map.hpp>
@@ -75,11 +75,6 @@ void save_weights(std::vector<detail::named_parameter<T>> const& parameters,
 
 namespace detail {
 
-/// The agreement of one process with itself.
-struct agreed {
-  void operator()() const {}
-};
-
 /// Writes a tensor of a file, which comes in blocks, to a parameter that is in memory.
 struct copied_in {
   template <class T, class Blocks>
@@ -93,16 +88,34 @@ struct copied_in {
   }
 };
 
-/// Loads matched parameters. `fetch`: given the pairs, and the parameters as they are in the file,
-/// returns blocks(number, use), which calls use(bytes) for blocks that follow each other, of whole
-/// lines (see block_of): all of them before and again after agree(), which is called before the
-/// first parameter is written and may throw. write(number, type, parameter, blocks(use)): writes a
-/// parameter.
-template <class T, class Tensor, class Fetch, class Agree, class Write = copied_in>
-load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
-                       std::vector<Tensor> const& tensors, weights_source const& from,
-                       load_policy policy, name_map const& map, Fetch fetch, Agree const& agree,
-                       Write const& write = {}, bool reads_first = false) {
+/// A load of parameters that has been checked, and has written nothing. Blocks: blocks(i, pair,
+/// use) calls use(bytes) for the blocks of a pair's tensors, which follow each other and consist of
+/// whole lines (see block_of).
+template <class T, class Blocks>
+struct checked_load {
+  weight_pairs found;                  ///< of the parameters of this process
+  std::vector<named_parameter<T>> to;  ///< by pair: the parameter, as it is in the file
+  std::vector<stored_type> types;      ///< by pair: of its tensors
+  Blocks blocks;
+
+  /// Writes the parameters: write(number, type, parameter, blocks(use)). Nothing is allocated here,
+  /// and nothing but a reading of blocks can fail.
+  template <class Write = copied_in>
+  load_report write(Write const& write_one = {}) {
+    for (std::size_t i = 0; i < to.size(); ++i)
+      write_one(found.pairs[i].parameter, types[i], to[i],
+                [&](auto const& use) { blocks(i, found.pairs[i], use); });
+    return std::move(found.report);
+  }
+};
+
+/// Checks a load of matched parameters. `fetch`: given the pairs, and the parameters as they are in
+/// the file, returns the Blocks of checked_load. reads_first: all blocks are read here, and again
+/// by write().
+template <class T, class Tensor, class Fetch>
+auto check_pairs(std::vector<named_parameter<T>> const& parameters,
+                 std::vector<Tensor> const& tensors, weights_source const& from, load_policy policy,
+                 name_map const& map, Fetch fetch, bool reads_first = false) {
   weight_pairs found = pair_weights(
       parameters, tensors, policy, map, from,
       [&](weight_sources const& pair, named_parameter<T> const& p) {
@@ -120,16 +133,19 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
   std::erase_if(found.pairs,
                 [&](weight_sources const& pair) { return parameters[pair.parameter].elsewhere; });
   std::vector<named_parameter<T>> to;
-  for (weight_sources const& pair : found.pairs)
+  std::vector<stored_type> types;
+  for (weight_sources const& pair : found.pairs) {
     to.push_back(as_there(parameters[pair.parameter], pair.transposed));
-  auto const blocks = fetch(found.pairs, to);
+    types.push_back(tensors[pair.tensors[0]].type);
+  }
+  auto blocks = fetch(found.pairs, to);
   std::vector<std::string> problems;
   for (std::size_t i = 0; i < found.pairs.size(); ++i) {
     Tensor const& t = tensors[found.pairs[i].tensors[0]];
     bool const may_be_too_large = t.type == stored_type::f64;  // the only type with larger numbers
     if (!may_be_too_large && !reads_first) continue;
     long before = 0, first = -1;
-    blocks(i, [&](std::span<std::byte const> bytes) {
+    blocks(i, found.pairs[i], [&](std::span<std::byte const> bytes) {
       long const at = may_be_too_large && first < 0 ? first_too_large<T>(t.type, bytes) : -1;
       if (at >= 0) first = before + at;
       before += long(bytes.size()) / size_of(t.type);
@@ -139,12 +155,8 @@ load_report load_pairs(std::vector<named_parameter<T>> const& parameters,
                          " is too large for " + name_of(stored_type_of<T>()));
   }
   require_fit(from, problems);
-  agree();
-  // Nothing but reading can fail from here on, and nothing is allocated.
-  for (std::size_t i = 0; i < found.pairs.size(); ++i)
-    write(found.pairs[i].parameter, tensors[found.pairs[i].tensors[0]].type, to[i],
-          [&](auto const& use) { blocks(i, use); });
-  return std::move(found.report);
+  return checked_load<T, decltype(blocks)>{std::move(found), std::move(to), std::move(types),
+                                           std::move(blocks)};
 }
 
 /// When the tensors of a file are read.
@@ -154,15 +166,13 @@ enum class reading : unsigned char {
   twice      ///< in place, after all could be read before the first is written
 };
 
-/// The same, from some tensors of an open file, or of several.
-template <class T, class Tensor, class File, class Agree, class Write = copied_in>
-load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
-                         std::vector<Tensor> const& tensors, File const& file,
-                         weights_source const& from, load_policy policy, name_map const& map,
-                         Agree const& agree, reading when = reading::before,
-                         Write const& write = {}) {
-  std::unique_ptr<std::byte[]> data;
-  return load_pairs(
+/// Checks a load of parameters from some tensors of an open file, or of several, which outlive the
+/// result.
+template <class T, class Tensor, class File>
+auto check_tensors(std::vector<named_parameter<T>> const& parameters,
+                   std::vector<Tensor> const& tensors, File const& file, weights_source const& from,
+                   load_policy policy, name_map const& map, reading when = reading::before) {
+  return check_pairs(
       parameters, tensors, from, policy, map,
       [&](std::vector<weight_sources> const& pairs, std::vector<named_parameter<T>> const& to) {
         std::vector<std::uint64_t> begins, blocks;
@@ -177,13 +187,12 @@ load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
                                : std::min(size, std::uint64_t(block_of(to[i])) * number));
           all = when == reading::before ? all + size : std::max(all, blocks.back());
         }
-        data = memory_for(all, "the tensors that are loaded", file.name());
-        // use(bytes) for the blocks of a pair's tensors, which follow each other.
-        auto read = [&tensors, &file, &pairs, begins, blocks, at = data.get()](std::size_t i,
-                                                                               auto const& use) {
+        auto data = memory_for(all, "the tensors that are loaded", file.name());
+        auto read = [&tensors, &file, begins, blocks, at = data.get()](
+                        std::size_t i, weight_sources const& pair, auto const& use) {
           std::span<std::byte> const room(at + begins[i], std::size_t(blocks[i]));
           std::size_t filled = 0;
-          for (std::size_t const t : pairs[i].tensors)
+          for (std::size_t const t : pair.tensors)
             for (std::uint64_t next = tensors[t].begin, left; (left = tensors[t].end - next) > 0;) {
               std::size_t const bytes =
                   std::size_t(std::min<std::uint64_t>(left, room.size() - filled));
@@ -196,13 +205,15 @@ load_report load_tensors(std::vector<named_parameter<T>> const& parameters,
           if (filled > 0) use(std::span<std::byte const>(room.first(filled)));
         };
         if (when == reading::before)
-          for (std::size_t i = 0; i < pairs.size(); ++i) read(i, [](std::span<std::byte const>) {});
-        return [read, begins, blocks, when, at = data.get()](std::size_t i, auto const& use) {
-          if (when != reading::before) return read(i, use);
-          use(std::span<std::byte const>(at + begins[i], std::size_t(blocks[i])));
+          for (std::size_t i = 0; i < pairs.size(); ++i)
+            read(i, pairs[i], [](std::span<std::byte const>) {});
+        return [read, begins, blocks, when, data = std::move(data)](
+                   std::size_t i, weight_sources const& pair, auto const& use) {
+          if (when != reading::before) return read(i, pair, use);
+          use(std::span<std::byte const>(data.get() + begins[i], std::size_t(blocks[i])));
         };
       },
-      agree, write, when == reading::twice);
+      when == reading::twice);
 }
 /// A file, for messages.
 inline weights_source source_of(std::string const& file) {
@@ -221,32 +232,34 @@ inline weights_source source_of(std::string const& file) {
 ///         policy a tensor of another shape, of no real type, or with a number too large for T;
 ///         with `strict` also missing and unused names; with `partial` if there is no common name.
 ///         file_error if a tensor cannot be read, or memory is exhausted
-template <class T, class Agree = detail::agreed>
+template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          weight_files const& files, load_policy policy = load_policy::strict,
-                         name_map const& names = {}, Agree const& agree = {}) {
-  return detail::load_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
-                              policy, names, agree);
+                         name_map const& names = {}) {
+  return detail::check_tensors(parameters, files.tensors(), files, detail::source_of(files.name()),
+                               policy, names)
+      .write();
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
                          safetensors_file const& file, load_policy policy = load_policy::strict,
                          name_map const& names = {}) {
-  return detail::load_pairs(
-      parameters, file.tensors(), detail::source_of(file.name()), policy, names,
-      [&](auto const& pairs, auto const&) {
-        std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for those of one tensor
-        for (std::size_t i = 0; i < pairs.size(); ++i)
-          if (pairs[i].tensors.size() > 1)
-            for (std::size_t const t : pairs[i].tensors)
-              joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
-                               file.tensors()[t].bytes.end());
-        return [&, joined = std::move(joined)](std::size_t i, auto const& use) {
-          use(joined[i].empty() ? file.tensors()[pairs[i].tensors[0]].bytes
-                                : std::span<std::byte const>(joined[i]));
-        };
-      },
-      detail::agreed{});
+  return detail::check_pairs(
+             parameters, file.tensors(), detail::source_of(file.name()), policy, names,
+             [&](auto const& pairs, auto const&) {
+               std::vector<std::vector<std::byte>> joined(pairs.size());  // empty for one tensor
+               for (std::size_t i = 0; i < pairs.size(); ++i)
+                 if (pairs[i].tensors.size() > 1)
+                   for (std::size_t const t : pairs[i].tensors)
+                     joined[i].insert(joined[i].end(), file.tensors()[t].bytes.begin(),
+                                      file.tensors()[t].bytes.end());
+               return [&file, joined = std::move(joined)](
+                          std::size_t i, detail::weight_sources const& pair, auto const& use) {
+                 use(joined[i].empty() ? file.tensors()[pair.tensors[0]].bytes
+                                       : std::span<std::byte const>(joined[i]));
+               };
+             })
+      .write();
 }
 template <class T>
 load_report load_weights(std::vector<detail::named_parameter<T>> const& parameters,
@@ -284,70 +297,32 @@ void save_together(Processes const& processes, std::vector<named_parameter<T>> c
                    std::string const& path, stored_type type, safetensors_metadata const& metadata,
                    Read const& read) {
   std::size_t next = 0;
-  std::exception_ptr failure;
-  if (processes.writes_files()) try {
+  auto const write = [&] {
+    if (processes.writes_files())
       write_weights(parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
         next = i + 1;
         read(i, use);
       });
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
-  bool const is_saved = processes.agree(!failure);
-  if (failure) std::rethrow_exception(failure);
-  if (!is_saved) throw file_error("the process of rank 0 could not save " + in_quotes(path));
+  };
+  auto const read_rest = [&] {
+    while (next < parameters.size()) read(next++, [](named_parameter<T> const&) {});
+  };
+  together<file_error>(processes, "the process of rank 0 could not save", path,
+                       [&] { with_rest(write, read_rest); });
 }
 /// Saves a trainer's parameters.
 template <has_named_parameters Trainer>
 void save_trainer(Trainer& trainer, std::string const& path, stored_type type,
                   safetensors_metadata const& metadata, name_map const& names = {}) {
   auto const parameters = all_there(named_parameters(trainer), names);
-  if constexpr (has_processes<Trainer>) {
-    auto const views = list_of(trainer);
-    auto const processes = trainer.processes();
-    std::vector<typename Trainer::element> room;
-    save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
-      auto p = parameters[i];
-      p.values = processes.values_of(views[i], room);
-      use(p);
-    });
-  } else {
-    save_weights(parameters, path, type, metadata);
-  }
-}
-
-/// Loads in all processes of a trainer, or in none. agrees(here): whether something is so in all;
-/// load(agree): calls agree() before the first number is written; spoil(): called in all, if one
-/// could not read again what it had read.
-///
-/// throws: what `load` has thrown; data_error if another process could not load
-template <class Agrees, class Spoil, class Load>
-auto load_together(std::string const& path, Agrees const& agrees, Spoil const& spoil,
-                   Load const& load) {
-  bool is_asked = false, is_writing = false;
-  auto const refuse = [&] {
-    throw data_error("another process could not load " + in_quotes(path));
-  };
-  auto const agree = [&] {
-    is_asked = true;
-    if (!agrees(true)) refuse();
-    is_writing = true;
-  };
-  decltype(load(agree)) result{};
-  std::exception_ptr failure;
-  try {
-    result = load(agree);
-  } catch (...) {
-    if (!is_asked) agrees(false);
-    if (!is_writing) throw;
-    failure = std::current_exception();
-  }
-  if (agrees(!failure)) return result;
-  spoil();
-  if (failure) std::rethrow_exception(failure);
-  refuse();
-  return result;
+  auto const views = list_of(trainer);
+  auto const processes = processes_of(trainer);
+  std::vector<typename decltype(parameters.front().values)::value_type> room;
+  save_together(processes, parameters, path, type, metadata, [&](std::size_t i, auto const& use) {
+    auto p = parameters[i];
+    p.values = processes.values_of(views[i], room);
+    use(p);
+  });
 }
 
 /// Loads a trainer's parameters from open() -> weight_files. `path`: for messages.
@@ -360,26 +335,25 @@ load_report load_trainer(Trainer& trainer, std::string const& path, load_policy 
   constexpr reading when = is_read_in_place<Trainer>   ? reading::in_place
                            : lists_parameters<Trainer> ? reading::twice
                                                        : reading::before;
-  load_report const report = load_together(
-      path,
-      [&](bool here) {
-        if constexpr (has_processes<Trainer>) return trainer.processes().agree(here);
-        return here;
+  load_report report;
+  load_together(
+      agreement_of(trainer), path,
+      [&] {
+        weight_files const& files = open();
+        return check_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
+                             names, when);
+      },
+      [&](auto& checked) {
+        report = checked.write([&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
+          set_values(trainer, views[i], [&](auto const& values) {
+            to.values = values;
+            copied_in()(i, type, to, blocks);
+          });
+        });
       },
       [&] {
         if constexpr (lists_parameters<Trainer>)
           trainer.processes().parameters.engine->spoil(trainer.steps());
-      },
-      [&](auto const& agree) {
-        weight_files const& files = open();
-        return load_tensors(parameters, files.tensors(), files, source_of(files.name()), policy,
-                            names, agree, when,
-                            [&](std::size_t i, stored_type type, auto& to, auto const& blocks) {
-                              set_values(trainer, views[i], [&](auto const& values) {
-                                to.values = values;
-                                copied_in()(i, type, to, blocks);
-                              });
-                            });
       });
   for (std::size_t i = 0, next = 0; i < averages.size() && next < report.loaded.size(); ++i)
     if (parameters[i].name == report.loaded[next]) {

@@ -40,7 +40,7 @@ struct ordered_step {
 /// or to send to a rank that receives next.
 ///
 /// law:   each rank's steps are in their order; of a transfer there is its send only
-/// needs: check_rendezvous holds for the steps
+/// needs: steps of communicate(), by which every rank reaches its end
 [[gnu::cold]] inline std::vector<ordered_step> merge_steps(detail::rank_steps const* steps,
                                                            int ranks, bool trains) {
   std::vector<ordered_step> all;

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <exception>
 #include <limits>
 #include <span>
 #include <string>
@@ -24,23 +23,15 @@ long least(Engine& engine, long here) {
   if constexpr (requires { engine.least(here); }) return engine.least(here);
   return here;
 }
-/// What has become of something that all processes do: the failure of this one, and whether all
-/// have done it.
-struct outcome {
-  std::exception_ptr failure;  ///< null: this process has done it
-  bool is_done = false;
+/// The agreement of an engine's processes: see base/together.hpp.
+template <class Engine>
+struct engine_agreement {
+  Engine& engine;
+  bool agree(bool here) const { return least(engine, here ? 1 : 0) == 1; }
 };
-/// Does something in all processes of an engine, which all call this.
-template <class Engine, class Work>
-outcome try_in_all(Engine& e, Work const& work) {
-  outcome o;
-  try {
-    work();
-  } catch (...) {
-    o.failure = std::current_exception();
-  }
-  o.is_done = least(e, o.failure ? 0 : 1) == 1;
-  return o;
+template <class Engine>
+engine_agreement<Engine> agreement_in(Engine& engine) {
+  return {engine};
 }
 /// The text for what decides the bits of an engine's kernels: their arithmetic, or the device.
 template <class Engine>
@@ -132,19 +123,19 @@ struct trainer_processes {
       });
     });
   }
-  /// Whether something is so in all processes.
-  bool agree(bool here) const { return least(*parameters.engine, here ? 1 : 0) == 1; }
+  /// The least of a number in all processes, and whether `here` is true in all.
+  long least(long here) const { return detail::least(*parameters.engine, here); }
+  bool agree(bool here) const { return least(here ? 1 : 0) == 1; }
   bool writes_files() const { return engine::writes_files(); }
   /// What decides the bits of the steps, beside the program: of all processes alike.
   std::string arithmetic() const { return arithmetic_of(*parameters.engine); }
 };
 
-/// What the process that writes files says; all processes of the trainer call this.
+/// The number that the process which writes files has; all processes of the trainer call this.
 template <class Trainer>
 long first_process_says(Trainer const& trainer, long here) {
   auto const all = trainer.processes();
-  return least(*all.parameters.engine,
-               all.writes_files() ? here : std::numeric_limits<long>::max());
+  return all.least(all.writes_files() ? here : std::numeric_limits<long>::max());
 }
 
 }  // namespace pp::detail

@@ -41,8 +41,8 @@ class in_process {
     barrier_.wake_all();
   }
 
-  /// The release half of a milestone: what this thread has written is visible to those that await
-  /// it.
+  /// The release half of a milestone: everything that this thread has written before is visible to
+  /// the threads that await the milestone.
   ///
   /// needs: for each holder and milestone, ascending micro-batches and one thread: the counter only
   ///        grows

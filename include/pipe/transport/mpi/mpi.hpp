@@ -29,7 +29,7 @@ class mpi_messages {
   static mpi_world& world() { return mpi_world::get(); }
   std::mutex& calls() { return world_.calls(); }
 
-  /// In all processes, before any other call; without the lock. tags: as many as are used.
+  /// In all processes, before any other call; without the lock. tags: the number of tags in use.
   ///
   /// throws: error if MPI has too few tags; as wait
   template <class Wait>
@@ -51,9 +51,9 @@ class mpi_messages {
   [[gnu::cold]] void end() { MPI_Comm_free(&all_); }
   void hear(long runs) { notices_.hear(runs); }
 
-  // ---- messages: those of a tag between two processes arrive in order ----
+  // ---- messages: between two processes the messages of a tag arrive in order ----
 
-  /// Persistent requests, which start() starts; to be freed at last.
+  /// Persistent requests, which start() starts any number of times, and free() frees.
   void prepare_send(request& r, int to, int tag, char const* data, long bytes) {
     mpi_message const message(bytes);
     MPI_Send_init(data, message.number, message.type, to, tag, all_, &r);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A message as MPI counts it, whose counts are ints.
+// The count and the type of a message for MPI, whose counts are ints.
 #pragma once
 
 #include <climits>
@@ -9,7 +9,7 @@
 
 namespace pp::detail {
 
-/// A message of any size as MPI counts it: of `number` items of a type.
+/// A message of any size: `number` items of a type of MPI.
 ///
 /// law: number * size of the type == bytes; a count is an int
 class mpi_message {

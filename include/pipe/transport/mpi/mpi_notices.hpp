@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Notices that a process has ended a trainer, beside the trainer's data. One that is in the middle
-// of a run then knows that the run cannot end.
+// Notices that a process has ended a trainer, beside the trainer's data. A process in the middle of
+// a run then knows that the run cannot end.
 #pragma once
 
 #include <climits>
@@ -19,7 +19,7 @@ namespace pp::detail {
 
 /// One trainer's notices: every process sends one to every other, with the number of its runs.
 ///
-/// law: a process hears of it within some polls of any of its waits
+/// law: a process receives a notice within some polls of any of its waits
 class mpi_notices {
  public:
   explicit mpi_notices(mpi_world& world) : world_(world), sends_(world.processes() - 1) {}
@@ -34,7 +34,7 @@ class mpi_notices {
     tag_ = tag;
     if (sends_.size() > 0) expect();
   }
-  /// Looks for notices, from begin() on. `runs`: as many as this process has begun.
+  /// Looks for notices, from begin() on. runs: the number that this process has begun.
   ///
   /// needs: MPI's lock
   void hear(long runs) {
@@ -59,8 +59,8 @@ class mpi_notices {
       if (p != world_.process())
         MPI_Isend(&out_, sizeof(out_), MPI_BYTE, p, tag_, on_, &sends_[i++]);
   }
-  /// tell_end(), and waits until the others say so, too. Returns whether all did, and none has
-  /// failed.
+  /// Calls tell_end(), and waits for the notices of all other processes. Returns whether all have
+  /// come, and no process has failed.
   [[gnu::cold]] bool part(long runs) {
     int is_over = 0;
     MPI_Finalized(&is_over);
@@ -77,7 +77,7 @@ class mpi_notices {
   }
 
  private:
-  /// `runs`: that the process has made in all.
+  /// runs: the number that the process has made in all.
   struct notice {
     int process = 0;
     long runs = LONG_MAX;

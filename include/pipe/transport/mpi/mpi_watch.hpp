@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Watch of the processes over each other, because MPI reports no peer that was killed, was stopped
-// or has failed. Process p watches p + 1, the last one watches the first, and tells p - 1 that it
-// lives. A thread of each process does so, whatever its other threads do. The first failure is told
-// to all, and fails every trainer; after the loss of a process there is a time of grace, and then
-// MPI_Abort.
+// or has failed. Process p watches process p + 1, the last process watches the first, and process p
+// tells p - 1 that it lives. A thread of its own does this in each process, whatever the other
+// threads do. The first failure is told to all, and fails every trainer; after the loss of a
+// process there is a time of grace, and then MPI_Abort.
 //
 // source: MPI 3.1, chapter 8.7: MPI_Finalize begins with the deletion of MPI_COMM_SELF's attributes
 #pragma once
 
-#include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -34,13 +32,13 @@ namespace pp::detail {
 
 /// The watch of one process. Alone it does nothing.
 ///
-/// States: it begins on MPI_COMM_WORLD, moves to a communicator of its own, and ends with part(),
-/// or with a failure, whose text then stays. A word from the next process says that it runs, not
-/// that its ranks make progress, for which a run has its deadline.
+/// States: the watch begins on MPI_COMM_WORLD, moves to a communicator of its own, and ends with
+/// part(), or with a failure, whose text then stays. A word from the next process says that the
+/// process runs, not that its ranks make progress, for which a run has its deadline.
 ///
-/// law: of all processes one reports a loss, and none that follows from it
-/// law: after a failure is known no call to MPI is made here but MPI_Abort: what was to be received
-///      may be gone
+/// law: one process reports a loss, and no process reports a loss that follows from another
+/// law: after a failure is known no call to MPI is made here but MPI_Abort: memory that was to be
+///      received to may be gone
 class mpi_watch : public process_watch {
  public:
   /// calls: the lock under which MPI is called.
@@ -56,7 +54,6 @@ class mpi_watch : public process_watch {
     beat_.of = process_identity::own();
     failures_ = heap_array<MPI_Request>(processes_ - 1);
     for (MPI_Request& r : failures_) r = MPI_REQUEST_NULL;
-    say(message::lives);
     thread_ = thread([](void* self, int) { static_cast<mpi_watch*>(self)->run(); }, this, 0);
   }
   /// From now on the processes talk on a communicator of their own.
@@ -72,10 +69,10 @@ class mpi_watch : public process_watch {
     std::lock_guard const lock(calls_);
     all_ = std::move(all);
   }
-  /// All processes have come to their end. Waits until the watched one says so, too; the thread has
-  /// ended then.
+  /// This process has come to its end. Waits until the watched process has come to its end, too;
+  /// the thread has ended then.
   ///
-  /// needs: move(). returns: whether none has failed
+  /// needs: move(). returns: whether no process has failed
   [[gnu::cold]] bool part() {
     if (processes_ == 1) return true;
     for (bool is_said = false; !is_over_; sleep_for(50'000)) {
@@ -91,8 +88,8 @@ class mpi_watch : public process_watch {
   /// Tells all processes of a failure in this one, unless they know of one. The text names the
   /// process.
   [[gnu::cold]] void fail(std::string_view text) { tell(message::failed, text); }
-  /// This process ends with a status that is not 0; the previous one reports that to all. Returns
-  /// when all know, or after the time of grace.
+  /// This process ends with a status that is not 0; the previous process reports that to all.
+  /// Returns when all know, or after the time of grace.
   [[gnu::cold]] void leave(int status) {
     if (processes_ == 1) return;
     auto const end = clock::now() + grace;
@@ -103,7 +100,7 @@ class mpi_watch : public process_watch {
       if (!is_said && !has_failed()) is_said = say(message::leaves);
     }
   }
-  /// After the time of grace, in which the program may write what there is to write.
+  /// Ends all processes after the time of grace, in which the program may write its files.
   [[noreturn, gnu::cold]] void end_all(int status) {
     if (is_first_to_end()) MPI_Abort(MPI_COMM_WORLD, status);
     sleep_for(10'000'000'000);  // the thread that was first ends the process
@@ -113,7 +110,7 @@ class mpi_watch : public process_watch {
  private:
   /// Short enough that MPI sends it without its receiver's help.
   struct message {
-    /// failed, lost: from any process. The others from the next one.
+    /// failed, lost: from any process. All others: from the next process.
     enum kind : int { lives, moves, parts, leaves, failed, lost } what = lives;
     int status = 0;  // leaves
     process_identity of;
@@ -131,50 +128,51 @@ class mpi_watch : public process_watch {
   // ---- the thread ----
 
   /// Until all have parted, or a failure is known. MPI's lock is held only for calls that do not
-  /// wait, and never while it sleeps.
+  /// wait, and never while the thread sleeps.
   [[gnu::cold]] void run() {
-    sigset_t all;  // the program's handlers are called on its own threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration silent{}, since_beat{}, since_death{};
-    for (auto before = clock::now();;) {
-      bool const died = sees_death();
-      {
-        std::lock_guard const lock(calls_);
-        if (is_over_) return stop();
-        // More than once, as one test may not see all that a dead process had sent.
-        for (int i = 0; i < (died ? 4 : 1) && !has_failed(); ++i)
-          if (hear()) silent = {};
-        if (!has_failed() && since_beat >= period && say(message::lives)) since_beat = {};
-      }
-      if (has_failed()) {
-        if (is_lost_) end_all(1);
-        return;
-      }
-      // Not the time in which this process was stopped itself.
-      auto const now = clock::now(), passed = before + period < now ? before + period : now;
-      since_beat += passed - before;
-      if (is_missed_ && !has_parted_) silent += passed - before;
-      before = now;
-      long const patience = patience_ms;
-      if (is_leaving_ || has_parted_) continue;
-      if (left_with_ != 0)
-        lose({"it has ended with exit status ", left_with_});
-      else if (died && (since_death += look) > (is_only_death() ? look : settling))
-        lose({"killed"});
-      else if (patience > 0 && silent > std::chrono::milliseconds(patience))
-        lose({"it has not answered for ", patience / 1000, " s"});
-    }
+    watch_loop(
+        period, [&] { return beat(); },
+        [&](std::chrono::milliseconds time) { return listen(time); },
+        [&](std::chrono::nanoseconds passed) { judge(passed); });
   }
-  /// Tells that the next process is lost, and what this one was doing then. All processes are ended
-  /// after the time of grace.
+  bool beat() {
+    std::lock_guard const lock(calls_);
+    return !is_over_ && !has_failed() && say(message::lives);
+  }
+  /// Sleeps until the next look: MPI wakes no thread for a message.
+  [[gnu::cold]] bool listen(std::chrono::milliseconds) {
+    bool const died = sees_death();
+    {
+      std::lock_guard const lock(calls_);
+      if (is_over_) return stop(), false;
+      // More than once, as one test may not see all that a dead process had sent.
+      for (int i = 0; i < (died ? 4 : 1) && !has_failed(); ++i)
+        if (hear()) silent_ = {};
+    }
+    if (!has_failed()) return true;
+    if (is_lost_) end_all(1);
+    return false;
+  }
+  [[gnu::cold]] void judge(std::chrono::nanoseconds passed) {
+    if (is_leaving_ || has_parted_) return;
+    bool const is_silent = is_missed_ && is_beyond_patience(silent_, passed);
+    if (left_with_ != 0)
+      lose({"it has ended with exit status ", left_with_});
+    else if (is_dead_ && (since_death_ += look) > (is_only_death() ? look : settling))
+      lose({"killed"});
+    else if (is_silent)
+      lose({"it has not answered for ", patience_ms / 1000, " s"});
+  }
+  /// Tells that the next process is lost, and what this process was doing then. All processes are
+  /// ended after the time of grace.
   [[gnu::cold]] void lose(std::initializer_list<piece> why) {
     tell(message::lost, words_of_loss(next(), sentence(why).begin()));
   }
-  /// Until the next look, or the death of the watched process. Returns whether it has died.
+  /// Sleeps until the next look, or the death of the watched process. Returns whether the watched
+  /// process has died.
   bool sees_death() {
     if (has_parted_ && handle_ >= 0) close(std::exchange(handle_, -1));
-    pollfd of{handle_, POLLIN, 0};  // one that is negative is ignored
+    pollfd of{handle_, POLLIN, 0};  // a negative descriptor is ignored
     if (poll(&of, 1, int(look.count())) > 0) {
       is_dead_ = true;
       close(std::exchange(handle_, -1));
@@ -182,7 +180,7 @@ class mpi_watch : public process_watch {
     return is_dead_;
   }
   /// Whether all other processes of this machine live. Otherwise mpirun is ending them after an
-  /// earlier death, which is not for this process to report.
+  /// earlier death, which another process reports.
   [[gnu::cold]] bool is_only_death() {
     for (int p = 0; p < int(all_.size()); ++p) {
       if (p == process_ || p == next() || !beat_.of.sees(all_[p])) continue;
@@ -196,12 +194,12 @@ class mpi_watch : public process_watch {
 
   // ---- messages; needs: MPI's lock ----
 
-  /// Reads what has come. Returns whether it is from the next process.
+  /// Reads the words that have come. Returns whether there was a word.
   bool hear() {
     bool is_word = false;
     while (!has_failed()) {
       if (receive_ == MPI_REQUEST_NULL) {
-        if (listens_on_ == MPI_COMM_NULL) listens_on_ = own_;  // the next one has moved already
+        if (listens_on_ == MPI_COMM_NULL) listens_on_ = own_;  // the next process has moved
         if (listens_on_ == MPI_COMM_NULL) break;
         MPI_Irecv(&in_, sizeof(in_), MPI_BYTE, MPI_ANY_SOURCE, tag, listens_on_, &receive_);
       }
@@ -220,7 +218,8 @@ class mpi_watch : public process_watch {
     }
     return is_word;
   }
-  /// The next process has lived. On this machine its death is seen at once, if the system tells it.
+  /// The next process lives. Its death is seen at once if it is on this machine and the system has
+  /// handles of processes.
   void see(process_identity const& of) {
     is_missed_ = true;
     if (is_seen_ || !beat_.of.sees(of)) return;
@@ -228,14 +227,14 @@ class mpi_watch : public process_watch {
     handle_ = of.handle();
     is_dead_ = handle_ < 0 && errno == ESRCH;
   }
-  /// Whether MPI needs the last word no more.
+  /// Whether MPI has sent the last word, and no longer reads its memory.
   bool is_sent() {
     int is_sent = 0;
     MPI_Test(&sent_, &is_sent, MPI_STATUS_IGNORE);
     return is_sent != 0;
   }
-  /// Sends a word to the previous process, unless the last one is still being sent: to a process
-  /// that is stopped. Returns whether it did.
+  /// Sends a word to the previous process, unless the last word is still being sent, as to a
+  /// process that is stopped. Returns whether the word is sent.
   bool say(message::kind what) {
     if (!is_sent()) return false;
     beat_.what = what;
@@ -251,8 +250,8 @@ class mpi_watch : public process_watch {
     if (handle_ >= 0) close(handle_);
   }
 
-  /// Tells all others, without waiting for one that does not receive, then this process. A loss is
-  /// reported once, here.
+  /// Tells all other processes, without waiting for a process that does not receive, then this
+  /// process. A loss is reported once, here.
   [[gnu::cold]] void tell(message::kind what, std::string_view text) {
     std::lock_guard const lock(calls_);
     if (has_failed()) return;
@@ -272,12 +271,12 @@ class mpi_watch : public process_watch {
   }
 
   std::mutex& calls_;
-  thread thread_;
   // Of the thread, or under MPI's lock.
   bool is_missed_ = false, is_seen_ = false, is_dead_ = false, has_parted_ = false,
        is_over_ = false;
-  std::atomic<bool> is_leaving_{false};
-  int handle_ = -1, left_with_ = 0;  // of the next process; 0: it is there
+  int handle_ = -1, left_with_ = 0;          // of the next process; 0: it is there
+  std::chrono::nanoseconds silent_{};        // of the next process
+  std::chrono::milliseconds since_death_{};  // of the next process
   MPI_Comm own_ = MPI_COMM_NULL, sends_on_ = MPI_COMM_WORLD, listens_on_ = MPI_COMM_WORLD;
   MPI_Request receive_ = MPI_REQUEST_NULL, sent_ = MPI_REQUEST_NULL;
   heap_array<MPI_Request> failures_;

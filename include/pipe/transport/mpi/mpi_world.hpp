@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The processes that mpirun or srun has started, as MPI sees them. MPI is initialised at the first
-// use and ends with the program. It is fail-stop: after a failure in one process, or its loss, all
-// end by MPI_Abort, because MPI_Finalize would wait for ever.
+// use and ends with the program. It is fail-stop: after a failure in one process, or the loss of a
+// process, all end by MPI_Abort, because MPI_Finalize would wait for ever.
 //
 // source: MPI 3.1, chapters 8 and 12
 #pragma once
@@ -24,13 +24,14 @@
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/mpi/mpi_message.hpp>
 #include <pipe/transport/mpi/mpi_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 
 namespace pp::detail {
 
 /// MPI's world, one object in a process.
 ///
-/// law: calls to MPI are made while calls() is locked, and none of them waits for another process.
-///      So MPI_THREAD_SERIALIZED is enough, unless the program calls MPI itself beside a trainer
+/// law: calls to MPI are made while calls() is locked, and no call waits for another process. So
+///      MPI_THREAD_SERIALIZED is enough, unless the program calls MPI itself beside a trainer
 /// law: every wait ends with a failure in any process
 class mpi_world {
  public:
@@ -53,7 +54,7 @@ class mpi_world {
   mpi_watch& watch() { return watch_; }
   bool has_failed() const { return watch_.has_failed(); }
 
-  /// From a process to all others: its bytes at `data`.
+  /// Sends the bytes at `data` from a process to all others.
   ///
   /// throws: as run
   [[gnu::cold]] void broadcast(int from, char* data, long bytes) {
@@ -67,14 +68,14 @@ class mpi_world {
     std::memcpy(data, copy.begin(), std::size_t(bytes));
     delete &copy;
   }
-  /// That of the next gatherings; 0: none.
+  /// Sets the deadline of the next gatherings; 0: none.
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
   /// The bytes of each process, in the order of their numbers.
   ///
   /// shape:  mine: [bytes] -> all: [processes, bytes]
   /// throws: as run; rank_error if another process does not come before the deadline
   [[gnu::cold]] void gather(char const* mine, long bytes, char* all) {
-    // Left to MPI after a failure: what is sent, and behind it what is received.
+    // Left to MPI after a failure: the bytes to send, and behind them room for all that come.
     heap_array<char>& copy = *new heap_array<char>((processes_ + 1) * bytes);
     std::memcpy(copy.begin(), mine, std::size_t(bytes));
     run(
@@ -93,19 +94,15 @@ class mpi_world {
   /// Says what this process does, until the end of the scope, to those that miss another one.
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
-  /// An operation of all processes: start(request) begins it, and it is polled until it is done.
-  /// What it writes must outlive a failure. deadline: of which only time counts in which this
-  /// process ran; 0: none
+  /// An operation of all processes: start(request) begins the operation, which is polled until it
+  /// is done. The memory that it writes must outlive a failure. deadline: see running_time
   ///
   /// throws: rank_error if a process has failed
   template <class Start>
   [[gnu::cold]] void run(Start const& start, std::chrono::milliseconds deadline = {}) {
-    using clock = std::chrono::steady_clock;
-    constexpr std::chrono::milliseconds longest_look(20);
     MPI_Request request = MPI_REQUEST_NULL;
-    std::chrono::nanoseconds waiting{};
+    running_time waiting;
     for (int begins = 1, is_done = 0; is_done == 0; begins = 0) {
-      auto const before = clock::now();
       {
         std::lock_guard const lock(calls_);
         if (has_failed()) throw rank_error(watch_.failure());
@@ -114,11 +111,8 @@ class mpi_world {
       }
       if (is_done != 0) continue;
       sleep_for(50'000);
-      auto const passed = clock::now() - before;
-      waiting += passed < longest_look ? passed : longest_look;
-      if (deadline.count() <= 0 ||
-          std::chrono::ceil<std::chrono::milliseconds>(waiting) <= deadline)
-        continue;
+      waiting.look();
+      if (!waiting.is_beyond(deadline)) continue;
       announce(sentence({"timed out after ", deadline.count() / 1000,
                          " s waiting for another process, ", std::string_view(watch_.activity())})
                    .begin());
@@ -134,7 +128,8 @@ class mpi_world {
     world.begin();
     return world;
   }
-  /// In all processes. After MPI_Init the watch comes first, then what needs the other processes.
+  /// In all processes. After MPI_Init the watch begins, and then the operations with other
+  /// processes.
   [[gnu::cold]] void begin() {
     process_launch const by = process_launch::from();
     int is_there = 0, level = 0;
@@ -180,7 +175,7 @@ class mpi_world {
     find_neighbours();
   }
 
-  /// Processes that are bound to other cores are no neighbours.
+  /// Counts the neighbours. Processes that are bound to other cores are no neighbours.
   [[gnu::cold]] void find_neighbours() {
     struct place {
       process_identity of;
@@ -206,7 +201,7 @@ class mpi_world {
   }
 
   /// The end of the program, by exit() or a return from main. A program that has initialised MPI
-  /// itself finalizes it itself.
+  /// itself also finalizes MPI itself.
   [[gnu::cold]] void end(int status) {
     int is_over = 0;
     MPI_Finalized(&is_over);
@@ -216,8 +211,8 @@ class mpi_world {
     watch_.leave_all();
     if (ends_) MPI_Finalize();
   }
-  /// Called by MPI_Finalize, which waits for all processes and sees none that is lost: so they meet
-  /// before, while they are watched.
+  /// Called by MPI_Finalize, which waits for all processes and does not see the loss of one: so the
+  /// processes meet before, while they are watched.
   [[gnu::cold]] static int finalizes(MPI_Comm, int, void* self, void*) {
     mpi_world& world = *static_cast<mpi_world*>(self);
     mpi_watch::doing const ends(world.watch_, {"ending the program"});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Messages between the GPUs of several processes by NCCL: groups of sends and receives on a stream.
-// NCCL does not report a peer that has died, and a call that waits for one does not end; so
+// NCCL does not report a peer that has died, and a call that waits for a dead peer does not end; so
 // communicators are made non-blocking, every wait looks at the watch over the processes, and a
-// failure aborts what is on the device.
+// failure aborts the kernels on the device.
 //
 // Nothing is computed by NCCL, whose reductions add up in an order that depends on sizes, settings
 // and the network.
@@ -28,6 +28,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 18, 0)
 #error "pipe needs NCCL 2.18 or newer"
@@ -37,18 +38,18 @@ namespace pp::cuda {
 
 /// A rank of NCCL in each process of a world, on one device.
 ///
-/// law: in all processes groups are made in the same order, so that none waits for a later one: see
-///      first_group_that_hangs(). With one communicator for each device they cannot wait for each
-///      other, however few kernels the device runs at once
+/// law: in all processes groups are made in the same order, so that no group waits for a later one.
+///      With one communicator for each device groups cannot wait for each other, however few
+///      kernels the device runs at once
 /// law: after a failure nothing of NCCL is left on the device, and every call throws rank_error
-/// needs: calls from one thread, with the device current that was so at construction
+/// needs: calls from one thread, with the same current device as at construction
 class nccl_communicator {
  public:
   /// In all processes. World: tcp_world or mpi_world, which outlives the communicator. deadline: of
-  /// what waits for other processes.
+  /// each wait for other processes; 0: there is none.
   ///
-  /// throws: error if NCCL refuses, in the process in which it does; rank_error in all others, if a
-  ///         process fails, or does not come before the deadline
+  /// throws: error in a process in which NCCL refuses; rank_error in all others, and if a process
+  ///         fails, or does not come before the deadline
   template <class World>
   [[gnu::cold]] nccl_communicator(World& world,
                                   std::chrono::milliseconds deadline = std::chrono::minutes(5))
@@ -74,7 +75,7 @@ class nccl_communicator {
   }
   nccl_communicator(nccl_communicator const&) = delete;
   nccl_communicator& operator=(nccl_communicator const&) = delete;
-  /// Waits for nothing that another process does; what was put on a stream must have ended.
+  /// Waits for no other process; all work that was put on a stream must have ended.
   [[gnu::cold]] ~nccl_communicator() {
     if (comm_ == nullptr) return;
     try {
@@ -89,7 +90,7 @@ class nccl_communicator {
   int processes() const { return processes_; }
 
   /// Sends and receives that begin together and end together: calls() makes them by send() and
-  /// receive(). Those between two processes match in their order.
+  /// receive(). Between two processes sends and receives match in their order.
   ///
   /// throws: error if NCCL refuses a call; rank_error if a process has failed
   template <class Calls>
@@ -117,8 +118,8 @@ class nccl_communicator {
     note(ncclRecv(data, std::size_t(bytes), ncclInt8, from, comm_, on));
   }
 
-  /// Waits until a stream has done all that was put on it. In place of cudaStreamSynchronize, which
-  /// does not return when a peer is lost.
+  /// Waits until a stream has done all its work. In place of cudaStreamSynchronize, which does not
+  /// return when a peer is lost.
   ///
   /// throws: rank_error if a process has failed, or at the deadline
   void wait(cudaStream_t stream) {
@@ -129,13 +130,13 @@ class nccl_communicator {
       return true;
     });
   }
-  /// Ends what this process has on the device, without its data. Others are not told.
+  /// Ends the work of this process on the device, whose data is lost. Other processes are not told.
   [[gnu::cold]] void abort() noexcept {
     if (comm_ != nullptr) ncclCommAbort(std::exchange(comm_, nullptr));
   }
 
  private:
-  /// What process 0 sends to the others.
+  /// The message of process 0 to the other processes.
   struct start {
     ncclResult_t result = ncclSuccess;
     ncclUniqueId id{};
@@ -157,7 +158,7 @@ class nccl_communicator {
         wait(stream);
       }
     } catch (...) {
-      abort();  // before what it uses
+      abort();  // before the stream and the memory that it uses
       cudaStreamDestroy(stream);
       cudaFree(data);
       throw;
@@ -166,11 +167,11 @@ class nccl_communicator {
     cudaFree(data);
   }
 
-  /// Keeps the first error of a group, whose end may be another one that follows from it.
+  /// Keeps the first error of a group, as the end of the group may report a later one.
   void note(ncclResult_t r) {
     if (first_ == ncclSuccess && r != ncclInProgress) first_ = r;
   }
-  /// Of a call: waits until it has had its effect. Nothing may be put on its stream before.
+  /// Waits until a call has had its effect. Nothing may be put on its stream before.
   void check_call(ncclResult_t r, char const* what) {
     if (r != ncclSuccess && r != ncclInProgress) fail(r, what);
     poll(what, [] { return true; });
@@ -178,10 +179,9 @@ class nccl_communicator {
   /// Waits until NCCL has no call in progress and is_so().
   template <class Condition>
   void poll(char const* what, Condition const& is_so) {
-    constexpr std::chrono::milliseconds before_sleep(1), look(20);
+    constexpr std::chrono::milliseconds before_sleep(1);
     if (comm_ == nullptr) fail_again();
-    auto before = std::chrono::steady_clock::now();
-    std::chrono::nanoseconds waiting{};
+    detail::running_time waiting;
     for (;;) {
       ncclResult_t state = ncclSuccess;
       ncclResult_t const r = ncclCommGetAsyncError(comm_, &state);
@@ -192,22 +192,20 @@ class nccl_communicator {
       }
       if (state != ncclSuccess && state != ncclInProgress) fail(state, what);
       if (is_so() && state == ncclSuccess) return;
-      // Only time in which this process runs counts.
-      auto const now = std::chrono::steady_clock::now();
-      waiting += now - before < look ? now - before : look;
-      before = now;
-      if (waiting > deadline_) time_out(what);
-      if (waiting > before_sleep) detail::sleep_for(50'000);
+      waiting.look();
+      if (waiting.is_beyond(deadline_)) time_out(what);
+      if (waiting.total() > before_sleep) detail::sleep_for(50'000);
     }
   }
 
-  /// NCCL has failed here: other processes may wait for this one for ever, unless they are told.
+  /// NCCL has failed here: other processes may wait for this process for ever, unless they are
+  /// told.
   [[noreturn, gnu::cold]] void fail(ncclResult_t r, char const* what) {
     char const* const more = ncclGetLastError(comm_);
     std::string text = detail::sentence({"NCCL, ", what, ": ", ncclGetErrorString(r)}).begin();
     if (more != nullptr && *more != 0) text = text + " (" + more + ")";
     abort();
-    // What another process's failure has caused is not this one's to tell.
+    // A failure that follows from another process's failure is not announced.
     if (watch_.has_failed()) fail_again();
     announce_(world_, text);
     throw error(text);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The comparison of the calls that processes make on a trainer: each tells the next one in a ring.
-// If two make different calls, so do two neighbours, of which one finds out.
+// The comparison of the calls that processes make on a trainer: each process tells its call to the
+// next process in a ring. If two processes make different calls, so do two neighbours in the ring,
+// of which one finds the difference.
 #pragma once
 
 #include <string>
@@ -41,8 +42,8 @@ namespace pp::detail {
 
 /// One trainer's ring. Functions need the lock of Messages.
 ///
-/// law: a message of 80 bytes to one process, and one from another, in each call, however many
-///      processes there are; nothing is allocated
+/// law: in each call a message of 80 bytes goes to one process, and a message comes from another,
+///      however many processes there are; nothing is allocated
 /// law: processes are at most one call apart, so a neighbour's message is about the same call
 template <class Messages>
 class call_ring {
@@ -72,7 +73,7 @@ class call_ring {
     messages.start(heard);
     messages.start(told);
   }
-  /// Whether the neighbour's call has come, and is another one; true once in a call.
+  /// Whether the neighbour's call has come, and differs; true once in a call.
   bool differs(Messages& messages) {
     if (is_compared_ || !messages.are_complete(&heard, 1)) return false;
     is_compared_ = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The secret of a job, and the proof that a process has it. Neither side of a connection sends it:
-// each draws a number that was never used before, and shows a keyed hash of both numbers that only
-// who has the secret can make.
+// The secret of a job, and the proof that a process has the secret. Neither side of a connection
+// sends the secret: each side draws a number that was never used before, and shows a keyed hash of
+// both numbers, which cannot be made without the secret.
 #pragma once
 
 #include <array>
@@ -38,10 +38,10 @@ struct job_token {
   static constexpr int size = 16;
   std::array<unsigned char, size> bytes{};
 
-  /// Not in constant time: for what a process has made itself.
+  /// Not in constant time: for tokens that this process has made itself.
   bool operator==(job_token const&) const = default;
 
-  /// One that no other job has.
+  /// A token that no other job has.
   [[gnu::cold]] static job_token random() {
     job_token drawn;
     draw_random(drawn.bytes);
@@ -57,7 +57,7 @@ struct job_token {
   /// Whether the variable is set.
   static bool is_given(environment const& all = {}) { return all("PIPE_JOB_TOKEN") != nullptr; }
   /// needs: is_given()
-  /// throws: error, which does not show the value, if it is no such number
+  /// throws: error, which does not show the value, if the value is no such number
   [[gnu::cold]] static job_token from(environment const& all = {}) {
     job_token found;
     std::string_view const text = all("PIPE_JOB_TOKEN");
@@ -81,7 +81,7 @@ struct job_token {
   }
 };
 
-/// A number that a side of a connection draws for it, and never again.
+/// A number that a side of a connection draws for this connection, and never again.
 struct nonce {
   std::array<unsigned char, 16> bytes{};
 
@@ -92,12 +92,13 @@ struct nonce {
   }
 };
 
-/// The proof that a side has the token: a keyed hash of its role, of what the guest has said, its
+/// The proof that a side has the token: a keyed hash of its role, of the words of the guest, its
 /// nonce included, and of the host's nonce.
 ///
-/// law: of one connection, it is no proof of the other side, nor of any other connection
+/// law: a proof of one side of a connection is no proof of the other side, nor of any other
+///      connection
 struct job_proof {
-  /// The side that connects, and the one that listens.
+  /// The side that connects, and the side that listens.
   enum class roles : unsigned char { guest = 'g', host = 'h' };
   sha256::digest bytes{};
 
@@ -113,7 +114,7 @@ struct job_proof {
     hash.add(std::span<unsigned char const>(of_host.bytes));
     bytes = hash.finish();
   }
-  /// In a time that does not depend on the bytes: a stranger learns nothing from it.
+  /// Compares in a time that does not depend on the bytes: a stranger learns nothing from the time.
   bool operator==(job_proof const& other) const {
     unsigned differ = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// A job on one machine to which no launcher has given a token. Its processes are those of one user,
-// and have a secret that no other user can read: a file of their own. And at most one job of a user
-// may begin at a port: another process with the same number there, which the system knows of, could
-// be the one that is meant.
+// A job on one machine to which no launcher has given a token. Its processes belong to one user,
+// and have a secret that no other user can read: a file of that user. At most one job of a user may
+// begin at a port: if the system knows of two processes with the same number at the port, either
+// could belong to the job.
 #pragma once
 
 #include <cerrno>
@@ -61,7 +61,7 @@ namespace pp::detail {
       return key;
     }
     if (errno != ENOENT) refuse(path, std::strerror(errno));
-    // Whole before it has its name: of several processes at once the first gives it.
+    // The file is complete before it has its name, which the first of several processes gives it.
     std::string const draft = path + "-" + job_token::random().digits();
     key = job_token::random();
     {
@@ -80,7 +80,7 @@ namespace pp::detail {
   return key;
 }
 
-/// The token of the user's job at a port of loopback: one that is known there opens no other.
+/// The token of the user's job at a port of loopback: the token of one port opens no other port.
 [[gnu::cold]] inline job_token token_at_port(job_token const& key, int port) {
   hmac_sha256 hash{std::span<unsigned char const>(key.bytes)};
   std::string const name = "pipe port " + std::to_string(port);
@@ -92,10 +92,9 @@ namespace pp::detail {
 }
 
 /// The processes of this user, as the system lists them in a folder, that were started with this
-/// MASTER_PORT and no PIPE_JOB_TOKEN. Those that have not come to the port are among them: no
-/// connection tells of these.
+/// MASTER_PORT and no PIPE_JOB_TOKEN. Processes that have not connected to the port are included.
 ///
-/// note: what a process has set itself after its start is not seen
+/// note: variables that a process has set itself after its start are not seen
 class processes_at_port {
  public:
   [[gnu::cold]] explicit processes_at_port(int port, std::string const& folder = "/proc") {
@@ -109,8 +108,9 @@ class processes_at_port {
     closedir(all);
   }
 
-  /// "process 1 is there twice, as 4711 and as 4712": two of the same number, of which neither has
-  /// started the other, as a debugger or a shell starts a program. Empty: there are none.
+  /// "process 1 is there twice, as 4711 and as 4712": two processes of the same number, of which
+  /// neither has started the other, as a debugger or a shell starts a program. Empty: there are
+  /// none.
   [[gnu::cold]] std::string twice() const {
     for (one const& a : found_)
       for (one const& b : found_)
@@ -127,14 +127,14 @@ class processes_at_port {
     int rank;
   };
 
-  /// Whether it was not started by another process of the same rank.
+  /// Whether no process of the same rank has started this process.
   bool is_first(one const& a) const {
     for (one const& b : found_)
       if (b.number == a.parent && b.rank == a.rank) return false;
     return true;
   }
-  /// What a program was started with can be read by its user alone. A container with a network of
-  /// its own has other ports.
+  /// Notes a process of this user: only its user can read the variables with which a program was
+  /// started. A container with a network of its own has other ports.
   [[gnu::cold]] void look(std::string const& folder, long number, int port) {
     struct stat s{}, own{}, network{};
     if (stat(folder.c_str(), &s) != 0 || s.st_uid != geteuid()) return;
@@ -150,7 +150,7 @@ class processes_at_port {
       process_launch const by = process_launch::from(all);
       if (by.processes > 1) found_.push_back({number, parent_of(folder), by.process});
     } catch (error const&) {
-      return;  // it says so itself
+      return;  // that process throws the same error itself
     }
   }
   /// All bytes of a file whose size the system does not tell; at most 4 MiB.

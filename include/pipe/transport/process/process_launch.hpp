@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The processes of a program as its launcher numbers them, by the variables that it sets. Only the
-// innermost launcher counts, in this order: mpirun of Open MPI, mpirun of MPICH, srun, any that
-// sets RANK and WORLD_SIZE, such as torchrun; without any of them the process is alone.
+// The processes of a program as its launcher numbers them, by the variables that the launcher sets.
+// Only the innermost launcher counts, in this order: mpirun of Open MPI, mpirun of MPICH, srun, any
+// launcher that sets RANK and WORLD_SIZE, such as torchrun; without a launcher the process is
+// alone.
 #pragma once
 
 #include <cstdlib>
@@ -14,11 +15,11 @@
 
 namespace pp::detail {
 
-/// Variables by their names: those of this process, of a function, or of a block of memory that
-/// outlives it.
+/// Variables by their names: the environment of this process, the results of a function, or a block
+/// of memory that outlives this object.
 class environment {
  public:
-  /// That of this process.
+  /// The environment of this process.
   environment() = default;
   /// value: of a variable, by its name; null: it is not set
   environment(char const* (*value)(char const* name)) : value_(value) {}
@@ -63,25 +64,25 @@ class environment {
   return int(value);
 }
 
-/// This process among those that one launcher has started.
+/// This process among the processes that one launcher has started.
 ///
-/// law: the numbers of one launcher are never mixed with those of another
+/// law: the numbers of one launcher are never mixed with the numbers of another
 struct process_launch {
   char const* launcher = "";  ///< empty: the process is alone
   char const* size = "";      ///< the variable that has the number of processes
   int process = 0, processes = 1;
-  /// Its number among those of its machine, and how many these are; -1 and 0: the launcher does not
-  /// say.
+  /// Its number among the processes of its machine, and the number of these; -1 and 0: the launcher
+  /// does not say.
   int local = 0, locals = 1;
 
-  /// To be asked before MPI is initialised, which sets some of these variables itself.
+  /// Reads the variables. To be called before MPI is initialised, which sets some of them itself.
   ///
   /// throws: error if a variable is no number or out of range; if a launcher has set some of its
   ///         variables and not others, as each process would train alone then; or if srun and RANK
   ///         contradict each other
   [[gnu::cold]] static process_launch from(environment const& all = {}) {
     for (variables const& v : known) {
-      // Both: a batch script of Slurm, or a shell, may have the one or the other.
+      // Both variables: a batch script of Slurm, or a shell, may have one of them.
       if (all(v.mark) == nullptr || all(v.size) == nullptr) continue;
       process_launch const found = from(all, v);
       if (&v == &known[srun]) refuse_half_of_srun(all, found);
@@ -102,7 +103,7 @@ struct process_launch {
 
  private:
   static constexpr int most_processes = 1'000'000;
-  /// Names of variables. mark: one that only processes have which the launcher has started.
+  /// Names of variables. mark: a variable that only processes have which the launcher has started.
   struct variables {
     char const *launcher, *mark, *size, *rank, *local, *locals;
   };
@@ -114,9 +115,9 @@ struct process_launch {
       {"srun", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", ""},
       {"a launcher that sets RANK", "RANK", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
   };
-  /// No launcher has set all of its variables; one has set some, or a script has that forgot one.
+  /// Refuses variables of a launcher that has set some and not all, or of a script that forgot one.
   ///
-  /// throws: error, if so
+  /// throws: error
   [[gnu::cold]] static void refuse_half(environment const& all) {
     constexpr char const* halves[][2]{{"RANK", "WORLD_SIZE"},
                                       {"WORLD_SIZE", "RANK"},
@@ -134,7 +135,7 @@ struct process_launch {
     throw_error<error>({set, " is '", all(set), "', and ", missing,
                         " is not set: set both, or unset ", set, " for a process that is alone"});
   }
-  /// Of RANK and WORLD_SIZE a step of srun may have one, if it says what srun says.
+  /// A step of srun may have one of RANK and WORLD_SIZE, if the variable says what srun says.
   [[gnu::cold]] static void refuse_half_of_srun(environment const& all,
                                                 process_launch const& found) {
     bool const has_rank = all("RANK") != nullptr, has_size = all("WORLD_SIZE") != nullptr;
@@ -154,8 +155,8 @@ struct process_launch {
   }
 };
 
-/// The address at which process 0 listens for the others, on loopback unless MASTER_ADDR names
-/// another one.
+/// The address at which process 0 listens for the other processes, on loopback unless MASTER_ADDR
+/// names another address.
 struct meeting_place {
   char const* address = "127.0.0.1";
   int port = 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The part of a watch over processes that does not depend on how they talk: who a process is, what
-// it is doing, and the first failure that it knows of.
+// The part of a watch over processes that does not depend on how they talk: the identity of a
+// process, what the process is doing, the first failure that it knows of, and the watching loop.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -25,12 +26,13 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/io/file_descriptor.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/transport.hpp>
 
 namespace pp::detail {
 
-/// The operating system that a process runs on, and its number there. Processes of one machine, and
-/// of one space of numbers, can ask the system for each other's deaths.
+/// The operating system that a process runs on, and the number of the process there. Processes of
+/// one machine, and of one space of numbers, can ask the system for each other's deaths.
 struct process_identity {
   std::uint64_t machine = 0;  ///< equal on one machine since its last start
   std::uint64_t numbers = 0;  ///< the space of process numbers: a container has its own
@@ -50,12 +52,13 @@ struct process_identity {
     me.number = getpid();
     return me;
   }
-  /// Whether the system can tell this process of the other one's death.
+  /// Whether the system can tell this process of the death of the other process.
   bool sees(process_identity const& other) const {
     return machine == other.machine && numbers == other.numbers;
   }
-  /// Whether a process of the job may say that it is this one. `mine` may end the other one, so
-  /// where it sees it, that is another process, and one of the same user.
+  /// Whether a process of the job can have this identity, as it says. Process `mine` may have to
+  /// end that process: so where `mine` sees it, it must be another process, and one of the same
+  /// user.
   [[gnu::cold]] bool is_possible(process_identity const& mine, bool is_own) const {
     if (number < 1 || unused != 0) return false;
     if (!sees(mine)) return !is_own;
@@ -64,11 +67,12 @@ struct process_identity {
     std::snprintf(folder, sizeof(folder), "/proc/%d", int(number));
     struct stat other{};
     if (number == mine.number) return false;
-    // One that has ended meanwhile is lost, which is found soon. One that is root's, as those with
-    // privileges are shown, this process can only end if it is root's, too.
+    // The loss of a process that has ended meanwhile is found soon. A process of root (as processes
+    // with privileges are shown, too) can only be ended by a process of root.
     return stat(folder, &other) != 0 || other.st_uid == geteuid() || other.st_uid == 0;
   }
-  /// A descriptor that can be read once the process has died; -1 if it has, or without such ones.
+  /// A descriptor that can be read once the process has died; -1 if the process has died already,
+  /// or the system has no such descriptors.
   int handle() const {
 #if defined(SYS_pidfd_open)
     return int(syscall(SYS_pidfd_open, number, 0));
@@ -78,24 +82,25 @@ struct process_identity {
   }
 };
 
-/// What the main thread of a process is doing, in words: "in a run", and more, asked for when the
-/// words are needed.
+/// What the main thread of a process is doing, in words: "in a run", and details by a function that
+/// is called when the words are needed.
 struct process_activity {
   char const* words = "outside of the trainers' calls";
   std::string (*more)(void const* of) = nullptr;
   void const* of = nullptr;
 };
 
-/// A trainer that is there, and what it tells the others if the program ends before it does. In a
-/// list of the watch, which it must leave before it ends.
+/// A trainer that exists, and the function that tells other processes that the program ends before
+/// the trainer does. It is in a list of the watch, which it must leave before it ends.
 struct living_trainer {
   void (*leave)(void* self) = nullptr;
   void* self = nullptr;
   living_trainer* next = nullptr;
 };
 
-/// The state of a process and the first failure, if any. Watches are derived from it; how they
-/// hear of others, and tell them, is theirs.
+/// The state of a process, the first failure, if any, and the loop of the thread that watches other
+/// processes. Watches derive from this class; how they hear of other processes, and tell them, is
+/// theirs.
 ///
 /// law: the first failure stays
 class process_watch {
@@ -117,8 +122,8 @@ class process_watch {
     std::lock_guard const lock(words_);
     return text_;
   }
-  /// A failure that each process finds by itself, such as plans that differ: nothing is told to the
-  /// others.
+  /// A failure that each process finds by itself, such as plans that differ: nothing is told to
+  /// other processes.
   [[gnu::cold]] void know(char const* text) { know(false, text); }
 
   /// A plan that differs from this process's: each process finds it by itself.
@@ -174,7 +179,7 @@ class process_watch {
     for (; living_ != nullptr; living_ = living_->next) living_->leave(living_->self);
   }
 
-  /// Says what the main thread does; what it did before is said again at the end of the scope.
+  /// Sets the activity of the main thread; the end of the scope restores the activity before.
   class doing {
    public:
     doing(process_watch& of, process_activity what) : of_(of), before_(of.change(what)) {}
@@ -188,16 +193,15 @@ class process_watch {
   };
 
  protected:
-  /// grace: from a failure to the end of all, in which the program may write what there is to
-  /// write.
+  /// grace: the time from a failure to the end of all, in which the program may write its files.
   static constexpr std::chrono::milliseconds grace{2000};
 
   ~process_watch() = default;
 
-  /// Of the first failure alone.
+  /// Notes a failure, unless there was an earlier one.
   ///
   /// law: the text stays, and ends every wait of this process that looks for has_failed(). The
-  /// process then ends: of its own accord, or, after a loss, by the watch.
+  ///      process then ends by itself or, after a loss, by the watch
   [[gnu::cold]] void know(bool is_loss, char const* text) {
     {
       std::lock_guard const lock(words_);
@@ -210,13 +214,43 @@ class process_watch {
   }
   bool is_grace_over() const { return clock::now() >= failed_at_ + grace; }
   /// Sleeps until the end of the time of grace, if there was a failure. Returns whether the caller
-  /// is the first that is to end the process.
+  /// is the first thread that is to end the process.
   [[gnu::cold]] bool is_first_to_end() {
     if (has_failed()) {
       auto const left = failed_at_ + grace - clock::now();
       if (left.count() > 0) sleep_for(long(std::chrono::nanoseconds(left).count()));
     }
     return !is_ending_.exchange(true);
+  }
+  /// The loop of a watch's thread: it says every `period` that this process lives, and misses
+  /// others that do not say so.
+  ///
+  /// beat:   says that this process lives; returns whether it could
+  /// listen: given a time, sleeps at most for it until a word comes, and hears what has come;
+  ///         returns whether there is something left to watch
+  /// judge:  given the time that has passed, loses watched processes that are silent
+  /// law:    time in which this process was stopped is no silence of others: see running_time
+  template <class Beat, class Listen, class Judge>
+  [[gnu::cold]] static void watch_loop(std::chrono::milliseconds period, Beat const& beat,
+                                       Listen const& listen, Judge const& judge) {
+    sigset_t all;  // the program's handlers are called on its own threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    running_time time{period};
+    std::chrono::nanoseconds since_beat = period;
+    for (;;) {
+      if (since_beat >= period && beat()) since_beat = {};
+      if (!listen(std::chrono::ceil<std::chrono::milliseconds>(period - since_beat))) return;
+      std::chrono::nanoseconds const passed = time.look();
+      since_beat += passed;
+      judge(passed);
+    }
+  }
+  /// Adds to the silence of a watched process. Returns whether it is lost by now.
+  bool is_beyond_patience(std::chrono::nanoseconds& silent, std::chrono::nanoseconds passed) const {
+    silent += passed;
+    long const most = patience_ms;
+    return most > 0 && silent > std::chrono::milliseconds(most);
   }
   /// "process 2 was lost: `why`, while process 1 was in a run"
   [[gnu::cold]] std::string words_of_loss(int process, std::string_view why) const {
@@ -226,7 +260,9 @@ class process_watch {
   }
 
   int process_ = 0, processes_ = 1;
-  std::atomic<bool> is_lost_{false};  // after has_failed(): a process was lost
+  std::atomic<bool> is_lost_{false};     // after has_failed(): a process was lost
+  std::atomic<bool> is_leaving_{false};  // this process ends
+  thread thread_;
 
  private:
   process_activity change(process_activity to) {

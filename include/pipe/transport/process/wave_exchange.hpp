@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The exchange of waves between processes: each sends the same number of bytes to all others after
-// a wave, on a thread of its own, while the next wave computes.
+// The exchange of waves between processes: after a wave each process sends the same number of bytes
+// to all others, on a thread of its own, while the next wave computes.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace pp::detail {
 struct wave_words {
   char const* waits = "waiting for the waves of other workers";
   char const *what = "wave", *whose = "worker";
-  long first = 0;  ///< the number of the first one
+  long first = 0;  ///< the number of the first wave
 };
 
 /// Waves of all processes of a transport, of which a ring of `kept` is in memory: bytes of each
@@ -33,7 +33,7 @@ struct wave_words {
 ///
 /// law: post() never waits; after arrived(n) the slots of the waves before n have the bytes of all
 /// law: every wave that is posted is sent, also if the object is destroyed before; its destructor
-///      waits for the others to post as many and to end, or for a failure
+///      waits until the other processes have posted as many waves and ended, or for a failure
 template <replica_transport Transport>
 class wave_exchange {
  public:
@@ -67,12 +67,12 @@ class wave_exchange {
   }
   /// The bytes of the next wave are in the slot of this process.
   ///
-  /// needs: those of the wave `kept` waves before are not needed any more
+  /// needs: the bytes of the wave `kept` waves before are not needed any more
   void post() { posted_.advance(); }
   /// Waits until the waves before n of all processes have come.
   ///
   /// needs:  n waves are posted
-  /// throws: rank_error if a process has failed, or has not posted them before the deadline
+  /// throws: rank_error if a process has failed, or has not posted the waves before the deadline
   void arrived(long n) {
     auto const waits = transport_.during({words_.waits});
     bool const ends = limits_.deadline.count() > 0;
@@ -103,7 +103,7 @@ class wave_exchange {
     failure_flag const none{false};
     for (long wave = 0;; ++wave) {
       if (posted_.wait(int(wave + 1), {limits_.spin, no_deadline}, ends_) != waited::done) return;
-      // A wave is a call: one that the others never make ends the waits of this process.
+      // A wave is a call: if another process has ended, a wave that it never makes ends the wait.
       transport_.begin_call({});
       for (int p = 0; p < processes(); ++p)
         if (p != process()) transport_.receive_from(0, p, 0, slot(wave, p), bytes_);

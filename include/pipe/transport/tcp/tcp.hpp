@@ -44,7 +44,8 @@ class tcp_messages {
     for (int p = 0; p < world_.processes(); ++p)
       if (p != world_.process()) start_new(notices_[p], request::ends, p, 0, nullptr, runs);
   }
-  /// tell_end(), and waits for the others to say so. Returns whether all did, and none has failed.
+  /// Calls tell_end(), and waits for the other processes to do the same. Returns whether all have,
+  /// and no process has failed.
   [[gnu::cold]] bool part(long runs) {
     if (world_.has_failed()) return false;
     auto const ends = world_.during({"ending a trainer"});
@@ -63,14 +64,14 @@ class tcp_messages {
   /// Fails a run in which another process takes no part. runs: begun here.
   void hear(long runs) {
     links_->advance();
-    // Told to all: the one that has ended it waits for the others.
+    // Told to all: the process that has ended the trainer waits for the others.
     if (runs > trainer_.fewest_runs)
       world_.watch().fail(sentence({"process ", trainer_.first_to_end,
                                     " has ended its trainer, which this one still runs"})
                               .begin());
   }
 
-  // ---- messages: those of a tag between two processes arrive in order ----
+  // ---- messages: between two processes the messages of a tag arrive in order ----
 
   /// Requests that start() starts, any number of times.
   void prepare_send(request& r, int to, int tag, char const* data, long bytes) {
@@ -94,7 +95,8 @@ class tcp_messages {
     return are_done(r, count);
   }
 
-  /// In each round a process tells another, at twice the distance, and is told.
+  /// In each round a process tells another process that it has come, and hears from a third; the
+  /// distance to both doubles from round to round.
   ///
   /// source: Hensgen, Finkel and Manber, Two algorithms for barrier synchronization, 1988
   void start_barrier() {
@@ -129,7 +131,7 @@ class tcp_messages {
   }
 
  private:
-  /// The connections are made with the first trainer, and left to the end of the program.
+  /// The connections are made with the first trainer, and stay until the end of the program.
   [[gnu::cold]] static tcp_links& links() {
     static tcp_links& all = *new tcp_links(world());
     return all;

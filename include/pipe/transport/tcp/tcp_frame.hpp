@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The frames of the hand-shake between the processes of a job, and what a process brings to it:
+// The frames of the hand-shake between the processes of a job, and the data of a process in it:
 //
 //     guest                                           host
 //     hello: nonce, who it is                  ->
 //                                              <-     challenge: nonce, proof
-//     proof                                    ->     believes what the hello has said
+//     proof                                    ->     believes the hello
 //                                              <-     accepted, or refused and why
 //     lives                                    <->    lives, twice a second
 //                                              <-     begins, or refused and why
 //
-// Before a proof is compared each side treats the other one as a stranger: it may be anything. A
-// frame says how many bytes follow; the number is compared with what is expected before anything is
-// read, and never decides about memory.
+// Before a proof is compared each side treats the other side as a stranger, which may send
+// anything. A frame says how many bytes follow; the number is compared with the expected number
+// before anything is read, and no memory is allocated by it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
@@ -31,40 +30,35 @@
 #include <pipe/transport/process/job_token.hpp>
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/tcp/tcp_socket.hpp>
 
 namespace pp::detail {
 
-/// The data of a process in the hand-shake, the same in all but for its number.
+/// The data of a process in the hand-shake, the same in all processes but for the number.
 struct tcp_start {
   int process = 0, processes = 1;
   int host = 0;      ///< the process that listens, for all with greater numbers
-  int channels = 2;  ///< connections of each
+  int channels = 2;  ///< connections of each process
   meeting_place at;
   job_token token;
-  /// The token is that of all jobs of this user at the port: no other may begin there.
+  /// The token is the same for all jobs of this user at the port: no other job may begin there.
   bool is_of_user = false;
   std::uint64_t plan = 0;  ///< equal in processes that run the same program: see fingerprint()
   std::chrono::milliseconds deadline{60'000};
-  /// What ends the hand-shake of processes that watch each other already; null: they say
-  /// themselves that they live, until all have come.
+  /// The watch, whose failure ends the hand-shake of processes that watch each other already; null:
+  /// in the hand-shake they tell each other that they live, until all have come.
   process_watch const* watch = nullptr;
 };
 
-/// Signs of life of processes that have joined, until all have: what the watch does later. Time in
-/// which this process was stopped counts at most as one period.
+/// Signs of life of processes that have joined, until all have joined and the watch begins.
 struct tcp_signs {
   static constexpr std::chrono::milliseconds period{500}, patience{5000};
-  using clock = std::chrono::steady_clock;
 
-  /// The time since the last call.
-  clock::duration passed() {
-    auto const now = clock::now();
-    clock::duration const time = now - std::exchange(before_, now);
-    return time < period ? time : clock::duration(period);
-  }
+  /// The time since the last call: see running_time.
+  std::chrono::nanoseconds passed() { return time_.look(); }
   /// Whether a sign is to be sent now.
-  bool is_due(clock::duration passed) {
+  bool is_due(std::chrono::nanoseconds passed) {
     since_sign_ += passed;
     if (since_sign_ < period) return false;
     since_sign_ = {};
@@ -72,12 +66,13 @@ struct tcp_signs {
   }
 
  private:
-  clock::time_point before_ = clock::now();
-  clock::duration since_sign_{};
+  running_time time_{period};
+  std::chrono::nanoseconds since_sign_{};
 };
 
-/// The connections of a process after the hand-shake: the host has one of each kind to every
-/// process with a greater number, by that number; the others have them to the host.
+/// The connections of a process after the hand-shake: the host has a connection of each kind to
+/// every process with a greater number, by that number; the other processes have theirs to the
+/// host.
 struct tcp_connections {
   /// calls: data. watch: signs of life, beside any data.
   enum channel : int { calls, watch, channels };
@@ -89,18 +84,19 @@ struct tcp_connections {
   }
 };
 
-/// What comes before all bytes that are sent, in the order of bytes of the machine. The hand-shake
-/// up to the proofs is that of every version.
+/// The head of all bytes that are sent, in the order of bytes of the machine. Every version has the
+/// same hand-shake up to the proofs.
 ///
-/// law: without a length that is compared with the expected one, nothing after a frame is read
+/// law: nothing after a frame is read before the frame's length is compared with the expected
+/// length
 struct tcp_frame {
   static constexpr int magic_size = 8, longest_text = 1000;
   static constexpr char right_magic[magic_size + 1] = "pipe/job";
-  /// hello: to the host, once for each channel, then a tcp_hello. challenge: to the sender of one,
-  /// with a tcp_challenge. proof: to the host, with a job_proof. accepted: to the sender of one.
+  /// hello: to the host, once for each channel, with a tcp_hello. challenge: the answer to a hello,
+  /// with a tcp_challenge. proof: to the host, with a job_proof. accepted: the answer to a proof.
   /// lives: of a process that has joined, while others are missing; on the channel for calls.
-  /// begins: all processes have come; on the same. refused: a text, why this process or the job
-  /// cannot begin. call: an operation of all processes.
+  /// begins: all processes have come; on the channel for calls. refused: a text, why this process
+  /// or the job cannot begin. call: an operation of all processes.
   enum kinds : std::uint32_t {
     hello = 1,
     challenge,
@@ -127,7 +123,7 @@ struct tcp_frame {
 };
 static_assert(sizeof(tcp_frame) == 24);
 
-/// Which process this is, of which job, and for how long it waits for the others.
+/// The number of a process, its job, and for how long it waits for the other processes.
 struct tcp_hello {
   nonce drawn;
   std::uint64_t plan = 0;
@@ -153,8 +149,8 @@ static_assert(sizeof(tcp_challenge) == 48);
   return {token, role, std::span<char const>(said), of_host};
 }
 
-/// Sends a frame and what follows it, all of which a new connection takes at once. Returns whether
-/// it did.
+/// Sends a frame and its body, which a new connection takes at once. Returns whether all bytes are
+/// sent.
 ///
 /// needs: f.length <= tcp_frame::longest_text
 /// shape: body: [f.length]
@@ -175,7 +171,7 @@ static_assert(sizeof(tcp_challenge) == 48);
 }
 /// Reads exactly `bytes` bytes, and waits for them.
 ///
-/// returns: some if all have come; none_now at the limit; otherwise what ended the connection
+/// returns: some if all have come; none_now at the limit; otherwise how the connection has ended
 [[gnu::cold]] inline moved read_all(tcp_socket const& from, void* to, long bytes,
                                     time_limit limit) {
   for (long done = 0; done < bytes;) {
@@ -187,8 +183,8 @@ static_assert(sizeof(tcp_challenge) == 48);
   }
   return moved::some;
 }
-/// A text of another process, without what a terminal might obey: control characters, those of
-/// Unicode included, and what is no UTF-8.
+/// A text of another process, in which `?` replaces everything that a terminal might obey: control
+/// characters, also of Unicode, and bytes that are no UTF-8.
 [[gnu::cold]] inline std::string printable(char const* text, long size) {
   std::string line(text, std::size_t(size));
   for (std::size_t at = 0; at < line.size(); ++at) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The other side of the hand-shake: processes connect to their host, process 0, again and again
-// until it listens, say who they are, and wait until all have come.
+// The connecting side of the hand-shake: processes connect to their host, process 0, again and
+// again until the host listens, say who they are, and wait until all have come.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,18 @@
 
 namespace pp::detail {
 
-/// law: every wait ends at the deadline, or a second later: first the host says why
-/// law: what is no process of the job cannot end the start, unless it alone listens
+/// A guest of a job's start.
+///
+/// law: every wait ends at the deadline, or a second later, as the host says first why it ends
+/// law: a listener that is no process of the job cannot end the start, unless there is no other
 class tcp_guest {
  public:
   explicit tcp_guest(tcp_start const& start) : start_(start), limit_(start.deadline) {}
 
   /// Connects to the host, and waits until all processes have come.
   ///
-  /// throws: error if the host refuses this process, or another one; rank_error if it is not
-  ///         there, or is lost, or a process is missing
+  /// throws: error if the host refuses this process, or another process; rank_error if the host is
+  ///         not there, or is lost, or a process is missing
   [[gnu::cold]] tcp_connections meet() {
     tcp_connections all(start_.processes);
     for (int channel = 0; channel < start_.channels; ++channel) {
@@ -36,14 +38,14 @@ class tcp_guest {
   }
 
  private:
-  // A try to join at one address, before the next one is tried: a stranger that is silent there
-  // does not use up the time of the start. Shorter than the patience of a host that this process
-  // has joined with its first connection.
+  // The time of a try to join at one address, before the next address is tried: a stranger that is
+  // silent at one address does not use up the time of the start. Shorter than the patience of a
+  // host that this process has joined with its first connection.
   static constexpr std::chrono::milliseconds longest_try{4000};
 
-  /// A connection over which the host has accepted this process. What can become better is tried
-  /// again: a name that is not known yet, an address where nothing listens, or a stranger, a
-  /// connection that ends at once.
+  /// A connection over which the host has accepted this process. A try is repeated where the next
+  /// one can succeed: after a name that is not known yet, an address where nothing or a stranger
+  /// listens, or a connection that ends at once.
   ///
   /// joined: the connection for calls, if there is one: the host expects signs of life
   [[gnu::cold]] tcp_socket join(int channel, tcp_socket const& joined) {
@@ -71,7 +73,7 @@ class tcp_guest {
       if (!other.empty()) throw error(other);
       silent = addresses > 0 && silent_ones == addresses ? silent + 1 : 0;
       if (limit_.is_over()) miss(start_.deadline, reason);
-      // One that lives answers at once, unless its processes watch each other and meet in an order.
+      // A host that lives answers at once, unless the processes watch each other and meet in order.
       if (silent == 2 && start_.watch == nullptr) miss(2 * longest_try, reason);
     }
   }
@@ -82,12 +84,12 @@ class tcp_guest {
                              double(after.count()) / 1000, " s: ", std::string_view(why)});
   }
 
-  /// joined: both sides have the token, and the host lets this process in. silent: nothing has been
-  /// said. is_other: it need not be asked again.
+  /// joined: both sides have the token, and the host lets this process in. silent: no answer has
+  /// come. is_other: the listener is another program, which need not be asked again.
   enum class outcome { joined, later, silent, is_other };
   /// The hand-shake of one connection.
   ///
-  /// throws: what the host says, once it has proved to be the host
+  /// throws: error with the text of the host, once it has proved to be the host
   [[gnu::cold]] outcome shake_hands(tcp_socket const& s, int channel, time_limit limit,
                                     std::string& reason) {
     tcp_hello hello;
@@ -118,14 +120,14 @@ class tcp_guest {
       h = hear(s, tcp_frame::accepted, nullptr, 0, time_limit(tcp_signs::patience), text);
       if (h == heard::expected) return outcome::joined;
       if (h == heard::refusal) throw error(text);
-      // It may have let this process in, which must not come again.
+      // The host may have let this process in, which must not come again.
       if (h == heard::nothing) lose("it has not answered for 5 s");
     }
     if (h == heard::other) {
       reason = text;
       return outcome::is_other;
     }
-    if (h == heard::refusal)  // of whom, is not known
+    if (h == heard::refusal)  // whose refusal it is, is not known
       reason = sentence({"what listens there says: ", std::string_view(text)}).begin();
     else if (h == heard::end)
       reason = "what listens there has ended the connection";
@@ -135,13 +137,13 @@ class tcp_guest {
     return outcome::silent;
   }
 
-  /// refusal: a frame with a text. other: what no process of this program sends.
+  /// refusal: a frame with a text. other: bytes that no process of this program sends.
   enum class heard { expected, refusal, other, nothing, end };
-  /// The next frame, which is of this kind and length, or a refusal. The length is compared before
-  /// anything that it announces is read.
+  /// Reads the next frame: a frame of this kind and length, or a refusal. The length is compared
+  /// before the bytes that it announces are read.
   ///
   /// shape: body: [bytes]
-  /// text:  of a refusal, or why it is another
+  /// text:  the text of a refusal, or why the listener is another program
   [[gnu::cold]] heard hear(tcp_socket const& from, tcp_frame::kinds kind, void* body, long bytes,
                            time_limit limit, std::string& text) {
     tcp_frame f;
@@ -181,12 +183,12 @@ class tcp_guest {
         .begin();
   }
 
-  /// The host, which has proved to be it, says that all have come, or why not. Meanwhile both say
-  /// that they live.
+  /// Waits until the host, which has proved to be the host, says that all have come, or why not.
+  /// Meanwhile both sides say that they live.
   [[gnu::cold]] void wait_for_all(tcp_socket const& host) {
     time_limit const limit = limit_ + std::chrono::milliseconds(1000);
     tcp_signs signs;
-    tcp_signs::clock::duration silent{};
+    std::chrono::nanoseconds silent{};
     tcp_frame f;
     for (long have = 0;;) {
       throw_failure();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The listening side of the hand-shake, process 0 or another host. It listens at one address, and
-// looks at all connections at once, so that none that is silent or slow keeps it from another. A
-// stranger is sent away; a process of this job that does not fit ends the start of all, with one
-// sentence.
+// The listening side of the hand-shake, process 0 or another host. The host listens at one address,
+// and looks at all connections at once, so that no silent or slow connection delays another. A
+// stranger is sent away; a process of this job that does not fit ends the start of all processes,
+// with one sentence.
 #pragma once
 
 #include <chrono>
@@ -22,12 +22,14 @@
 
 namespace pp::detail {
 
-/// The host of a job's start: it accepts, asks each newcomer for a proof, and counts who has come.
+/// The host of a job's start: it accepts connections, asks each newcomer for a proof, and counts
+/// the processes that have come.
 ///
 /// law: there are at most channels * (processes - 1) connections that belong to the job, and a
-///      fixed number of newcomers; one more takes the place of the oldest, silent ones first
+///      fixed number of newcomers; a further newcomer takes the place of a silent newcomer or else
+///      of the oldest
 /// law: a newcomer has memory for a frame and a hello, whatever it announces
-/// law: who has not proved to have the token ends nothing
+/// law: a newcomer that has not proved to have the token cannot end the start
 class tcp_host {
  public:
   /// Listens from now on.
@@ -41,7 +43,8 @@ class tcp_host {
     heap_array<tcp_address> const all =
         tcp_address::of(start.at.address, start.at.port, limit_, reason);
     for (tcp_address const& a : all) {
-      // Room for many who are not accepted yet: the system lets one more wait for a second.
+      // Room for many connections that are not accepted yet: the system lets a further one wait for
+      // a second.
       listener_ = tcp_socket::listen_at(a, start.processes + 4096);
       if (listener_.is_open()) {
         connections_.address = a.text();
@@ -64,8 +67,8 @@ class tcp_host {
 
   /// Waits until all processes have come.
   ///
-  /// throws: error if one does not fit; rank_error if one does not come before the deadline of any
-  ///         that has come, or is lost
+  /// throws: error if a process does not fit; rank_error if a process is lost, or does not come
+  ///         before the deadline of any process that has come
   [[gnu::cold]] tcp_connections meet() { return meet(limit_); }
   [[gnu::cold]] tcp_connections meet(time_limit limit) {
     limit_ = limit;
@@ -90,10 +93,10 @@ class tcp_host {
     return all;
   }
 
-  /// Of the listener: the system's choice, if it was asked for port 0.
+  /// The port of the listener: the system's choice, if the place had port 0.
   [[gnu::cold]] int port() const { return listener_.port(); }
-  /// A descriptor that can be read when look() has something to do. After meet(): newcomers, which
-  /// are all sent away.
+  /// A descriptor that can be read when look() has something to do. After meet() that is a
+  /// newcomer, which is sent away.
   int descriptor() const { return polled_.descriptor(); }
   /// Looks at all connections, and waits for something to happen on one of them.
   [[gnu::cold]] void look(int milliseconds) {
@@ -114,21 +117,21 @@ class tcp_host {
   }
 
  private:
-  /// A connection of which it is not known yet whether it belongs to the job: its hello, and then
-  /// its proof.
+  /// A connection that may belong to the job or not: its hello, and then its proof.
   struct newcomer {
     tcp_socket socket;
     tcp_address from;
-    long number = 0;  // in the order of their coming
+    long number = 0;  // in the order in which newcomers come
     time_limit patience{std::chrono::milliseconds(0)};
     bool is_challenged = false;
     tcp_frame frame;  // of the hello
     tcp_hello hello;
-    nonce drawn;  // of this side, once it is challenged
+    nonce drawn;  // by this side, once the newcomer is challenged
     long have = 0;
     char bytes[sizeof(tcp_frame) + sizeof(tcp_hello)];
 
-    /// Free places come first, then the silent ones, then the oldest.
+    /// Whether this place is taken before the other: free places come first, then places of silent
+    /// newcomers, then places of the oldest.
     bool gives_way_before(newcomer const& other) const {
       auto const rank = [](newcomer const& n) {
         return !n.socket.is_open() ? 0 : n.have == 0 && !n.is_challenged ? 1 : 2;
@@ -138,10 +141,10 @@ class tcp_host {
     }
   };
   static_assert(sizeof(job_proof) <= sizeof(tcp_hello));
-  /// Of a process that has joined, until all have.
+  /// The signs of life of a process that has joined, until all have joined.
   struct member {
     long unread = 0;
-    tcp_signs::clock::duration silent{};
+    std::chrono::nanoseconds silent{};
   };
 
   /// Tags: 0 is the listener; then come newcomers, then processes that have joined.
@@ -151,14 +154,16 @@ class tcp_host {
     event.data.u64 = std::uint64_t(tag);
     epoll_ctl(polled_.descriptor(), EPOLL_CTL_ADD, s.descriptor(), &event);
   }
-  /// Takes connections that have come, and reads what they have said already. More than these wait
-  /// for the next look, so that no flood of them keeps others from being read.
+  /// Takes up to 64 connections that have come, and reads the bytes that have come over them.
+  /// Further connections wait for the next look, so that no flood of connections delays the reading
+  /// of others.
   [[gnu::cold]] void accept() {
     for (int most = 64; most > 0 && wrong_.empty(); --most) {
       tcp_address from;
       tcp_socket s = listener_.accept(from);
       if (!s.is_open()) {
-        // Without a descriptor to give, the system would say again and again that one has come.
+        // Without a free descriptor the system would say again and again that a connection has
+        // come.
         if (errno != EAGAIN) sleep_for(10'000'000);
         return;
       }
@@ -173,15 +178,15 @@ class tcp_host {
       place->have = 0;
       place->patience = time_limit(std::chrono::seconds(5));
       see(place->socket, place - newcomers_.begin() + 1, EPOLLIN | EPOLLRDHUP);
-      read(*place);  // a process of the job has said something already
+      read(*place);  // the hello of a process of the job has come already
     }
   }
-  /// Sends a stranger away, with an answer that it may understand. It is counted, and the last one
-  /// is remembered for the message of a process that is missing.
+  /// Sends a stranger away, with an answer that it may understand. Strangers are counted, and the
+  /// last stranger is remembered for the message that a process is missing.
   [[gnu::cold]] void send_away(newcomer& n, std::string_view why) {
     ++strangers_;
     stranger_ = n.from.text() + ": " + std::string(why);
-    // An answer that cannot be taken for one of another protocol; a stranger may be anything.
+    // An answer that cannot be taken for an answer of another protocol.
     send_refusal(n.socket,
                  sentence({"process ", start_.host, " of the job at this address has refused ",
                            std::string_view(n.from.text()), ": ", why})
@@ -189,15 +194,15 @@ class tcp_host {
                  false);
     n.socket = {};
   }
-  /// Of a process of this job. Before all are there it is the end of the start.
+  /// Refuses a process of this job. Before all have come, that ends the start.
   [[gnu::cold]] void refuse(newcomer& n, std::string const& text) {
     send_refusal(n.socket, text, false);
     n.socket = {};
     if (missing_ > 0) wrong_ = text;
   }
 
-  /// Reads what there is, and judges what has come so far: magic, kind and length before anything
-  /// that they announce.
+  /// Reads the bytes that have come, and checks them: magic, kind and length before the bytes that
+  /// they announce.
   ///
   /// law: at most sizeof(n.bytes) bytes of a newcomer are in memory
   [[gnu::cold]] void read(newcomer& n) {
@@ -230,10 +235,10 @@ class tcp_host {
       }
     }
   }
-  /// A whole hello, which anyone can have sent: this side shows to have the token, and the other
-  /// one has to.
+  /// A whole hello, which a stranger can have sent: this side shows that it has the token, and asks
+  /// the other side to do the same.
   ///
-  /// cost: a hash; the one that is expected is made when there is a proof to compare it with
+  /// cost: a hash; the expected hash of the other side is made when its proof has come
   [[gnu::cold]] void answer(newcomer& n, tcp_frame const& f) {
     n.frame = f;
     std::memcpy(&n.hello, n.bytes + sizeof(f), sizeof(n.hello));
@@ -246,8 +251,9 @@ class tcp_host {
     if (!send_frame(n.socket, tcp_frame(tcp_frame::challenge, sizeof(c)), &c))
       send_away(n, "it does not read");
   }
-  /// A whole hand-shake. Of who has not got the token, nothing is believed, nor is it told more.
-  /// Otherwise the connection has a place from now on, or the sender does not fit.
+  /// A whole hand-shake. Nothing that a sender without the token has said is believed, and it is
+  /// told nothing more. Otherwise the connection has a place from now on, or the sender does not
+  /// fit.
   [[gnu::cold]] void join(newcomer& n) {
     job_proof shown;
     std::memcpy(&shown, n.bytes + sizeof(tcp_frame), sizeof(shown));
@@ -286,11 +292,11 @@ class tcp_host {
     send_frame(n.socket, tcp_frame(tcp_frame::accepted), nullptr);
     tcp_socket& s = connections_.of[h.channel][h.process];
     s = std::move(n.socket);
-    // What it says is read later: here it only lives.
+    // Its bytes are read later: until then only its end is noticed.
     see(s, newcomers_.size() + 1 + h.process, EPOLLRDHUP);
   }
-  /// Says that this process lives, and finds those that have joined and do not say so. What they
-  /// say is not read here, but counted: it stays for the first operation.
+  /// Says that this process lives, and finds processes that have joined and do not say so. The
+  /// bytes that they send are counted here, and read by the first operation.
   [[gnu::cold]] void exchange_signs(tcp_signs& signs) {
     auto const passed = signs.passed();
     bool const is_due = signs.is_due(passed);
@@ -312,8 +318,8 @@ class tcp_host {
                         " was starting"})
                   .begin();
   }
-  /// Of jobs of one user at one port none begins where more than one might: which process belongs
-  /// to which is not known.
+  /// Refuses a start where two jobs of one user may begin at one port: it is not known which
+  /// process belongs to which job.
   ///
   /// throws: error, which names the two processes
   [[gnu::cold]] void refuse_other_job() {
@@ -330,8 +336,8 @@ class tcp_host {
       throw rank_error(start_.watch->failure());
   }
 
-  /// Which processes have not come, by number, and the last stranger, which may be one of them with
-  /// other variables.
+  /// The numbers of the processes that have not come, and the last stranger, which may be a missing
+  /// process with other variables.
   [[gnu::cold]] std::string words_of_missing() const {
     auto const has_all_of = [&](int p) {
       for (int c = 0; c < start_.channels; ++c)
@@ -360,7 +366,7 @@ class tcp_host {
                   .begin();
     return text;
   }
-  /// The end of the start: all that have come are told, and throw the same text.
+  /// The end of the start: all processes that have come are told, and throw the same text.
   ///
   /// throws: Error
   template <class Error>

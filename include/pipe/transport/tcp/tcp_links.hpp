@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Messages over the connections between processes. One is sent when its receiver has said that it
-// is ready for it: so all bytes go from the sender's memory to the receiver's, and none that cannot
-// be received yet is in the way of another.
+// Messages over the connections between processes. A message is sent when its receiver has said
+// that it is ready: so all bytes go from the sender's memory to the receiver's memory, and no
+// message that cannot be received yet blocks another.
 #pragma once
 
 #include <climits>
@@ -25,7 +25,7 @@ struct tcp_request {
   enum kinds : std::uint32_t {
     receives = 1,  ///< tells the other side that it is ready
     sends,         ///< the bytes follow
-    ends           ///< no message: this process has ended the trainer, after `bytes` runs
+    ends           ///< not a message: this process has ended the trainer, after `bytes` runs
   };
   kinds kind = receives;
   std::uint32_t trainer = 0;
@@ -33,7 +33,7 @@ struct tcp_request {
   char* data = nullptr;
   long bytes = 0;
   bool is_done = true;
-  tcp_request *next = nullptr, *next_out = nullptr;  // in the queues that it is in
+  tcp_request *next = nullptr, *next_out = nullptr;  // in the queues of this request
 };
 
 /// Requests in the order in which they were put there, linked by one of their members.
@@ -52,9 +52,9 @@ class tcp_queue {
   tcp_request *first_ = nullptr, *last_ = nullptr;
 };
 
-/// What waits for the other side, of the messages with one process and tag.
+/// The messages with one process and tag that wait for the other side.
 ///
-/// law: either there are no sends that wait, or ready == 0
+/// law: either no send waits, or ready == 0
 struct tcp_meeting {
   tcp_queue<&tcp_request::next> sends, receives;
   long ready = 0;  // receives of the other side without a send of this one
@@ -65,7 +65,7 @@ struct tcp_trainer {
   long tags = 0;
   heap_array<tcp_meeting> meetings;  // by process and tag
   heap_array<bool> has_ended;        // by process
-  // Of the processes that have ended it: how many, and the one with the fewest runs.
+  // The processes that have ended the trainer: their number, and the process with the fewest runs.
   int ended = 0, first_to_end = -1;
   long fewest_runs = LONG_MAX;
 };
@@ -87,7 +87,7 @@ class tcp_links {
 
   std::mutex& calls() { return calls_; }
 
-  /// Trainers get the same number in all processes, as these make them in the same order.
+  /// Trainers get the same number in all processes, which make their trainers in the same order.
   [[gnu::cold]] void add(tcp_trainer& t, long tags) {
     t.tags = tags;
     t.meetings = heap_array<tcp_meeting>(tags * links_.size());
@@ -98,7 +98,7 @@ class tcp_links {
     more[trainers_.size()] = &t;
     trainers_ = std::move(more);
   }
-  /// needs: all of its requests are complete, or a process has failed, after which nothing moves
+  /// needs: all requests of the trainer are complete, or a process has failed: nothing moves then
   [[gnu::cold]] void remove(tcp_trainer const& t) { trainers_[t.number] = nullptr; }
 
   /// needs: the request is complete
@@ -130,7 +130,7 @@ class tcp_links {
   struct link {
     tcp_socket socket;
     tcp_queue<&tcp_request::next_out> out;
-    // The messages that are under way: their heads, and how much of head and data is over.
+    // The messages that are under way: their heads, and the bytes of head and data that have moved.
     tcp_request *sent = nullptr, *received = nullptr;
     head out_head, in_head;
     long out_done = 0, in_done = 0;
@@ -141,7 +141,7 @@ class tcp_links {
     tcp_trainer& t = *trainers_[r.trainer];
     return t.meetings[r.peer * t.tags + r.tag];
   }
-  /// Moves a head and its data on, of which `done` bytes are over. Returns whether all are.
+  /// Moves a head and its data, of which `done` bytes have moved. Returns whether all have.
   template <class Move>
   static bool move(head& h, char* data, long bytes, long& done, Move const& move_some) {
     constexpr long first = sizeof(head);
@@ -153,8 +153,8 @@ class tcp_links {
     return true;
   }
 
-  /// Writes requests in their order, as far as the system takes them. A data message in front of
-  /// another one is no deadlock: its receiver is ready for it.
+  /// Writes requests in their order, as far as the system takes them. A message in front of another
+  /// is no deadlock: its receiver is ready.
   void write(link& l) {
     for (;;) {
       if (l.sent == nullptr) {
@@ -172,8 +172,8 @@ class tcp_links {
       l.sent = nullptr;
     }
   }
-  /// Reads what has come, data directly to where it belongs. A message begins only when there is a
-  /// place for it.
+  /// Reads the bytes that have come, data directly to its place. A message begins only when its
+  /// receiver has a place for the data.
   void read(link& l) {
     auto const read_some = [&](char* at, long left, long& done) {
       return l.socket.read(at, left, done);
@@ -218,7 +218,7 @@ class tcp_links {
       default: return refuse(from);
     }
   }
-  /// Fails all processes: the connection is of no use any more.
+  /// Fails all processes: the connection cannot be used any more.
   [[gnu::cold]] bool refuse(int from) {
     world_.announce(
         sentence({"process ", from, " has sent what no process of this program sends"}).begin());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // A connection between every two processes of a job, for data. Each process listens, where process
-// 0 can reach it, for those with greater numbers, which learn its address and a number drawn for
-// them from process 0.
+// 0 can reach it, for the processes with greater numbers. These learn from process 0 the address,
+// and a number that the listening process has drawn for them.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace pp::detail {
 
-/// Where a process listens, and the number that opens it.
+/// The address at which a process listens, and the number that it demands.
 struct tcp_entrance {
   static constexpr int longest = 64;
   char address[longest]{};  ///< a number, with a zero at the end
@@ -35,8 +35,8 @@ static_assert(sizeof(tcp_entrance) == 80);
 
 /// In all processes, as an operation of the world.
 ///
-/// law: only who has the job's token, and the number that process 0 passes on, is let in
-/// law: no name is looked up: what process 0 passes on are addresses by number
+/// law: only a process with the job's token, and the number that process 0 passes on, is let in
+/// law: no name is looked up: process 0 passes on addresses by number
 /// throws: as the constructor of tcp_world; error if an entrance is none
 [[gnu::cold]] inline heap_array<tcp_socket> connect_all(tcp_world& world) {
   int const n = world.processes(), me = world.process();
@@ -63,8 +63,8 @@ static_assert(sizeof(tcp_entrance) == 80);
   for (int p = 0; p < n; ++p)
     if (!entrances[p].is_possible()) world.refuse(p, "an entrance that is none");
 
-  // Process 1 joins 0; then 2 joins 0 and 1; and so on: none waits for one with a greater number
-  // that waits for it. All together have the time of one start, from when all are here.
+  // Process 1 joins 0; then 2 joins 0 and 1; and so on: no two processes wait for each other. All
+  // joins together have the time of one start, which begins when all processes are here.
   time_limit const limit(start.deadline);
   for (int p = 0; p < me; ++p) {
     start.host = p;

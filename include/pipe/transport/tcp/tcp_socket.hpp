@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// Sockets of TCP that never block: what a call waits for is looked for by poll(), with a deadline.
-// A peer whose machine has gone is noticed by the system within seconds, whether or not anything is
-// being sent to it.
+// Sockets of TCP that never block: calls wait by poll(), with a deadline. The system notices within
+// seconds that the machine of a peer is gone, whether or not anything is being sent to the peer.
 #pragma once
 
 #include <atomic>
@@ -29,13 +28,13 @@
 
 namespace pp::detail {
 
-/// A point in time, and how much of it is left.
+/// A point in time, and the time that is left until then.
 class time_limit {
  public:
   using clock = std::chrono::steady_clock;
   explicit time_limit(std::chrono::milliseconds from_now) : end_(clock::now() + from_now) {}
 
-  /// Also while the process is stopped, time passes.
+  /// Time passes also while the process is stopped.
   bool is_over() const { return clock::now() >= end_; }
   /// Milliseconds that are left, at most `most`, as poll() takes them.
   int left(int most) const {
@@ -44,7 +43,7 @@ class time_limit {
   }
   /// The limit that is over first.
   time_limit operator&(time_limit const& other) const { return end_ < other.end_ ? *this : other; }
-  /// One that is over later by this time.
+  /// A limit that is over later by this time.
   time_limit operator+(std::chrono::milliseconds time) const {
     time_limit later = *this;
     later.end_ += time;
@@ -55,7 +54,7 @@ class time_limit {
   clock::time_point end_;
 };
 
-/// An address of TCP, by number: what getaddrinfo() makes of a name.
+/// An address of TCP, by number: a result of getaddrinfo().
 struct tcp_address {
   sockaddr_storage bytes{};
   socklen_t size = 0;
@@ -76,7 +75,7 @@ struct tcp_address {
     if (getnameinfo(get(), size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return {};
     return host;
   }
-  /// Whether it is reached from this machine alone: 127.x.x.x, ::1.
+  /// Whether only this machine reaches the address: 127.x.x.x, ::1.
   [[gnu::cold]] bool is_loopback() const {
     if (bytes.ss_family == AF_INET)
       return ntohl(reinterpret_cast<sockaddr_in const&>(bytes).sin_addr.s_addr) >> 24 == 127;
@@ -84,15 +83,15 @@ struct tcp_address {
     in6_addr const& six = reinterpret_cast<sockaddr_in6 const&>(bytes).sin6_addr;
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
   }
-  /// The address that a text is; none if it is a name, which is not looked up.
+  /// The address that a text spells; none if the text is a name, which is not looked up.
   [[gnu::cold]] static heap_array<tcp_address> of_number(char const* number, int port) {
     return looked_up(number, port, AI_NUMERICHOST).addresses;
   }
-  /// The addresses of a name, in the system's order; none if it has none, with the reason. The
-  /// system may take as long as it wants to look a name up, so a thread asks it, and is left to
-  /// itself at the limit.
+  /// The addresses of a name, in the system's order; none if the name has none, with the reason.
+  /// The system may take any time to look a name up, so a thread asks it, and is left to itself at
+  /// the limit.
   ///
-  /// reason: changed only if there are none
+  /// reason: changed only if there are no addresses
   [[gnu::cold]] static heap_array<tcp_address> of(char const* name, int port, time_limit limit,
                                                   std::string& reason) {
     if (heap_array<tcp_address> found = of_number(name, port); found.size() > 0) return found;
@@ -153,13 +152,14 @@ struct tcp_address {
   }
 };
 
-/// What became of a call that moves bytes without waiting.
+/// The result of a call that moves bytes without waiting.
 ///
-/// some: at least one. none_now: it would have to wait. closed: the peer has ended the connection.
-/// failed: errno says why
+/// some: at least one byte. none_now: the call would have to wait. closed: the peer has ended the
+/// connection. failed: errno says why
 enum class moved { some, none_now, closed, failed };
 
-/// A socket, closed at its end. Its calls do not wait, and end with errno as the system's do.
+/// A socket, which the destructor closes. Calls do not wait, and set errno as calls of the system
+/// do.
 class tcp_socket {
  public:
   tcp_socket() = default;
@@ -216,12 +216,12 @@ class tcp_socket {
   }
   /// A connection to this address.
   ///
-  /// returns: a socket that is not open if there is none before the limit; errno says why
+  /// returns: a socket that is not open if there is no connection before the limit; errno says why
   [[gnu::cold]] static tcp_socket connect_to(tcp_address const& a, time_limit limit) {
     tcp_socket s(make(a));
     s.set_options();
     if (!s.is_open() || connect(s.descriptor_, a.get(), a.size) == 0) return s;
-    // Interrupted, it goes on as well.
+    // An interrupted connect() goes on as well.
     if (errno != EINPROGRESS && errno != EINTR) return s.close_and_keep_error(), std::move(s);
     int error = ETIMEDOUT;
     socklen_t size = sizeof(error);
@@ -236,15 +236,15 @@ class tcp_socket {
     return s;
   }
 
-  /// A peer that does not take what is sent is found within 5 s, too. Not for data, whose reader
-  /// may be late.
+  /// From now on the system ends the connection if the peer takes no bytes for 5 s. Not for data,
+  /// whose reader may be late.
   [[gnu::cold]] void expect_prompt_reader() const {
     unsigned const milliseconds = 5000;
     setsockopt(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof(milliseconds));
   }
 
-  /// Waits until it can be read or written (POLLIN, POLLOUT). Returns whether it can, or is closed;
-  /// false also if a signal has come.
+  /// Waits until the socket can be read or written (POLLIN, POLLOUT). Returns whether it can, or is
+  /// closed; false also if a signal has come.
   bool waits(short events, int milliseconds) const {
     pollfd of{descriptor_, events, 0};
     return poll(&of, 1, milliseconds) > 0;
@@ -279,7 +279,7 @@ class tcp_socket {
     close();
     errno = error;
   }
-  /// A peer that is not there any more is found within 5 s, if the connection is idle.
+  /// The system finds within 5 s that the peer of an idle connection is gone.
   [[gnu::cold]] void set_options() const {
     if (!is_open()) return;
     int const error = errno;

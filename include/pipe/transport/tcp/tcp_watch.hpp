@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Watch of the processes over each other by connections to process 0, which watches all others and
-// is watched by all. A thread of each process says twice a second that it lives, whatever its other
-// threads do; the system ends the connections of a process that dies. The first failure is told to
-// all; after the loss of a process there is a time of grace, and then all end.
+// is watched by all. A thread of each process says twice a second that the process lives, whatever
+// the other threads do; the system ends the connections of a process that dies. The first failure
+// is told to all; after the loss of a process there is a time of grace, and then all end.
 #pragma once
 
 #include <atomic>
@@ -37,10 +37,10 @@ namespace pp::detail {
 
 /// The watch of one process. Alone it does nothing.
 ///
-/// law: a loss is reported once on each machine: by process 0; that of process 0 by the process
+/// law: a loss is reported once on each machine: by process 0; the loss of process 0 by the process
 ///      with the least number
 /// law: a process that is stopped, and so cannot end itself, is killed if it is on the machine of
-///      the one that misses it
+///      the process that misses it
 class tcp_watch : public process_watch {
  public:
   tcp_watch() : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
@@ -69,17 +69,17 @@ class tcp_watch : public process_watch {
     thread_ = thread([](void* self, int) { static_cast<tcp_watch*>(self)->run(); }, this, 0);
   }
 
-  /// Tells all processes of a failure in this one, unless they know of one. The text names the
-  /// process.
+  /// Tells all processes of a failure in this process, unless they know of a failure. The text
+  /// names the process.
   [[gnu::cold]] void fail(std::string_view text) {
     std::string const line(text.substr(0, word::longest));
     bool const is_told = !has_failed() && processes_ > 1;
     if (is_told) say(word::failed, 0, line);
-    know(line.c_str());  // before the others end because of it, which is no loss
+    know(line.c_str());  // before the other processes end because of the failure: no loss
     for (int i = 0; is_told && i < 100 && !is_all_said(); ++i) sleep_for(1'000'000);
   }
-  /// This process ends with a status that is not 0, which is reported to all. Returns when they
-  /// know, or after the time of grace.
+  /// This process ends with a status that is not 0, which is reported to all. Returns when all know
+  /// the status, or after the time of grace.
   ///
   /// needs: to be called by the thread that ends the process
   [[gnu::cold]] void leave(int status) {
@@ -90,9 +90,8 @@ class tcp_watch : public process_watch {
     while (!has_failed() && clock::now() < end && !(process_ == 0 && is_all_said()))
       sleep_for(1'000'000);
   }
-  /// All processes have come to their end, this one after this number of
-  /// operations. Waits until the
-  /// others say so, too. Returns whether none has failed.
+  /// This process has come to its end, after this number of operations. Waits until all other
+  /// processes have, too. Returns whether no process has failed.
   [[gnu::cold]] bool part(long operations) {
     if (processes_ == 1) return true;
     if (has_failed()) return false;
@@ -103,13 +102,13 @@ class tcp_watch : public process_watch {
     }
     return true;
   }
-  /// A process that has ended, and so makes no operation of this number; -1: none.
+  /// A process that has ended, and so makes no operation of this number; -1: no process has.
   ///
   /// law: operations are numbered from 0 on in all processes alike
   int ended_before(long operation) const {
     return operation >= fewest_.load(std::memory_order_acquire) ? ended_.load() : -1;
   }
-  /// Ends this process after the time of grace; the others see that it has ended.
+  /// Ends this process after the time of grace; the other processes see its end.
   [[noreturn, gnu::cold]] void end_all(int status) {
     if (!is_first_to_end()) sleep_for(10'000'000'000);  // the first ends the process
     _exit(status);
@@ -132,20 +131,20 @@ class tcp_watch : public process_watch {
   };
   static_assert(offsetof(word, text) == word::head);
 
-  /// One that this process watches.
+  /// A process that this process watches.
   struct peer {
     tcp_socket socket, handle;  // handle: a pidfd
-    std::string out;            // what the system has not taken yet
+    std::string out;            // bytes that the system has not taken yet
     word in;
     long have = 0;
-    clock::duration silent{};
+    std::chrono::nanoseconds silent{};
     bool has_parted = false;
   };
   static constexpr std::chrono::milliseconds period{500};  // between two words
 
   // ---- of any thread ----
 
-  /// Leaves a word for the thread, which sends it to all that this process is connected with.
+  /// Leaves a word for the thread, which sends it to all processes that this one is connected with.
   [[gnu::cold]] void say(word::kinds what, long number, std::string_view text = {}) {
     word w;
     w.what = what;
@@ -171,44 +170,35 @@ class tcp_watch : public process_watch {
 
   // ---- of the thread ----
 
-  /// Until the object ends. After a failure it goes on: others may still be lost.
+  /// Until the object ends. After a failure the loop goes on: other processes may still be lost.
   [[gnu::cold]] void run() {
-    sigset_t all;  // the program's handlers are called on its own threads
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, nullptr);
-    clock::duration since_beat = period;
-    for (auto before = clock::now(); !ends_;) {
-      if (since_beat >= period) {
-        since_beat = {};
-        word w;
-        w.process = process_;
-        for (peer& p : peers_)
-          if (p.out.empty()) send(p, w);
-      }
-      take_said();
-      wait(std::chrono::ceil<std::chrono::milliseconds>(period - since_beat));
-      for (peer& p : peers_) hear(p);
-      if (is_lost_ && !is_leaving_) {
-        while (!ends_ && !is_grace_over()) sleep_for(10'000'000);
-        if (!ends_) end_all(1);  // the program has no more use for the others otherwise
-        return;
-      }
-      // Not the time in which this process was stopped itself.
-      auto const now = clock::now();
-      clock::duration const passed = now - before < period ? now - before : clock::duration(period);
-      since_beat += passed;
-      before = now;
-      long const patience = patience_ms;
-      for (peer& p : peers_) {
-        if (!p.socket.is_open() || p.has_parted) continue;
-        p.silent += passed;
-        if (patience > 0 && p.silent > std::chrono::milliseconds(patience)) {
-          lose(p, {"it has not answered for ", patience / 1000, " s"}, true);
-        }
-      }
-    }
+    watch_loop(
+        period, [&] { return beat(); },
+        [&](std::chrono::milliseconds time) { return listen(time); },
+        [&](std::chrono::nanoseconds passed) { judge(passed); });
   }
-  /// Sleeps until a peer has said something or takes more, another thread has something to say, or
+  bool beat() {
+    word w;
+    w.process = process_;
+    for (peer& p : peers_)
+      if (p.out.empty()) send(p, w);
+    return true;
+  }
+  [[gnu::cold]] bool listen(std::chrono::milliseconds time) {
+    take_said();
+    wait(time);
+    for (peer& p : peers_) hear(p);
+    if (!is_lost_ || is_leaving_) return !ends_;
+    while (!ends_ && !is_grace_over()) sleep_for(10'000'000);
+    if (!ends_) end_all(1);  // otherwise the program has no more use for the other processes
+    return false;
+  }
+  [[gnu::cold]] void judge(std::chrono::nanoseconds passed) {
+    for (peer& p : peers_)
+      if (p.socket.is_open() && !p.has_parted && is_beyond_patience(p.silent, passed))
+        lose(p, {"it has not answered for ", patience_ms / 1000, " s"}, true);
+  }
+  /// Sleeps until a peer has said something or takes more bytes, another thread has left a word, or
   /// a newcomer has come; at most for this time.
   void wait(std::chrono::milliseconds time) {
     heap_array<pollfd> of(processes_ + 2);
@@ -224,7 +214,7 @@ class tcp_watch : public process_watch {
     if (of[processes_ + 1].revents != 0) host_->look(0);
     for (peer& p : peers_) flush(p);
   }
-  /// What the system does not take now, it takes before anything later.
+  /// Bytes that the system does not take now are sent before any later word.
   void send(peer& p, word const& w) {
     if (!p.socket.is_open()) return;
     p.out.append(reinterpret_cast<char const*>(&w), std::size_t(w.size()));
@@ -239,7 +229,7 @@ class tcp_watch : public process_watch {
       p.out.erase(0, std::size_t(done));
     if (!p.socket.is_open()) p.out.clear();
   }
-  /// Of other threads: what this process has to say goes to all that it is connected with.
+  /// Sends the words that other threads have left to all processes that this one is connected with.
   void take_said() {
     std::lock_guard const lock(said_lock_);
     bool is_sent = true;
@@ -255,9 +245,9 @@ class tcp_watch : public process_watch {
   /// Every other process has come to its end, and no connection is needed any more.
   bool all_have_parted() const { return heard_ == processes_ - 1; }
 
-  /// Reads all that has come: a word's head first, and then the text, if it is one that fits.
+  /// Reads all that has come: a word's head first, and then its text, if the length fits.
   void hear(peer& p) {
-    for (int most = 256; most > 0 && p.socket.is_open(); --most) {  // the others are heard, too
+    for (int most = 256; most > 0 && p.socket.is_open(); --most) {  // other peers are heard, too
       bool const has_head = p.have >= word::head;
       bool const is_wrong = has_head && p.in.length > word::longest;
       if (!is_wrong) {
@@ -275,8 +265,8 @@ class tcp_watch : public process_watch {
       if (is_wrong || !understand(p)) lose(p, {"it has sent what no process of this job sends"});
     }
   }
-  /// Acts on a word. Returns false if no process of this job can have said it: one of another
-  /// process, which only process 0 passes on, one that comes twice, a number out of range.
+  /// Acts on a word. Returns false if no process of this job can have said the word: a word of a
+  /// third process, which only process 0 passes on, a word that comes twice, a number out of range.
   ///
   /// needs: a whole word
   bool understand(peer& p) {
@@ -292,7 +282,7 @@ class tcp_watch : public process_watch {
         if ((process_ == 0 ? !is_own : w.process == process_) || w.number < 0 ||
             std::exchange(peers_[w.process].has_parted, true))
           return false;
-        relay(w, p);  // first: with the last end that it notes, process 0 may end itself
+        relay(w, p);  // first: once it has noted the last end, process 0 may end itself
         note_end(w.process, w.number);
         return true;
       case word::leaves:
@@ -311,7 +301,7 @@ class tcp_watch : public process_watch {
     }
     return false;
   }
-  /// Process 0 passes on what all have to know, and has not said all before they have it.
+  /// Process 0 passes on a word that all processes need, and has said all only when they have it.
   void relay(word const& w, peer const& from) {
     if (process_ != 0) return;
     bool is_sent = true;
@@ -323,7 +313,7 @@ class tcp_watch : public process_watch {
     std::lock_guard const lock(said_lock_);
     all_said_ = false;  // until take_said() finds it sent
   }
-  /// A process has come to its end: an operation that it has not made will never be complete.
+  /// A process has come to its end: an operation that the process has not made never completes.
   void note_end(int process, long operations) {
     ++heard_;
     if (operations >= fewest_) return;
@@ -331,7 +321,7 @@ class tcp_watch : public process_watch {
     fewest_.store(operations, std::memory_order_release);
   }
 
-  /// The connection has ended, which is in order once all have parted.
+  /// The connection has ended, which is no failure once all have parted.
   void see_end(peer& p, bool is_death) {
     if ((all_have_parted() && !has_failed()) || is_leaving_) {
       p.socket.close();
@@ -342,8 +332,8 @@ class tcp_watch : public process_watch {
       lose(p, {"its connection has failed: ", std::strerror(errno)});
     }
   }
-  /// Tells that a process is lost, and what this one was doing then. All end after the time of
-  /// grace. What follows from a failure that is known is not told.
+  /// Tells that a process is lost, and what this process was doing then. All end after the time of
+  /// grace. A loss that follows from a known failure is not told.
   [[gnu::cold]] void lose(peer& p, std::initializer_list<piece> why, bool is_stopped = false) {
     int const number = int(&p - peers_.begin());
     bool const is_first = !has_failed();
@@ -370,7 +360,7 @@ class tcp_watch : public process_watch {
       syscall(SYS_pidfd_send_signal, p.handle.descriptor(), SIGKILL, nullptr, 0);
 #endif
   }
-  /// Whether no other process of this machine does so.
+  /// Whether this process reports the loss of that process on this machine.
   bool reports_on(int lost) const {
     for (int p = 0; p < process_; ++p)
       if (p != lost && all_[p].machine == all_[process_].machine) return false;
@@ -378,11 +368,10 @@ class tcp_watch : public process_watch {
   }
 
   tcp_socket wake_;
-  thread thread_;
   heap_array<process_identity> all_;
   std::unique_ptr<tcp_host> host_;
-  heap_array<peer> peers_;  // by process; of one that is not watched no socket is open
-  std::atomic<bool> ends_{false}, is_leaving_{false};
+  heap_array<peer> peers_;  // by process; a process that is not watched has no open socket
+  std::atomic<bool> ends_{false};
   std::atomic<int> heard_{0}, ended_{-1};
   std::atomic<long> fewest_{LONG_MAX};
   mutable std::mutex said_lock_;  // guards what follows

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The processes of a job without MPI: process 0 listens, the others connect to it, and after a
-// hand-shake all make the same operations on small data in the same order. It is fail-stop, as MPI
-// is: after the loss of a process all end.
+// The processes of a job without MPI: process 0 listens, the other processes connect to it, and
+// after a hand-shake all make the same operations on small data in the same order. The job is
+// fail-stop, as with MPI: after the loss of a process all end.
 #pragma once
 #ifndef PIPE_SHOWS_WARNINGS
 #pragma GCC system_header
@@ -27,6 +27,7 @@
 #include <pipe/transport/process/loopback_job.hpp>
 #include <pipe/transport/process/process_launch.hpp>
 #include <pipe/transport/process/process_watch.hpp>
+#include <pipe/transport/running_time.hpp>
 #include <pipe/transport/tcp/tcp_frame.hpp>
 #include <pipe/transport/tcp/tcp_guest.hpp>
 #include <pipe/transport/tcp/tcp_host.hpp>
@@ -34,7 +35,7 @@
 
 namespace pp::detail {
 
-/// This process among those of its job. One thread makes the operations.
+/// This process among the processes of its job. One thread makes the operations.
 ///
 /// law: every wait ends with a failure in any process, or at the deadline
 /// law: no memory is allocated for what another process announces
@@ -66,7 +67,7 @@ class tcp_world {
   }
   tcp_world(tcp_world const&) = delete;
   tcp_world& operator=(tcp_world const&) = delete;
-  /// Waits for the others to come to their end, too, unless a process has failed.
+  /// Waits for the other processes to come to their end, too, unless a process has failed.
   ~tcp_world() { part(); }
 
   /// The world of this process as its launcher says, made at the first call and ended with the
@@ -86,9 +87,9 @@ class tcp_world {
     return world;
   }
 
-  /// What the launcher's variables say of this process, alone without any.
+  /// The start that the launcher's variables describe; without such variables the process is alone.
   ///
-  /// throws: error if they are wrong, or if several machines have no token
+  /// throws: error if the variables are wrong, or if several machines have no token
   [[gnu::cold]] static tcp_start launched(std::uint64_t plan) {
     process_launch const by = process_launch::from();
     tcp_start start;
@@ -109,26 +110,27 @@ class tcp_world {
 
   int process() const { return start_.process; }
   int processes() const { return start_.processes; }
-  /// Processes on this machine, and the number of this one among them: by what the systems say, so
-  /// also under a launcher that does not.
+  /// Processes on this machine, and the number of this process among them. The operating systems
+  /// say so, not the launcher.
   int neighbours() const { return neighbours_; }
   int neighbour() const { return neighbour_; }
   tcp_start const& start() const { return start_; }
-  /// The address at which other processes reach this one: that of its connection with process 0.
+  /// The address at which other processes reach this process: its own address in the connection
+  /// with process 0.
   [[gnu::cold]] std::string own_address() const {
     return connections_.of[tcp_connections::calls][process() == 0 ? 1 : 0].own_address().host();
   }
   tcp_watch& watch() { return watch_; }
   bool has_failed() const { return watch_.has_failed(); }
 
-  /// That of the next operations; 0: none.
+  /// Sets the deadline of the next operations; 0: none.
   void set_deadline(std::chrono::milliseconds deadline) { deadline_ = deadline; }
 
   // ---- operations, which all processes make in the same order ----
   // throws: rank_error if a process has failed, or does not come before the deadline; error if
   //         another process makes another operation
 
-  /// Returns once all processes have come to it.
+  /// Returns once all processes have come to the barrier.
   void barrier() { all_gather("a barrier", nullptr, 0, nullptr); }
   /// The bytes of each process, in the order of their numbers.
   ///
@@ -152,8 +154,8 @@ class tcp_world {
     for (int p = 0; p < processes(); ++p)
       if (all[p] != plan) watch_.refuse_plan(p);
   }
-  /// From one process to all others: its bytes at `data`, in pieces, of which process 0 passes each
-  /// on before the next one comes.
+  /// Sends the bytes at `data` from one process to all others, in pieces. Process 0 passes each
+  /// piece on before the next piece comes.
   ///
   /// needs: the same `bytes` in all processes
   void broadcast(int from, char* data, long bytes) {
@@ -180,7 +182,7 @@ class tcp_world {
   [[gnu::cold]] void announce(std::string_view text) {
     watch_.fail(sentence({std::string_view(watch_.name_of(process())), ": ", text}).begin());
   }
-  /// Of another process, which has sent what none of this program sends; all end.
+  /// Fails all processes: another process has sent bytes that no process of this program sends.
   ///
   /// throws: error
   [[noreturn, gnu::cold]] void refuse(int process, char const* what) {
@@ -192,8 +194,8 @@ class tcp_world {
   process_watch::doing during(process_activity what) { return {watch_, what}; }
 
  private:
-  /// Whether no address of the place is reached from another machine. A name that is not known
-  /// (yet) may be anywhere.
+  /// Whether no other machine reaches any address of the place. A name that is not known (yet) may
+  /// be the name of any machine.
   [[gnu::cold]] static bool is_on_loopback(meeting_place const& at) {
     std::string reason;
     heap_array<tcp_address> const all =
@@ -202,8 +204,8 @@ class tcp_world {
       if (!a.is_loopback()) return false;
     return all.size() > 0;
   }
-  /// Process 0, which listens. Where another process 0 does, that one is told, as its job must not
-  /// begin with processes of this one.
+  /// The host of process 0, which listens. If another process 0 listens at the place, this process
+  /// knocks there, so that the other job does not begin with processes of this job.
   ///
   /// throws: as tcp_host
   [[gnu::cold]] std::unique_ptr<tcp_host> listening() const {
@@ -219,7 +221,7 @@ class tcp_world {
       throw;
     }
   }
-  /// Who they all are: the first operation, before the watch begins, which needs it.
+  /// Exchanges the identities of all processes: the first operation, as the watch needs them.
   [[gnu::cold]] void find_neighbours(heap_array<process_identity>& all) {
     process_identity const mine = all[process()];
     all_gather("the start", &mine, sizeof(mine), all.begin());
@@ -230,17 +232,16 @@ class tcp_world {
       if (all[p].machine == mine.machine) neighbours_++, neighbour_ += p < process();
   }
 
-  /// From here on: an operation of this name, of which each process sends this number of
-  /// bytes.
+  /// Begins an operation of this name, in which each process sends this number of bytes.
   void begin(char const* name, long bytes) {
     name_ = name;
     bytes_ = bytes;
     number_ = operations_++;
-    waiting_ = {};
+    waiting_ = running_time();
   }
-  /// Process 0 collects, in the order of numbers, and sends all to all: small data takes longer to
-  /// announce than to send. In no order of events do two processes wait for each other, as process
-  /// 0 reads from all before it writes, and the others write before they read.
+  /// Process 0 collects the bytes of all processes, in the order of their numbers, and sends all of
+  /// them to all: small data takes longer to announce than to send. No two processes wait for each
+  /// other: process 0 reads from all before it writes, and the others write before they read.
   void all_gather(char const* name, void const* mine, long bytes, void* all) {
     begin(name, bytes);
     char* const to = static_cast<char*>(all);
@@ -269,10 +270,11 @@ class tcp_world {
     move(to, POLLOUT, const_cast<char*>(reinterpret_cast<char const*>(&f)), sizeof(f));
     move(to, POLLOUT, const_cast<char*>(data), bytes);
   }
-  /// Directly to where the bytes belong: their number must be the expected one.
+  /// Reads a frame, and then the bytes directly to their place: the frame must announce the
+  /// expected operation and number of bytes.
   void receive(int from, char* data, long bytes) {
     tcp_frame f;
-    // Before the first one come signs of life from the time in which others were missing.
+    // Before the first operation there are signs of life, sent while other processes were missing.
     for (int signs = 0; signs < 10'000; ++signs) {
       move(from, POLLIN, reinterpret_cast<char*>(&f), sizeof(f));
       if (number_ > 0 || f.kind != tcp_frame::lives || f.length > 0) break;
@@ -294,9 +296,9 @@ class tcp_world {
   /// Moves all bytes to or from another process. events: POLLIN or POLLOUT.
   ///
   /// throws: rank_error if a process has failed, has ended, or does not come before the deadline of
-  ///         the operation, of which only time counts in which this process ran
+  ///         the operation: see running_time
   void move(int with, short events, char* data, long bytes) {
-    constexpr std::chrono::milliseconds look(20);
+    constexpr int look = 20;  // milliseconds
     tcp_socket const& s = connections_.of[tcp_connections::calls][with];
     for (long done = 0; done < bytes;) {
       if (has_failed()) throw rank_error(watch_.failure());
@@ -308,11 +310,10 @@ class tcp_world {
         fail({"process ", p, " has ended the program, while ",
               std::string_view(watch_.name_of(process())), " was ",
               std::string_view(watch_.activity())});
-      auto const before = std::chrono::steady_clock::now();
-      s.waits(events, int(look.count()));
-      auto const waited = std::chrono::steady_clock::now() - before;
-      waiting_ += waited < look ? waited : look;
-      if (deadline_.count() > 0 && waiting_ > deadline_)
+      waiting_.skip();
+      s.waits(events, look);
+      waiting_.look();
+      if (waiting_.is_beyond(deadline_))
         fail({std::string_view(watch_.name_of(process())), ": timed out after ",
               double(deadline_.count()) / 1000, " s waiting for process ", with, ", ",
               std::string_view(watch_.activity())});
@@ -336,7 +337,7 @@ class tcp_world {
     return watch_.part(operations_);
   }
   /// The end of the program, by exit() or a return from main. A status that is not 0 is a loss for
-  /// the others; otherwise the processes wait for each other.
+  /// the other processes; otherwise the processes wait for each other.
   [[gnu::cold]] void end(int status) {
     if (watch_.is_ending()) return;
     if (status != 0) watch_.leave(status);
@@ -352,7 +353,7 @@ class tcp_world {
   // The operation that is going on.
   char const* name_ = "";
   long bytes_ = 0, number_ = 0, operations_ = 0;
-  std::chrono::nanoseconds waiting_{};
+  running_time waiting_;
   tcp_watch watch_;
 };
 

@@ -103,23 +103,6 @@ struct clamp_elements {
   }
 };
 
-/// x *= the outcome's factor: for what reads gradients and not the outcome.
-struct scale_elements {
-  float* x = nullptr;
-  step_outcome const* judged = nullptr;
-
-  PIPE_HD bool is_wanted() const { return is_sound(judged); }
-  template <int Count>
-  PIPE_HD PIPE_INLINE void run(extent at, int) const {
-    float const factor = factor_of(judged);
-    float v[Count];
-    load<Count>(x + at, v);
-    PIPE_UNROLL
-    for (int k = 0; k < Count; ++k) v[k] = v[k] * factor;
-    save<Count>(x + at, v);
-  }
-};
-
 /// Averages of weights: average += amount * (x - average), the run's average_amount, after a sound
 /// step.
 struct approach_elements {

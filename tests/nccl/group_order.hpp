@@ -4,9 +4,6 @@
 // groups, which it makes one after the other; a group ends when all its messages have met those of
 // the other side, as with NCCL, which buffers nothing.
 #pragma once
-#ifndef PIPE_SHOWS_WARNINGS
-#pragma GCC system_header
-#endif
 
 #include <vector>
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// Work that all processes of a trainer do, or none: a file that each of them reads, or a copy for
+// which each needs memory. Processes: an object whose agree(here) returns whether `here` is true in
+// all processes, which all call it.
+#pragma once
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pipe/base/error.hpp>
+#include <pipe/base/utf8.hpp>
+
+namespace pp::detail {
+
+/// Calls work(), and then rest(), also if work() has thrown: the exception of work() is thrown
+/// after rest(), on which other processes wait.
+template <class Work, class Rest>
+void with_rest(Work const& work, Rest const& rest) {
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  rest();
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// Calls work() in all processes, which all call this, and returns once work() has returned in all.
+/// If it has thrown in one of them, undo() is called in all.
+///
+/// law:    it throws in all processes or in none
+/// throws: here, the exception of work(); in a process where work() has returned, Error with
+///         `otherwise` and the name in quotes, if there is one. After a rank_error, which all
+///         processes throw, nothing is agreed upon, nor undone
+template <class Error, class Processes, class Work, class Undo = void (*)()>
+void together(
+    Processes const& all, std::string_view otherwise, std::string_view name, Work const& work,
+    Undo const& undo = [] {}) {
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (rank_error const&) {
+    throw;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (all.agree(!failure)) return;
+  undo();
+  if (failure) std::rethrow_exception(failure);
+  std::string text(otherwise);
+  if (!name.empty()) text += " " + in_quotes(name);
+  throw Error(text);
+}
+
+/// Loads in all processes, or in none. check(): everything that may fail in one process alone,
+/// before write(checked) changes anything; spoil(): called in all processes if write() has thrown
+/// in one, which could not read again what it had read. Returns what check() has returned.
+///
+/// throws: as together, data_error
+template <class Processes, class Check, class Write, class Spoil>
+auto load_together(Processes const& all, std::string_view path, Check const& check,
+                   Write const& write, Spoil const& spoil) {
+  constexpr char const* otherwise = "another process could not load";
+  std::optional<decltype(check())> checked;
+  together<data_error>(all, otherwise, path, [&] { checked.emplace(check()); });
+  together<data_error>(all, otherwise, path, [&] { write(*checked); }, spoil);
+  return std::move(*checked);
+}
+
+}  // namespace pp::detail
