@@ -72,14 +72,14 @@ struct values_for : std::span<T> {
 template <class List>
 constexpr auto spell_element([[maybe_unused]] List const& list) {
   if constexpr (requires { std::data(list); })
-    return words<typename decltype(spell_found(std::data(list)))::type>{};
+    return word_list<typename decltype(spell_found(std::data(list)))::type>{};
   else
-    return words<>{};
+    return word_list<>{};
 }
 /// One error for a third list in braces; for a pointer and a length, which are two values, too, as
 /// this is compiled once.
 template <class... Found>
-constexpr void refuse_third_list(words<Found...>) {
+constexpr void refuse_third_list(word_list<Found...>) {
   using diagnosis = decltype(diagnosis_of<wrong::further_inputs_are_given_by_name, Found...>());
   static_assert(accepted<diagnosis>::value);
 }

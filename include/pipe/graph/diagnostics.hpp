@@ -111,18 +111,18 @@ constexpr auto spell_instead(word<L>) {
 
 /// Words in a row.
 template <class... Words>
-struct words {};
+struct word_list {};
 template <class... First, class... Second>
-constexpr words<First..., Second...> operator+(words<First...>, words<Second...>) {
+constexpr word_list<First..., Second...> operator+(word_list<First...>, word_list<Second...>) {
   return {};
 }
 /// A word that only some messages have.
 template <bool IsSet, class Word>
 constexpr auto if_set(word<Word>) {
   if constexpr (IsSet)
-    return words<Word>{};
+    return word_list<Word>{};
   else
-    return words<>{};
+    return word_list<>{};
 }
 /// Missing, Function or Value with a member that is set.
 template <template <member> class Word, member Which>
@@ -132,7 +132,7 @@ constexpr auto spell_member() {
 
 /// The message of those words, about a layer unless Position is -1.
 template <wrong::diagnosis What, int Position, class... Words>
-constexpr auto say_at(words<Words...>) {
+constexpr auto say_at(word_list<Words...>) {
   if constexpr (Position < 0)
     return std::type_identity<wrong::Use<What, Words...>>{};
   else
@@ -141,7 +141,7 @@ constexpr auto say_at(words<Words...>) {
 
 /// The message of fault `F` in a model with leaf layer types `Leaves`. `Name`: the name in files
 /// that two parameters share, as words, for the fault of that kind.
-template <model_fault F, class Leaves, class Name = words<>>
+template <model_fault F, class Leaves, class Name = word_list<>>
 constexpr auto diagnose() {
   if constexpr (F.ok()) {
     return std::type_identity<nothing_wrong>{};

@@ -141,10 +141,10 @@ struct lowering<Items...> {
     if constexpr (repeated_name >= 0) {
       constexpr auto found = names(repeated_name);
       return [&]<std::size_t... Is>(std::index_sequence<Is...>) {
-        return words<wrong::Called<found.way[Is]...>>{};
+        return word_list<wrong::Called<found.way[Is]...>>{};
       }(std::make_index_sequence<std::size_t(found.length)>{});
     } else {
-      return words<>{};
+      return word_list<>{};
     }
   }
 
