@@ -21,7 +21,7 @@ namespace pp::detail {
 template <class Work, int S>
 struct compiled_stage {
   using passes = typename Work::passes;
-  using schedule = typename Work::schedule;
+  using flushed = typename Work::flushed;
   using element = typename Work::element;
   using value = typename Work::value;
   using optimizer = typename Work::optimizer;
@@ -91,7 +91,7 @@ struct compiled_stage {
   static void make_launches_of() {
     Programs::template launches<program::forward>();
     if constexpr (Work::recomputes_ahead) Programs::template launches<program::recompute>();
-    if constexpr (schedule::splits_backward) {
+    if constexpr (flushed::splits_backward) {
       Programs::template launches<program::backward_input>();
       Programs::template launches<program::backward_weight>();
     } else {
@@ -106,7 +106,7 @@ struct compiled_stage {
     set.programs[int(program::forward)] = view_of<Programs, program::forward>();
     if constexpr (Work::recomputes_ahead)
       set.programs[int(program::recompute)] = view_of<Programs, program::recompute>();
-    if constexpr (schedule::splits_backward) {
+    if constexpr (flushed::splits_backward) {
       set.programs[int(program::backward_input)] = view_of<Programs, program::backward_input>();
       set.programs[int(program::backward_weight)] = view_of<Programs, program::backward_weight>();
     } else {

@@ -60,7 +60,7 @@ constexpr slot_count most_of(slot_count a, slot_count b) {
 template <class Work>
 struct flow_schedule {
   static constexpr int mini_batch = Work::mini_batch, ranks = Work::ranks;
-  using family = run_of_flow<typename Work::flow, mini_batch>;
+  using family = run_of_flow<typename Work::schedule, mini_batch>;
 
   static constexpr int micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
   static constexpr bool by_compiler = fits_a_constant<family>(ranks, micro_batches);
@@ -107,8 +107,8 @@ struct flow_schedule {
           return dynamic_rows<action>(ranks);
       }();
       for (int r = 0; r < ranks; ++r)
-        Work::flow::for_each_in_period(ranks, r, mini_batch,
-                                       [&](action const& a) { rows.push(r, a); });
+        Work::schedule::for_each_in_period(ranks, r, mini_batch,
+                                           [&](action const& a) { rows.push(r, a); });
       return rows;
     }
   };

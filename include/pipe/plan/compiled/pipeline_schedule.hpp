@@ -31,57 +31,21 @@ namespace detail {
 
 /// Passes, costs and the proved schedule of model M with a valid option_set.
 template <class M, class Options>
-struct pipeline_schedule {
+struct pipeline_schedule : chosen_options<Options> {
+  using chosen = chosen_options<Options>;
   template <class Family>
-  using option = typename Options::template get<Family>;
-  using element = typename option<option_family::precision>::element;
-  using value = typename option<option_family::precision>::value;
-  /// The order of steps that overlap, if they do; and of one step alone.
-  using flow = option<option_family::schedule>;
-  using schedule = flushed_of<flow>;
-  static constexpr step_overlap overlap = overlap_of<flow>();
-  static constexpr bool is_free = overlap == step_overlap::free;
-  using optimizer = option<option_family::optimizer>;
-  using backend = option<option_family::backend>;
-  using averaging = option<option_family::averaging>;
-  using prefetching = option<option_family::prefetching>;
-  using offload = offload_of<option<option_family::offload>, backend>;
-  using sum = option<option_family::sum>;
-  using transport = typename option<option_family::transport>::transport;
-  using zero = zero_of<option<option_family::zero>, transport>;
-  static constexpr int devices = option<option_family::devices>::count;
+  using option = typename chosen::template option<Family>;
+  using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
+      chosen::overlap, chosen::is_free, chosen::recomputes_ahead, chosen::first_kept,
+      chosen::some_drop;
+  using typename chosen::backend, typename chosen::recompute, typename chosen::schedule,
+      typename chosen::flushed;
   using model = M;
 
-  static constexpr int stages = option<option_family::stages>::value;
-  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
-  static constexpr int ranks = ranks_of<option<option_family::stages>, schedule>();
-  static constexpr int micro_batches = option<option_family::micro_batches>::value;
-  /// Whether replicas have parts of gradients only, also while a run adds to them: those of several
-  /// micro-batches are added up whole.
-  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
-  /// Micro-batches of a step: those of all leaves.
-  static constexpr int mini_batch = micro_batches * sum::leaves;
-  /// Samples of a micro-batch.
-  static constexpr int samples = option<option_family::micro_batch_size>::value;
-
-  using passes =
-      compilation<M, stages,
-                  partition_of<option<option_family::partition>, option<option_family::stages>>,
-                  samples,
-                  number_widths{int(sizeof(element)), int(sizeof(value)), backend::has_transposes,
-                                (zero::level > 1)},
-                  schedule::splits_backward, option<option_family::recompute>,
-                  pp::detail::recomputes_ahead<schedule>()>;
-  using recompute = option<option_family::recompute>;
+  using passes = compilation<M, stages, typename chosen::cutter, samples, chosen::widths,
+                             flushed::splits_backward, recompute, recomputes_ahead>;
   static constexpr graph_view graph() { return passes::outline; }
   static constexpr int const* cuts() { return passes::cuts.items; }
-  /// The first micro-batch whose values are all kept for backward; earlier ones recompute.
-  static constexpr int first_kept =
-      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool some_drop = first_kept > 0;
-  /// Whether R is in the table: then a stage that has none there keeps all values.
-  static constexpr bool recomputes_ahead = passes::recomputes_ahead;
-  static constexpr bool some_keep = first_kept < micro_batches || recomputes_ahead;
   /// The first micro-batch whose values a stage keeps. needs: a valid table
   static constexpr int first_kept_of([[maybe_unused]] int chunk) {
     if constexpr (recomputes_ahead)
@@ -99,18 +63,18 @@ struct pipeline_schedule {
   /// table in which this is looked up is one of equal costs, as the real one depends on what
   /// programs keep.
   static constexpr bool has_loss_in_backward() {
-    if constexpr (schedule::splits_backward || !schedule::trains)
+    if constexpr (flushed::splits_backward || !flushed::trains)
       return false;
     else if constexpr (ranks == 1 || micro_batches == 1)
       return true;
-    else if constexpr (!is_of_this_library<schedule> ||
-                       !fits_a_constant<schedule>(ranks, micro_batches))
+    else if constexpr (!is_of_this_library<flushed> ||
+                       !fits_a_constant<flushed>(ranks, micro_batches))
       return false;
-    else if constexpr (why_refused<schedule>(ranks, micro_batches) != nullptr)
+    else if constexpr (why_refused<flushed>(ranks, micro_batches) != nullptr)
       return false;
     else
       return is_backward_next_everywhere(
-          make_table<schedule, ranks, micro_batches>(
+          make_table<flushed, ranks, micro_batches>(
               pp::problem<>{ranks, stages, micro_batches, 0, same_cost{}}, where),
           stages - 1);
   }
@@ -145,7 +109,7 @@ struct pipeline_schedule {
     chunk_cost const cost[] = {time_of_stage<option<option_family::partition>>(
         passes::costs.items, passes::cuts[S], passes::cuts[S + 1], samples,
         passes::whole.place_of_recompute(some_drop), programs<S, some_drop>::layout.bytes,
-        hidden_percent_of<schedule>())...};
+        hidden_percent_of<flushed>())...};
     return unequal_times(ranks, micro_batches, cost);
   }
   static constexpr auto problem = make_problem(std::make_integer_sequence<int, stages>{});
@@ -156,17 +120,17 @@ struct pipeline_schedule {
     if constexpr (is_free)
       if (!flow_schedule<pipeline_schedule>::by_compiler) return false;
     if constexpr (overlap == step_overlap::confirmed)
-      if (!period_fits_a_constant<schedule>(ranks, micro_batches)) return false;
-    return fits_a_constant<schedule>(ranks, micro_batches);
+      if (!period_fits_a_constant<flushed>(ranks, micro_batches)) return false;
+    return fits_a_constant<flushed>(ranks, micro_batches);
   }();
 
   /// Maker of the unproved table, of compile-time capacity if by_compiler.
   struct make_schedule {
     static constexpr auto make() {
       if constexpr (by_compiler)
-        return make_table<schedule, ranks, micro_batches>(problem, where);
+        return make_table<flushed, ranks, micro_batches>(problem, where);
       else
-        return make_dynamic_table<schedule>(problem, where);
+        return make_dynamic_table<flushed>(problem, where);
     }
   };
   /// The table as the policy fills it, not yet proved.
@@ -217,7 +181,7 @@ struct pipeline_schedule {
   static constexpr auto const& table() {
     if constexpr (!by_compiler)
       if (verdict const& v = judgement(); !v.ok())
-        throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+        throw_error<error>({"schedule ", flushed::name, " is not valid for ", ranks, " ranks and ",
                             micro_batches, " micro-batches: ", short_name(v.which.kind),
                             " of chunk ", v.which.chunk, ", micro-batch ", v.which.micro_batch,
                             " on rank ", v.rank, ", position ", v.position, ": ", v.text()});
@@ -226,7 +190,7 @@ struct pipeline_schedule {
 
   /// Whether the schedule's `fill` is a constant expression. Known for the library's schedules.
   static constexpr bool fills_in_a_constant() {
-    if constexpr (is_of_this_library<schedule>)
+    if constexpr (is_of_this_library<flushed>)
       return true;
     else
       return is_constant<make_table_call>;
@@ -244,12 +208,12 @@ struct pipeline_schedule {
     } else if constexpr (!by_compiler) {
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (!fills_in_a_constant()) {
-      return diagnosis_of<wrong::function_must_be_constexpr, schedule,
+      return diagnosis_of<wrong::function_must_be_constexpr, flushed,
                           wrong::Function<member::fill>>();
     } else if constexpr (constexpr verdict v = judgement(); v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {
-      return diagnosis_of<wrong::schedule_is_not_valid, schedule, wrong::Because<v.what>,
+      return diagnosis_of<wrong::schedule_is_not_valid, flushed, wrong::Because<v.what>,
                           wrong::OnRank<v.rank>, wrong::AtPosition<v.position>,
                           wrong::ForAction<v.which.kind, v.which.chunk, v.which.micro_batch>>();
     }
@@ -265,7 +229,7 @@ struct pipeline_schedule {
 
   /// Maker of the period, if steps overlap. throws: as table()
   struct make_period {
-    static constexpr step_period make() { return period_of_steps<flow>(problem, table()); }
+    static constexpr step_period make() { return period_of_steps<schedule>(problem, table()); }
   };
   static constexpr step_period const& period() { return once<by_compiler, make_period>::get(); }
 
@@ -301,7 +265,7 @@ struct pipeline_schedule {
     /// Empty rows: of compile-time capacity if by_compiler, otherwise on the heap.
     static constexpr auto no_rows() {
       if constexpr (by_compiler)
-        return detail::static_rows<action, ranks, micro_batches * schedule::chunks_per_rank>{};
+        return detail::static_rows<action, ranks, micro_batches * flushed::chunks_per_rank>{};
       else
         return dynamic_rows<action>(ranks);
     }
@@ -317,7 +281,6 @@ struct pipeline_schedule {
   };
   static constexpr auto const& evaluation() { return once<by_compiler, make_evaluation>::get(); }
 
-  static constexpr int report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
   /// Versions of a stage's weights.
   static constexpr int version_slots([[maybe_unused]] int chunk) {
     if constexpr (is_free)
@@ -335,7 +298,7 @@ struct pipeline_schedule {
 
   /// Most micro-batches between B, or R where it is, and W at once; 0 if neither is in the table.
   static constexpr int pending_slots(int chunk) {
-    return schedule::splits_backward || recomputes_ahead ? detail::peak_pending(table(), chunk) : 0;
+    return flushed::splits_backward || recomputes_ahead ? detail::peak_pending(table(), chunk) : 0;
   }
 };
 

@@ -44,50 +44,18 @@ namespace detail {
 ///
 /// law: plan() equals Pipeline<M, Options...>::plan, where that is a constant
 template <class M, class Options>
-struct planned_pipeline {
-  template <class Family>
-  using option = typename Options::template get<Family>;
-  using precision = option<option_family::precision>;
-  using element = typename precision::element;
-  using value = typename precision::value;
-  using optimizer = option<option_family::optimizer>;
-  using flow = option<option_family::schedule>;
-  using schedule = flushed_of<flow>;
-  static constexpr step_overlap overlap = overlap_of<flow>();
-  static constexpr bool is_free = overlap == step_overlap::free;
-  using backend = option<option_family::backend>;
-  using averaging = option<option_family::averaging>;
-  using prefetching = option<option_family::prefetching>;
-  using offload = offload_of<option<option_family::offload>, backend>;
-  using sum = option<option_family::sum>;
-  using partition = option<option_family::partition>;
-  using recompute = option<option_family::recompute>;
-  using transport = typename option<option_family::transport>::transport;
-  using zero = zero_of<option<option_family::zero>, transport>;
-  static constexpr int devices = option<option_family::devices>::count;
+struct planned_pipeline : chosen_options<Options> {
+  using chosen = chosen_options<Options>;
+  using chosen::stages, chosen::ranks, chosen::where, chosen::micro_batches, chosen::samples,
+      chosen::threads, chosen::overlap, chosen::is_free, chosen::mini_batch,
+      chosen::recomputes_ahead, chosen::first_kept, chosen::some_keep, chosen::some_drop;
+  using typename chosen::element, typename chosen::backend, typename chosen::partition,
+      typename chosen::recompute, typename chosen::optimizer, typename chosen::schedule,
+      typename chosen::flushed;
   using model = M;
   using work = planned_pipeline;
   using step = step_memory<planned_pipeline>;
-
-  static constexpr int stages = option<option_family::stages>::value,
-                       ranks = ranks_of<option<option_family::stages>, schedule>(),
-                       micro_batches = option<option_family::micro_batches>::value,
-                       mini_batch = micro_batches * sum::leaves,
-                       samples = option<option_family::micro_batch_size>::value,
-                       threads = option<option_family::threads>::host_threads,
-                       report_slots = report_slots_of<flow, transport>(ranks, mini_batch);
-  static constexpr bool divides_gradients = zero::level > 1 && micro_batches == 1;
-  static constexpr auto where = placement_of<option<option_family::stages>, schedule>();
-  static constexpr int holder_count = holders(where, stages);
   using table_type = dynamic_table_on<std::remove_const_t<decltype(where)>>;
-  /// As in pipeline_schedule: earlier micro-batches recompute, those from this one on keep all
-  /// values.
-  static constexpr int first_kept =
-      !recompute::recomputes ? 0 : micro_batches - int(recompute::keeps_last);
-  static constexpr bool recomputes_ahead = pp::detail::recomputes_ahead<schedule>(),
-                        some_keep = first_kept < micro_batches || recomputes_ahead,
-                        some_drop = first_kept > 0;
-
   static graph_view graph() { return *all().graph; }
   static int const* cuts() { return all().compilation.model().cuts; }
   /// By top-level layer.
@@ -98,13 +66,13 @@ struct planned_pipeline {
   static int in_flight(int stage) { return all().in_flight[stage]; }
   static auto const& timeline() { return all().simulated; }
   /// Where steps overlap.
-  static step_period period() { return period_of_steps<flow>(times(), table()); }
+  static step_period period() { return period_of_steps<schedule>(times(), table()); }
   static auto const& memory() { return all().map; }
   static view<link_plan> links() { return {all().links.begin(), all().link_count}; }
   /// throws: error if a rank exceeds the memory limit, or as compilation does
   static plan_of<stages, ranks> const& plan() {
     static plan_of<stages, ranks> const made = [] {
-      require_memory(memory().rank, option<option_family::memory_limit>::value);
+      require_memory(memory().rank, chosen::memory_limit);
       return make_plan<planned_pipeline>(work::graph(), work::times(), memory());
     }();
     return made;
@@ -131,7 +99,7 @@ struct planned_pipeline {
     run_time_problem problem;
     table_type table;
     decltype(simulate(problem, table)) simulated;
-    memory_map<stages, ranks, holder_count> map;
+    memory_map<stages, ranks, chosen::holder_count> map;
     list<int, stages> in_flight;
     heap_array<link_plan> links;
     int link_count = 0;
@@ -139,15 +107,10 @@ struct planned_pipeline {
     everything()
         : graph(checked_graph()),
           compilation(*graph,
-                      {stages,
-                       samples,
-                       {int(sizeof(element)), int(sizeof(value)), true, zero::level > 1},
-                       schedule::splits_backward,
-                       rule_of<recompute>(),
-                       recomputes_ahead},
+                      {stages, samples, chosen::widths, flushed::splits_backward,
+                       rule_of<recompute>(), recomputes_ahead},
                       [](auto const& layer_times, int units, int count, auto& cuts) {
-                        cut_planned<partition_of<partition, option<option_family::stages>>>(
-                            layer_times, units, count, cuts);
+                        cut_planned<typename chosen::cutter>(layer_times, units, count, cuts);
                       }),
           stage_of(lay_out_stages(compilation)), problem(make_problem(compilation, stage_of)),
           table(proved(problem)), simulated(simulate(problem, table)) {}
@@ -205,18 +168,18 @@ struct planned_pipeline {
       p.costs.push_back(
           time_of_stage<partition>(c.costs().items, c.model().cuts[s], c.model().cuts[s + 1],
                                    samples, c.model().place_of_recompute(some_drop),
-                                   saves.totals().bytes, hidden_percent_of<schedule>()));
+                                   saves.totals().bytes, hidden_percent_of<flushed>()));
     }
     return p;
   }
   /// The schedule's table. Throws pp::error if it is not valid.
   static table_type proved(run_time_problem const& problem) {
-    table_type table = make_dynamic_table<schedule>(problem, where);
+    table_type table = make_dynamic_table<flushed>(problem, where);
     verdict v = validate(problem, table);
     if (v.ok()) v = check_runs(table, recomputes_ahead && some_drop);
     if (v.ok() && recomputes_ahead) v = check_recomputed(problem, table);
     if (!v.ok())
-      throw_error<error>({"schedule ", schedule::name, " is not valid for ", ranks, " ranks and ",
+      throw_error<error>({"schedule ", flushed::name, " is not valid for ", ranks, " ranks and ",
                           micro_batches, " micro-batches: ", v.text()});
     return table;
   }
@@ -239,11 +202,11 @@ struct planned_pipeline {
     if constexpr (is_free) {  // see flow_schedule
       run_time_problem whole = e.problem;
       whole.micro_batches = periods_of_flow(ranks, mini_batch) * mini_batch;
-      auto const run = make_dynamic_table<run_of_flow<flow, mini_batch>>(whole, where);
+      auto const run = make_dynamic_table<run_of_flow<schedule, mini_batch>>(whole, where);
       auto const when = simulate(whole, run);
       for (int s = 0; s < stages; ++s) {
         if (int const n = peak_in_chunk(run, s); n > e.in_flight[s]) e.in_flight[s] = n;
-        versions[s] = version_slots_of<flow>(run, ranks, rank_of(where, ranks, s));
+        versions[s] = version_slots_of<schedule>(run, ranks, rank_of(where, ranks, s));
         if (s + 1 < stages)
           slots[std::size_t(s) + 1] = most_of(
               slots[std::size_t(s) + 1],
@@ -270,7 +233,7 @@ struct planned_pipeline {
       f.keeping_micro_batches = micro_batches - c.first_kept;
       f.dropping_micro_batches = c.first_kept;
       f.holders = replicas(where, s);
-      f.copies_weights = f.holders > 1 && transport::copies;
+      f.copies_weights = f.holders > 1 && chosen::transport::copies;
       if (s > 0) f.holders_before = replicas(where, s - 1);
       if (s + 1 < stages) f.holders_after = replicas(where, s + 1);
       f.in_flight = e.in_flight[s];
@@ -278,7 +241,7 @@ struct planned_pipeline {
       if (is_free && f.dropping_micro_batches > 0) f.dropping_micro_batches = f.in_flight;
       f.version_slots = versions[s];
       f.keeps_state = overlap == step_overlap::confirmed;
-      if (schedule::splits_backward || recomputes_ahead)
+      if (flushed::splits_backward || recomputes_ahead)
         f.pending_slots = detail::peak_pending(e.table, s);
       f.entered = slots[std::size_t(s)];
       f.left = slots[std::size_t(s) + 1];
@@ -291,10 +254,10 @@ struct planned_pipeline {
       f.received_gradient_bytes = m.boundaries[s + 1].gradient_bytes;
       f.widths = m.values.widths;
       f.state_bytes = one.state * long(sizeof(element));
-      f.zero = zero::level;
-      f.divides_gradients = divides_gradients;
-      f.offloads_state = offload::is_on;
-      f.averages = averaging::averages;
+      f.zero = chosen::zero::level;
+      f.divides_gradients = chosen::divides_gradients;
+      f.offloads_state = chosen::offload::is_on;
+      f.averages = chosen::averaging::averages;
       lay_out_chunk(f, c);
       count_launches(m, one, c);
       for (heap_stage const* of : {one.keeping.get(), one.dropping.get()})
@@ -319,7 +282,7 @@ struct planned_pipeline {
       rank_description& of = e.map.rank[r];
       of.training_count = e.table.size(r);
       if constexpr (is_free)
-        flow::for_each_in_period(ranks, r, mini_batch, [&](action const&) { ++of.flow_count; });
+        schedule::for_each_in_period(ranks, r, mini_batch, [&](action const&) { ++of.flow_count; });
       for (action const& a : e.table.row(r)) of.evaluation_count += a.kind == action_kind::forward;
       lay_out_rank(e.map, r, scratch, threads, of_updates > of_groups ? of_updates : of_groups);
       step::take(of, r, read[r], g, streams, e.map.chunks.items, e.map.holders.items, ties.begin(),

@@ -28,6 +28,9 @@ struct step_memory {
   using value = typename Work::value;
   static constexpr int samples = Work::samples;
 
+  static constexpr int report_slots =
+      report_slots_of<typename Work::schedule, typename Work::transport>(Work::ranks,
+                                                                         Work::mini_batch);
   static constexpr int losses = losses_in<typename model::loss>;
 
   /// Labels per sample.
@@ -151,7 +154,7 @@ struct step_memory {
         }
         rank.norms = take(norms);
         rank.report_stride = norms + losses * long(sizeof(double));
-        rank.reports = take(Work::report_slots * rank.report_stride);
+        rank.reports = take(report_slots * rank.report_stride);
         rank.received_tie = take(received_tie(r, chunks, ties, tie_count));
       }
     }
