@@ -17,7 +17,7 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/passes/compile.hpp>
+#include <pipe/passes/heap_compilation.hpp>
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/period.hpp>
