@@ -37,16 +37,15 @@ void check_planned(graph_view const& g) {
                         " samples: expected a multiple of the groups of SyncOver, ",
                         g.ops[op].attributes.batch().samples, " samples"});
   if (norms_one_number(g, samples))
-    throw_error<error>({"micro-batches of ", samples,
-                        " samples: a batch norm would have one number per channel"});
+    throw_error<error>(
+        {"micro-batches of ", samples, " samples: a batch norm would have one number per channel"});
   if constexpr (requires { typename partition::profile; })
     if (!has_times_of<partition>(layers))
       throw_error<error>({"a profile of ", partition::profile::layers,
                           " layers: expected one of this model, which has ", layers});
   if (!can_cut<partition>(layers, stages))
     throw_error<error>({"a partition of ", layers,
-                        " layers: expected ascending cuts, one less than ", stages,
-                        " stages"});
+                        " layers: expected ascending cuts, one less than ", stages, " stages"});
   if (chosen::is_free && any_tied(g))
     throw_error<error>({"schedule ", chosen::schedule::name,
                         ": stages update independently, so none may share a parameter (Tied)"});

@@ -141,8 +141,7 @@ struct compiled_pipeline : chosen_options<Options> {
         rank.evaluation = std::data(work::evaluation().row(r));
         rank.evaluation_count = work::evaluation().size(r);
         lay_out_rank(m, r, scratch, threads, workspace);
-        step::take(rank, r, read[r], g, passes::stream_count, m.chunks.items, m.holders.items,
-                   ties.items, tie_count);
+        step::take(m, r, read[r], {g, passes::stream_count, {ties.items, tie_count}});
       }
       return m;
     }
@@ -261,9 +260,8 @@ struct compiled_pipeline : chosen_options<Options> {
     static constexpr auto make() {
       link_list<most_links(where, stages, tie_count)> all;
       sink<link_plan> found{all.items};
-      find_links(where, ranks, memory().chunks.items, stages, view<tie>{ties.items, tie_count},
-                 sizeof(element), micro_batches, step::losses,
-                 slowest_rank<stages, ranks>(times(), memory().chunks), found);
+      find_links<compiled_pipeline>(memory().chunks.items, view<tie>{ties.items, tie_count},
+                                    slowest_rank<stages, ranks>(times(), memory().chunks), found);
       all.count = found.count;
       return all;
     }
