@@ -119,7 +119,8 @@ constexpr auto find_boundaries(graph_view const& g, gradient_view const& backwar
 
 // ---- recompute ----
 
-/// By value, whether the model reads it once. values: 0 where nobody asks, see joins_product()
+/// By value, whether the model reads it once. values: 0 where no pass asks: then
+/// empty, see joins_product()
 template <class Values>
 constexpr auto find_read_once(graph_view const& g, gradient_view const& backward, Values values) {
   auto once = array_of<bool>(values);
