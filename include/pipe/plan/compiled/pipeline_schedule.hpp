@@ -8,18 +8,11 @@
 
 #include <type_traits>
 
-#include <pipe/base/error.hpp>
-#include <pipe/base/constant.hpp>
 #include <pipe/base/once.hpp>
-#include <pipe/base/type_name.hpp>
-#include <pipe/base/sentence.hpp>
 #include <pipe/passes/compilation.hpp>
-#include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/simulate.hpp>
 #include <pipe/plan/compiled/chain_table.hpp>
 #include <pipe/plan/compiled/proved_schedule.hpp>
 #include <pipe/plan/compiled/stage_times.hpp>
