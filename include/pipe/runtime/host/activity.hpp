@@ -97,13 +97,13 @@ class activity {
   std::atomic<long> since_{0}, changes_{0};
 };
 
-/// The activities of `count` ranks from `first` on, in one line: "rank 2: idle; rank 3: idle".
+/// The activities of the ranks of a process, in one line: "rank 2: idle; rank 3: idle".
 template <class Ranks>
-[[gnu::cold]] std::string activities(Ranks const& ranks, int first, int count) {
+[[gnu::cold]] std::string activities(Ranks const& ranks, process_place const& place) {
   std::string text;
-  for (int r = first; r < first + count; ++r)
-    text += sentence(
-                {r > first ? "; rank " : "rank ", r, ": ", std::string_view(ranks[r].doing.text())})
+  for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
+    text += sentence({text.empty() ? "rank " : "; rank ", r, ": ",
+                      std::string_view(ranks[r].doing.text())})
                 .begin();
   return text;
 }

@@ -41,7 +41,7 @@ class host_engine {
   }
   /// Steps that overlap, of these leaves: see step_flow.
   auto flow(own_leaves const& own) {
-    return step_flow<element, typename P::transport>(executor_, own);
+    return step_flow(executor_.context(), executor_.threads(), own);
   }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }

@@ -5,10 +5,9 @@
 #pragma once
 
 #include <pipe/base/config.hpp>
-#include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/host/action_runner.hpp>
+#include <pipe/runtime/host/rank_context.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/transport/transport.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
@@ -19,17 +18,15 @@ namespace pp::detail {
 ///      many as its actions are ahead
 template <class T, class Transport>
 class flow_records {
-  using worker = rank_worker<T, Transport>;
-
  public:
-  /// needs: both live as long
-  flow_records(action_runner<T, Transport>& runner, heap_array<worker>& ranks)
-      : runner_(runner), ranks_(ranks) {}
+  /// needs: the context lives as long
+  explicit flow_records(rank_context<T, Transport>& context)
+      : context_(context), runner_(context.runner) {}
 
   /// Begins a run with a step, and its time.
   void begin(long first) {
     first_ = first;
-    for (worker& r : ranks_) r.count = 0;
+    for (auto& r : context_.ranks) r.count = 0;
     runner_.begin();
   }
   /// A step's or a version's number.
@@ -49,19 +46,16 @@ class flow_records {
     keep_if(r, [&](executed_action const& a) { return a.what.version <= number(version); });
   }
   /// Ends a run before step n. The times of all ranks here count from the first action kept.
-  [[gnu::cold]] void end(process_place const& place, long n) {
+  [[gnu::cold]] void end(long n) {
     long first = runner_.now();
-    auto const each_rank = [&](auto use) {
-      for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r) use(r);
-    };
-    each_rank([&](int r) {
+    context_.for_each_rank([&](int r) {
       keep(r, n);
-      if (ranks_[r].count > 0 && runner_.executed(r)->start < first)
+      if (context_.ranks[r].count > 0 && runner_.executed(r)->start < first)
         first = runner_.executed(r)->start;
     });
-    each_rank([&](int r) {
+    context_.for_each_rank([&](int r) {
       executed_action* const all = runner_.executed(r);
-      for (int i = 0; i < ranks_[r].count; ++i) all[i].start -= first, all[i].end -= first;
+      for (int i = 0; i < context_.ranks[r].count; ++i) all[i].start -= first, all[i].end -= first;
     });
     runner_.begin_later(first);
   }
@@ -70,14 +64,15 @@ class flow_records {
   template <class Test>
   void keep_if(int r, Test const& is_kept) {
     executed_action* const all = runner_.executed(r);
+    int& count = context_.ranks[r].count;
     int kept = 0;
-    for (int i = 0; i < ranks_[r].count; ++i)
+    for (int i = 0; i < count; ++i)
       if (is_kept(all[i])) all[kept++] = all[i];
-    ranks_[r].count = kept;
+    count = kept;
   }
 
+  rank_context<T, Transport>& context_;
   action_runner<T, Transport>& runner_;
-  heap_array<worker>& ranks_;
   long first_ = 0;
 };
 

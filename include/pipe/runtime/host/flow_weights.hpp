@@ -8,8 +8,10 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/flow_order.hpp>
+#include <pipe/runtime/host/rank_context.hpp>
+#include <pipe/runtime/host/rank_threads.hpp>
+#include <pipe/runtime/host/step_operations.hpp>
 #include <pipe/runtime/job.hpp>
 
 PIPE_OPTIMIZED_BEGIN
@@ -19,30 +21,32 @@ namespace pp::detail {
 /// step that reads them first.
 template <class T, class Transport>
 class flow_weights {
-  using machine = executor<T, Transport>;
-  using version_state = typename machine::version_state;
+  using version_state = copies_state::version;
 
  public:
   /// needs: both live as long
-  flow_weights(machine& of, flow_order const& order)
-      : m_(of), d_(of.description()), order_(order), ranks_(d_.ranks) {}
+  flow_weights(rank_context<T, Transport>& context, flow_order const& order)
+      : context_(context), d_(context.d), order_(order), ranks_(d_.ranks) {}
 
   /// Begins a run with a step, whose version is the newest, on the calling thread.
-  void begin(long first) {
+  void begin(long first, rank_threads<T, Transport>& threads) {
+    copies_state& copies = context_.copies;
     versions().begin_runs();
     newest_at_first_ = first;
     for (state& r : ranks_) r.updated = r.averaged = first;
-    if (m_.versions_ == version_state::unknown) m_.oldest_version_ = first;
-    if (m_.stale_ || m_.updated_ || m_.versions_ != version_state::known)
-      m_.each_rank([&](int r) {
-        m_.renew(r);
-        if (m_.versions_ == version_state::unknown)
+    if (copies.versions == version_state::unknown) copies.oldest_version = first;
+    if (copies.is_behind() || copies.versions != version_state::known)
+      threads.each_rank([&](int r) {
+        job const none;
+        barrier_meeting meeting(context_, r, none);
+        if (copies.is_behind()) renew_copies(context_, r, none, meeting);
+        if (copies.versions == version_state::unknown)
           order_.for_chunks_of(r, [&](int c) { versions().spread(d_.chunk[c]); });
-        else if (m_.versions_ == version_state::written)
-          m_.parameters_.complete_versions(r, m_.ranks_[r].threads);
+        else if (copies.versions == version_state::written)
+          context_.parameters.complete_versions(r, context_.ranks[r].threads);
       });
-    m_.versions_ = version_state::known;
-    m_.stale_ = m_.updated_ = false;
+    copies.versions = version_state::known;
+    copies.was_written = copies.was_updated = false;
   }
   /// Ends it: the newest version goes where everything else looks for it.
   void end(int r) {
@@ -53,7 +57,7 @@ class flow_weights {
   long newest(int r) const { return ranks_[r].updated; }
   /// The version that an action of rank r in period n reads, as it is recorded.
   long version_of(int r, action const& a, long n) const {
-    return order_.version_of(r, a, n, ranks_[r].updated, m_.oldest_version_);
+    return order_.version_of(r, a, n, ranks_[r].updated, context_.copies.oldest_version);
   }
   /// What an action of rank r in period n reads, in bytes from slot 0: a forward of a later step
   /// perhaps what is predicted for its backward.
@@ -61,20 +65,14 @@ class flow_weights {
     return d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step));
   }
 
-  /// Updates rank r's weights in step n, by gradients times a factor.
-  void update(int r, long n, job const& of, double factor) {
-    team& all = m_.ranks_[r].threads;
-    m_.updating(n + 1, [&] {
-      order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
-      m_.parameters_.update(r, all, of, factor);
-      if (d_.has_buffers) {
-        m_.parameters_.commit(r, of);
-        // All micro-batches of a confirmed step read the same version; and it may be taken back.
-        if (order_.is_free())
-          order_.for_chunks_of(r, [&](int c) { versions().share_means(d_.chunk[c]); });
-      }
-      m_.parameters_.transpose(r, all);
-    });
+  /// Begins rank r's update in step n, of a version beside those that are read, and ends it.
+  void begin_update(int r, long n) {
+    order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
+  }
+  void end_update(int r, long n) {
+    // All micro-batches of a confirmed step read the same version; and it may be taken back.
+    if (d_.has_buffers && order_.is_free())
+      order_.for_chunks_of(r, [&](int c) { versions().share_means(d_.chunk[c]); });
     ranks_[r].updated = n + 1;
   }
   /// Takes rank r's last update back, unless its newest version is `to`; returns whether it did.
@@ -84,10 +82,9 @@ class flow_weights {
     ranks_[r].updated = to;
     return true;
   }
-  /// Updates the averages of parameters after a step that is confirmed, unless that is done.
-  void average(int r, long n, job const& of) {
-    if (!d_.averages || std::exchange(ranks_[r].averaged, n + 1) > n) return;
-    m_.parameters_.average(r, m_.ranks_[r].threads, of);
+  /// Whether rank r has yet to update the averages of parameters after step n, which is confirmed.
+  bool takes_average(int r, long n) {
+    return d_.averages && std::exchange(ranks_[r].averaged, n + 1) <= n;
   }
 
  private:
@@ -96,7 +93,7 @@ class flow_weights {
     long updated = 0, averaged = 0;
   };
 
-  weight_versions<T>& versions() { return m_.parameters_.versions(); }
+  weight_versions<T>& versions() { return context_.parameters.versions(); }
   /// Where a version of a chunk's weights is: at first, the newest is in slot 0. Versions before
   /// all updates are where the first one was copied to.
   int slot_of(int chunk, long version) const {
@@ -107,11 +104,11 @@ class flow_weights {
     if (!d_.rank[r].predicts) return slot_of(a.chunk, n + a.version);
     bool const is_predicted =
         a.kind == action_kind::forward && step > n &&
-        m_.parameters_.predict(d_.chunk[a.chunk], m_.ranks_[r].threads, step - n);
+        context_.parameters.predict(d_.chunk[a.chunk], context_.ranks[r].threads, step - n);
     return slot_of(a.chunk, ranks_[r].updated - is_predicted);
   }
 
-  machine& m_;
+  rank_context<T, Transport>& context_;
   pipeline_description const& d_;
   flow_order const& order_;
   heap_array<state> ranks_;

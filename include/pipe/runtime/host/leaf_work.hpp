@@ -12,6 +12,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/rank_setup.hpp>
 #include <pipe/runtime/host/replica_parts.hpp>
 #include <pipe/runtime/host/team.hpp>
 #include <pipe/runtime/leaf_pieces.hpp>
@@ -33,17 +34,14 @@ class leaf_work {
   using parts = replica_parts<T, Transport>;
 
  public:
-  [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
-                              Transport& transport, process_place const& place, int rank,
-                              char* memory, arena_end const& end,
-                              typename parts::shards const& shards, team& all,
-                              failure_flag const& failed) {
-    d_ = &d, calls_ = &calls, rank_ = rank, memory_ = memory, sums_ = end.sums;
-    all_ = &all, failed_ = &failed, shards_ = &shards;
-    if (d.leaves == 1 && place.replicas == 1 && d.zero < 2) return;
-    left_ = heap_array<int>(d.chunks);
-    pieces_ = pieces_of(d, sizeof(T), rank);
-    if constexpr (may_divide) assemble_replicas(transport, place, end);
+  [[gnu::cold]] void assemble(rank_setup<T, Transport> const& of,
+                              typename parts::shards const& shards) {
+    d_ = &of.d, calls_ = &of.calls, rank_ = of.rank, memory_ = of.memory, sums_ = of.end.sums;
+    all_ = &of.threads, failed_ = &of.failed, shards_ = &shards;
+    if (d_->leaves == 1 && of.place.replicas == 1 && d_->zero < 2) return;
+    left_ = heap_array<int>(d_->chunks);
+    pieces_ = pieces_of(*d_, sizeof(T), rank_);
+    if constexpr (may_divide) assemble_replicas(of);
   }
 
   /// Begins a run: counts the actions after which a chunk's gradients are complete.
@@ -210,12 +208,12 @@ class leaf_work {
     return waited::done;
   }
   /// The part for replicas of assemble().
-  [[gnu::cold]] void assemble_replicas(Transport& transport, process_place const& place,
-                                       arena_end const& end) {
-    pipeline_description const& d = *d_;
+  [[gnu::cold]] void assemble_replicas(rank_setup<T, Transport> const& of) {
+    pipeline_description const& d = of.d;
+    process_place const& place = of.place;
+    arena_end const& end = of.end;
     divided_.assemble(d, sizeof(T), rank_);
-    windows_.assemble(d, *calls_, transport, replicas_, place, rank_, memory_ + end.value_ring,
-                      end.value_ring_bytes, *shards_, divided_, *all_, *failed_);
+    windows_.assemble(of, replicas_, *shards_, divided_);
     long const parameters = divided_.parameters().size();
     ring_.assemble(memory_ + end.gradient_ring, end.gradient_ring_bytes, parameters);
     last_piece_ = heap_array<long>(parameters);
@@ -234,7 +232,7 @@ class leaf_work {
     char* const room = memory_ + (d.zero > 0 ? end.room : mine.received_leaves);
     long const room_bytes = d.zero > 0 ? end.room_bytes : mine.received_leaf_bytes;
     int const most = most_leaves(d.leaves, place.replicas, d.leaf_room);
-    replicas_.assemble(transport, place, rank_, room, room_bytes, int(pieces_.size()),
+    replicas_.assemble(of.transport, place, rank_, room, room_bytes, int(pieces_.size()),
                        levels_of(most) + 1);
     for (int i = 0; i < int(pieces_.size()); ++i) describe(place, i);
   }

@@ -14,6 +14,7 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/host/activity.hpp>
 #include <pipe/runtime/job.hpp>
+#include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>
 
 namespace pp::detail {
@@ -25,12 +26,12 @@ namespace pp::detail {
   return sentence({whole ? ms / 1000 : ms, whole ? " s" : " ms"}).begin();
 }
 
-/// One line for each of `count` ranks from `first` on: what it does, and since when. Ranks: workers
-/// with an activity `doing`. at: now, in nanoseconds from the start of the run.
+/// One line for each rank of a process: what the rank does, and since when. Ranks: workers with an
+/// activity `doing`. at: now, in nanoseconds from the start of the run.
 template <class Ranks>
-[[gnu::cold]] std::string table_of_ranks(Ranks const& ranks, int first, int count, long at) {
+[[gnu::cold]] std::string table_of_ranks(Ranks const& ranks, process_place const& place, long at) {
   std::string text;
-  for (int r = first; r < first + count; ++r)
+  for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r)
     text += sentence({"\nrank ", r, ": ", std::string_view(ranks[r].doing.text()), ", for ",
                       ranks[r].doing.seconds(at), " s"})
                 .begin();
@@ -40,17 +41,17 @@ template <class Ranks>
 /// The report of a run that makes no progress: a line that names the first rank stuck in a kernel,
 /// if any, and the table.
 template <class Ranks>
-[[gnu::cold]] std::string stall_report(Ranks const& ranks, int first, int count,
+[[gnu::cold]] std::string stall_report(Ranks const& ranks, process_place const& place,
                                        std::chrono::milliseconds deadline, long at) {
-  int stuck = first;
-  while (stuck < first + count && !ranks[stuck].doing.is_running()) ++stuck;
+  int stuck = place.first_rank;
+  while (place.has(stuck) && !ranks[stuck].doing.is_running()) ++stuck;
   std::string text = "timed out after " + time_in_words(deadline) + " waiting for ";
-  if (stuck < first + count)
+  if (place.has(stuck))
     text +=
         sentence({"rank ", stuck, " (", std::string_view(ranks[stuck].doing.text()), ")"}).begin();
   else
     text += "any rank to make progress";
-  return text + table_of_ranks(ranks, first, count, at);
+  return text + table_of_ranks(ranks, place, at);
 }
 
 /// Durations of the last runs of one kind.
@@ -97,13 +98,13 @@ class run_watch {
     if (slice_ < shortest) slice_ = shortest;
   }
 
-  /// Waits until a counter has reached `goal`, as ranks `first` to `first + count` finish. Returns
-  /// earlier, and why, if none has made progress for the deadline, or if a callback throws. If all
+  /// Waits until a counter has reached `goal`, as the ranks of a process finish. Returns earlier,
+  /// and why, if none has made progress for the deadline, or if a callback throws. If all ranks
   /// only wait for others, these have more time, to say by themselves what keeps them. now():
   /// nanoseconds from the start of the run.
   template <class Ranks, class Now>
-  std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks, int first, int count,
-                          job const& j, Now const& now) {
+  std::exception_ptr wait(progress& finished, int goal, Ranks const& ranks,
+                          process_place const& place, job const& j, Now const& now) {
     bool const has_deadline = deadline_.count() > 0;
     bool is_slow_told = !reports_slow_runs();
     if (!has_deadline && is_slow_told) return finished.wait(goal, {{}, no_deadline}), nullptr;
@@ -119,7 +120,7 @@ class run_watch {
       seen = changes;
       try {
         if (has_deadline && still >= deadline_ + (runs ? milliseconds{} : 2 * slice_)) {
-          std::string const text = stall_report(ranks, first, count, deadline_, now());
+          std::string const text = stall_report(ranks, place, deadline_, now());
           if (on_timeout_ != nullptr) on_timeout_(text);
           throw rank_error(text);
         }
@@ -127,7 +128,7 @@ class run_watch {
         double const median = times_[int(j.what)].median();
         if (median <= 0 || double(running.count()) * 1e-3 < slow_.factor * median) continue;
         is_slow_told = true;
-        slow_.report(slow_report(ranks, first, count, j, running, median, now()));
+        slow_.report(slow_report(ranks, place, j, running, median, now()));
       } catch (...) {
         return std::current_exception();
       }
@@ -143,7 +144,7 @@ class run_watch {
 
   bool reports_slow_runs() const { return slow_.report != nullptr && slow_.factor > 0; }
   template <class Ranks>
-  [[gnu::cold]] static std::string slow_report(Ranks const& ranks, int first, int count,
+  [[gnu::cold]] static std::string slow_report(Ranks const& ranks, process_place const& place,
                                                job const& j, milliseconds running, double median,
                                                long at) {
     static constexpr char const* what[] = {"the run of step ", "an evaluation before step ",
@@ -153,7 +154,7 @@ class run_watch {
                   std::string_view(time_in_words(running)), ": the median of those before is ",
                   real_text(median, 3).view(), " s"})
             .begin();
-    return text += table_of_ranks(ranks, first, count, at);
+    return text += table_of_ranks(ranks, place, at);
   }
 
   std::chrono::milliseconds deadline_;

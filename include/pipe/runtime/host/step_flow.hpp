@@ -23,13 +23,15 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/boundary_flow.hpp>
-#include <pipe/runtime/host/executor.hpp>
 #include <pipe/runtime/host/flow_leaves.hpp>
 #include <pipe/runtime/host/flow_order.hpp>
 #include <pipe/runtime/host/flow_records.hpp>
 #include <pipe/runtime/host/flow_step.hpp>
 #include <pipe/runtime/host/flow_steps.hpp>
 #include <pipe/runtime/host/flow_weights.hpp>
+#include <pipe/runtime/host/rank_context.hpp>
+#include <pipe/runtime/host/rank_threads.hpp>
+#include <pipe/runtime/host/step_operations.hpp>
 #include <pipe/runtime/host/step_reports.hpp>
 #include <pipe/runtime/host/step_verdicts.hpp>
 #include <pipe/runtime/job.hpp>
@@ -38,23 +40,24 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// Runs steps of an executor whose description keeps versions of the weights.
+/// Runs steps of ranks whose description keeps versions of the weights.
 ///
 /// law: with confirmed steps, results, parameters and states have the bits of steps with a barrier,
 ///      and after run(), however it ends, all ranks have the weights after the same step
 /// law: with free steps, run(a) and run(b) have the bits of run(a + b): versions are kept between
 template <class T, class Transport>
 class step_flow {
-  using machine = executor<T, Transport>;
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  step_flow(machine& of, own_leaves const& own)
-      : m_(of), d_(of.description()), order_(d_, own.count), is_free_(order_.is_free()),
-        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(m_, order_),
-        leaves_(d_, m_.transport_, m_.parameters_, m_.ranks_),
-        steps_(d_, own, 3 + order_.most_steps_ahead()), records_(m_.runner_, m_.ranks_),
-        boundaries_(d_, m_.transport_), reports_(d_, m_.transport_, m_.place_) {}
+  /// needs: both live as long
+  step_flow(rank_context<T, Transport>& context, rank_threads<T, Transport>& threads,
+            own_leaves const& own)
+      : context_(context), threads_(threads), d_(context.d), order_(d_, own.count),
+        is_free_(order_.is_free()), measured_(d_.ranks), updated_(d_.ranks), joined_(d_.ranks),
+        ranks_(d_.ranks), weights_(context_, order_), leaves_(context_),
+        steps_(d_, own, 3 + order_.most_steps_ahead()), records_(context_),
+        boundaries_(d_, context.transport), reports_(d_, context.transport, context.place) {}
 
   /// Trains from step number `first` on, counted from 0, on the mini-batches of next(job&), which
   /// prepares the job of the next step, or returns false after the last; its arrays are copied.
@@ -67,17 +70,17 @@ class step_flow {
     begin_ = first;
     steps_.begin(first);
     records_.begin(first);
-    weights_.begin(first);
+    weights_.begin(first, threads_);
     std::exception_ptr failure;
-    [[maybe_unused]] auto const saying = m_.during_run();
-    typename action_runner<T, Transport>::part_of_flow const part(m_.runner_, boundaries_);
+    [[maybe_unused]] auto const saying = context_.during_run();
+    typename action_runner<T, Transport>::part_of_flow const part(context_.runner, boundaries_);
     while (rejected_ < 0 && !failure && (begin_ < steps_.given() || steps_.takes_more())) {
       begin_segment();
       try {
-        m_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
+        threads_.each_rank([&](int r) { advance(r); }, [&] { feed(next, done); });
         // No backward follows the last step of all.
         while (is_free_ && judge_updated()) continue;
-        if (!is_free_ && judged() < steps_.given()) judge(m_.place_.first_rank, judged());
+        if (!is_free_ && judged() < steps_.given()) judge(context_.place.first_rank, judged());
         see_judged(next, done);
         if (unsound_ >= 0)
           break_at(unsound_, "the loss or a gradient was not finite in");
@@ -92,12 +95,12 @@ class step_flow {
       }
     }
     if (!failure || is_left_whole())
-      m_.each_rank([&](int r) {
+      threads_.each_rank([&](int r) {
         if (steps_.seen() > first) average(r, steps_.seen() - 1);
         weights_.end(r);
       });
-    if (d_.tie_count > 0) m_.updated_ = true;
-    records_.end(m_.place_, steps_.seen());
+    if (d_.tie_count > 0) context_.copies.was_updated = true;
+    records_.end(steps_.seen());
     try {
       if (!failure) end_call();
     } catch (...) {
@@ -132,7 +135,9 @@ class step_flow {
   /// Whether all ranks can be brought to the same step after a failure: between processes it is the
   /// end.
   bool is_left_whole() const { return !is_free_ && !streams; }
-  waited await(progress& p, int n) { return p.wait(n, m_.waits(), m_.failure_.flag()); }
+  waited await(progress& p, int n) { return p.wait(n, context_.settings.waiting, failed()); }
+  failure_flag const& failed() const { return context_.failure.flag(); }
+  void require(int r, waited outcome) { context_.require(r, outcome); }
 
   // ---- the calling thread ----
 
@@ -140,6 +145,7 @@ class step_flow {
     leaves_.begin_segment();
     for (progress& p : measured_) p.reset();
     for (progress& p : updated_) p.reset();
+    for (progress& p : joined_) p.reset();
     verdicts_.reset(), available_.reset(), ended_.reset();
     reports_.begin();
     steps_.number(begin_);
@@ -154,8 +160,8 @@ class step_flow {
       if (is_free_) judge_updated();
       if (see_judged(next, done)) continue;
       if (unsound_ == steps_.seen()) steps_.take_no_more(), give(next);
-      if (ended_.now() == m_.place_.ranks) return;
-      m_.watch(news_, progress::after(news), at(steps_.seen()).of);
+      if (ended_.now() == context_.place.ranks) return;
+      threads_.watch(news_, progress::after(news), at(steps_.seen()).of);
     }
   }
   /// Gives ranks steps while there is room.
@@ -165,7 +171,7 @@ class step_flow {
       long const n = steps_.given() - 1;
       available_.publish(count(n + 1));
       if constexpr (streams)
-        reports_.compare(process_call::kinds::train, at(n).of, m_.calls_.optimizer_settings);
+        reports_.compare(process_call::kinds::train, at(n).of, context_.calls.optimizer_settings);
     }
     if (steps_.takes_more() || std::exchange(is_end_told_, true)) return;
     available_.publish(ended);
@@ -188,10 +194,11 @@ class step_flow {
   bool judge_updated() {
     long const n = judged();
     if (n == steps_.given() || unsound_ >= 0) return false;
-    for (int r = m_.place_.first_rank; r < m_.place_.first_rank + m_.place_.ranks; ++r)
-      if (updated_[r].now() < count(n + 1)) return false;
+    bool have_updated = true;
+    context_.for_each_rank([&](int r) { have_updated &= updated_[r].now() >= count(n + 1); });
+    if (!have_updated) return false;
     if constexpr (streams)
-      m_.require(m_.place_.first_rank, reports_.receive(count(n), at(n), m_.failure_.flag()));
+      require(context_.place.first_rank, reports_.receive(count(n), at(n), failed()));
     gradient_outcome const o = at(n).outcome();
     if (!at(n).is_sound(o)) return unsound_ = n, false;
     return confirm(n, o), true;
@@ -201,15 +208,18 @@ class step_flow {
   /// processes end after the same one.
   template <class Next, class Done>
   void reject(long n, Next const& next, Done const& done) {
-    m_.each_rank([&](int r) { take_back(r, n); });
+    threads_.each_rank([&](int r) { take_back(r, n); });
     gradient_outcome const o = at(n).outcome();
     if (!at(n).is_sound(o)) {
       give(next), steps_.take_no_more(), give(next);
       rejected_ = n;
       return;
     }
-    m_.each_rank([&](int r) {
-      update(r, n, o.factor);
+    threads_.each_rank([&](int r) {
+      meeting again(*this, r, n);
+      again.begin_update(o.factor);
+      operations(again).update();
+      again.end_update();
       average(r, n);
       ranks_[r].is_careful = true;
     });
@@ -219,7 +229,7 @@ class step_flow {
   }
   /// After a failure of free steps: stages have weights of different steps.
   void break_at(long n, char const* how) {
-    m_.mark_broken(how, n + 1);
+    context_.updates.break_at(n + 1, how);
     rejected_ = n;
   }
   /// After a failure: all ranks are brought to the last step that all of them have updated.
@@ -240,7 +250,7 @@ class step_flow {
       else
         --least;
     }
-    m_.each_rank([&](int r) { take_back(r, least); });
+    threads_.each_rank([&](int r) { take_back(r, least); });
   }
   void take_back(int r, long to) {
     if (weights_.take_back(r, to)) records_.take_back(r, to);
@@ -257,13 +267,13 @@ class step_flow {
   /// is sound: all ranks have come to the same place, or will without a verdict.
   bool judge(int r, long n) {
     if (!verdicts_.claim(count(n))) {
-      m_.require(r, verdicts_.await(count(n), m_.waits(), m_.failure_.flag()));
+      require(r, verdicts_.await(count(n), context_.settings.waiting, failed()));
       return judged() > n;
     }
     bool const is_careful = ranks_[r].is_careful;
-    for (int k = m_.place_.first_rank; k < m_.place_.first_rank + m_.place_.ranks; ++k)
-      m_.require(r, await(is_careful ? measured_[k] : updated_[k], count(n + 1)));
-    if constexpr (streams) m_.require(r, reports_.receive(count(n), at(n), m_.failure_.flag()));
+    context_.for_each_rank(
+        [&](int k) { require(r, await(is_careful ? measured_[k] : updated_[k], count(n + 1))); });
+    if constexpr (streams) require(r, reports_.receive(count(n), at(n), failed()));
     gradient_outcome const o = at(n).outcome();
     bool const is_right = is_careful ? at(n).is_sound(o) : at(n).is_as_updated(o);
     if (is_right)
@@ -280,25 +290,28 @@ class step_flow {
       step_flow& of;
       ~at_end() { of.ended_.add(), of.news_.add(); }
     } const end{*this};
-    auto& me = m_.ranks_[r];
-    me.leaves.begin(m_.job_);
+    auto& me = context_.ranks[r];
+    me.leaves.begin(before_all_);
     ranks_[r].known = begin_;
     if constexpr (streams) boundaries_.begin(r);
     for (long n = begin_ - order_.steps_ahead(r);; ++n) {
       if (n >= begin_ && !is_given(r, n)) break;
-      me.waited = 0, ranks_[r].begun = m_.now();
+      me.waited = 0, ranks_[r].begun = context_.now();
       records_.keep(r, n + 1);
-      if (n >= begin_) take_ties(r, n);
+      if (n >= begin_) {
+        meeting m(*this, r, n);
+        operations(m).renew_copies(false);
+      }
       bool const is_certain = ranks_[r].is_certain = is_free_ || n == begin_;
       if (n >= begin_ && is_certain) expect_reports(n);
       bool goes_on = true;
       for (int leaf = 0; goes_on && leaf < order_.leaves(); ++leaf) goes_on = run_leaf(r, n, leaf);
-      if (!goes_on || (n >= begin_ && !end_step(r, n))) break;
+      if (!goes_on) break;
     }
     end_segment(r);
   }
-  /// The part of period n that ends with the last action of a leaf. Returns false if the step
-  /// before was not right.
+  /// The part of period n that ends with the last action of a leaf, and after the last leaf with
+  /// the update. Returns false if the step before was not right, or this one is not sound.
   bool run_leaf(int r, long n, int leaf) {
     bool const& is_certain = ranks_[r].is_certain;
     if (n >= begin_) leaves_.begin(r, at(n).leaf(leaf), leaves_before(n, leaf + 1));
@@ -312,25 +325,26 @@ class step_flow {
       flow_leaf const& l = at(step).leaf(of);
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
-        m_.require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
+        require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
       run_place const place{l.of, l.first, weights_.shift_for(r, a, n, step), records_.number(step),
                             of * d_.micro_batches};
       a.version = records_.number(weights_.version_of(r, a, n));
-      m_.runner_.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
+      context_.runner.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
     }
     if (!is_certain && !go_on(r, n)) return false;
-    if (n >= begin_)
-      m_.require(r, leaves_.end(r, at(n).leaf(leaf), leaves_before(n, leaf + 1),
-                                [&](progress& p, int number) { return await(p, number); }));
-    return true;
+    if (n < begin_) return true;
+    meeting m(*this, r, n, leaf);
+    bool const has_updated = operations(m).end();
+    if (has_updated) m.end_update();
+    return has_updated || leaf + 1 < order_.leaves();
   }
   /// After the early part of step n: waits for the verdict on the step before; returns whether it
   /// was right. What comes next waits for the last stage's first backward, so for a verdict anyway.
   bool go_on(int r, long n) {
-    long const start = m_.now();
-    m_.ranks_[r].doing.change(activity::kind::meets, 0, start);
+    long const start = context_.now();
+    context_.ranks[r].doing.change(activity::kind::meets, 0, start);
     bool const was_right = judge(r, n - 1);
-    m_.ranks_[r].waited += m_.now() - start;
+    context_.ranks[r].waited += context_.now() - start;
     if (!was_right) return false;
     ranks_[r].is_certain = true;
     average(r, n - 1);
@@ -340,7 +354,7 @@ class step_flow {
   }
   /// Waits for a step, or for the end of all; returns whether it is there.
   bool is_given(int r, long step) {
-    m_.require(r, await(available_, count(step + 1)));
+    require(r, await(available_, count(step + 1)));
     int const available = available_.now();
     long const given = available == ended ? steps_.given() : begin_ + available;
     if (given > std::exchange(ranks_[r].known, given)) expect(r);
@@ -367,67 +381,110 @@ class step_flow {
   /// The end of rank r's steps: waits until all that is sent, by it and to it, is there.
   void end_segment(int r) {
     if constexpr (streams) {
-      m_.require(r, boundaries_.end(r, m_.failure_.flag()));
-      if (int const n = measured_[r].now(); n > 0)
-        m_.require(r, reports_.sent(r, n - 1, m_.failure_.flag()));
+      require(r, boundaries_.end(r, failed()));
+      if (int const n = measured_[r].now(); n > 0) require(r, reports_.sent(r, n - 1, failed()));
     }
   }
-  /// The end of rank r's actions of a step: what runtime/step_end.hpp has for steps with a barrier.
-  /// Returns whether it was updated.
-  bool end_step(int r, long n) {
+  /// The meeting of a rank at the end of a leaf of step n: counters of the ranks that it depends
+  /// on. Averages of parameters follow when the step is confirmed.
+  class meeting {
+   public:
+    static constexpr unsigned later = run_fact::has_averages;
+
+    meeting(step_flow& flow, int r, long n, int leaf) : flow_(flow), r_(r), n_(n), leaf_(leaf) {}
+    meeting(step_flow& flow, int r, long n) : meeting(flow, r, n, flow.order_.leaves() - 1) {}
+
+    int rank() const { return r_; }
+    job const& of() const { return leaf().of; }
+    waited await_holders() {
+      return flow_.leaves_.await_holders(r_, leaf(), flow_.leaves_before(n_, leaf_ + 1),
+                                         [this](progress& p, int n) { return flow_.await(p, n); });
+    }
+    void await_gradients() {
+      flow_.joined_[r_].publish(flow_.count(n_ + 1));
+      flow_.order_.for_later_places(
+          r_, [this](int other) { await_other(other, flow_.joined_[other], n_ + 1); });
+    }
+    void await_values() {
+      flow_.order_.for_first_places(
+          r_, [this](int other) { await_other(other, flow_.updated_[other], n_); });
+    }
+    void gather(unsigned) {
+      flow_.report(r_, n_, of());
+      flow_.measured_[r_].publish(flow_.count(n_ + 1));
+    }
+    /// A step is taken for sound, and not clipped, unless the rank is careful.
+    unsigned judge(unsigned facts) {
+      rank_state& me = flow_.ranks_[r_];
+      double factor = of().gradient_scale;
+      if (me.is_careful) {
+        if (!flow_.judge(r_, n_)) return facts;
+        factor = flow_.at(n_).outcome().factor;
+        me.is_careful = factor != of().gradient_scale;
+        flow_.expect(r_);
+      }
+      begin_update(factor);
+      return facts | run_fact::is_sound;
+    }
+    double factor() const { return factor_; }
+
+    /// Begins the rank's update by gradients times a factor, and ends it.
+    void begin_update(double factor) {
+      factor_ = factor;
+      start_ = flow_.context_.now();
+      flow_.weights_.begin_update(r_, n_);
+    }
+    void end_update() {
+      flow_.weights_.end_update(r_, n_);
+      if (int const c = flow_.order_.first_chunk_of(r_); c >= 0)
+        flow_.records_.add_update(r_, c, flow_.at(n_).last_micro_batch(flow_.d_), n_, start_);
+      flow_.updated_[r_].publish(flow_.count(n_ + 1));
+      if (flow_.is_free_) flow_.average(r_, n_), flow_.news_.add();
+    }
+
+   private:
+    flow_leaf const& leaf() const { return flow_.at(n_).leaf(leaf_); }
+    /// Waits for a rank with which this one shares a parameter, if that rank is here; otherwise a
+    /// message is awaited.
+    void await_other(int other, progress& of, long step) {
+      if (flow_.context_.place.has(other)) flow_.require(r_, flow_.await(of, flow_.count(step)));
+    }
+
+    step_flow& flow_;
+    int r_;
+    long n_;
+    int leaf_;
+    double factor_ = 1;
+    long start_ = 0;
+  };
+  auto operations(meeting& m) { return step_operations(context_, m.rank(), m.of(), m); }
+  /// Notes, and reports to other processes, what rank r has measured in step n, and the losses.
+  void report(int r, long n, job const& j) {
     flow_step& s = at(n);
-    auto& me = m_.ranks_[r];
-    order_.for_later_places(r, [&](int other) {
-      await_other(r, other, leaves_.joined(other), leaves_before(n + 1, 0));
-    });
-    m_.parameters_.sum_ties(r, me.threads, m_.runner_.sharing(r, s.of));
-    m_.require(r, m_.parameters_.measure(r, me.threads, s.of, me.leaves));
+    parameter_work<T, Transport> const& parameters = context_.parameters;
     order_.for_chunks_of(r, [&](int c) {
       for (int i = 0; i < 2 * d_.chunk[c].parameter_count; ++i)
-        s.squares_of(d_, c)[i] = m_.parameters_.squares_of(c)[i];
+        s.squares_of(d_, c)[i] = parameters.squares_of(c)[i];
     });
-    if (r == order_.last_rank()) s.set_losses(m_.parameters_.losses(r, s.of));
-    s.add_period(m_.now() - ranks_[r].begun, me.waited);
-    if constexpr (streams) m_.require(r, reports_.send(r, count(n), s, m_.failure_.flag()));
-    measured_[r].publish(count(n + 1));
-    double factor = s.of.gradient_scale;
-    if (ranks_[r].is_careful) {
-      if (!judge(r, n)) return false;
-      factor = s.outcome().factor;
-      ranks_[r].is_careful = factor != s.of.gradient_scale;
-      expect(r);
-    }
-    me.doing.change(activity::kind::updates, 0, m_.now());
-    update(r, n, factor);
-    return true;
+    if (r == order_.last_rank()) s.set_losses(parameters.losses(r, j));
+    s.add_period(context_.now() - ranks_[r].begun, context_.ranks[r].waited);
+    if constexpr (streams) require(r, reports_.send(r, count(n), s, failed()));
   }
-  void update(int r, long n, double factor) {
-    flow_step const& s = at(n);
-    long const start = m_.now();
-    weights_.update(r, n, s.of, factor);
-    if (int const c = order_.first_chunk_of(r); c >= 0)
-      records_.add_update(r, c, s.last_micro_batch(d_), n, start);
-    updated_[r].publish(count(n + 1));
-    if (is_free_) average(r, n), news_.add();
-  }
-  void average(int r, long n) { weights_.average(r, n, at(n).of); }
-  /// Takes shared parameters from their first places, before step n.
-  void take_ties(int r, long n) {
-    order_.for_first_places(r,
-                            [&](int other) { await_other(r, other, updated_[other], count(n)); });
-    m_.parameters_.copy_ties(r, m_.ranks_[r].threads, m_.runner_.sharing(r, at(n).of));
-  }
-  /// Waits for a rank with which r shares a parameter, if it is here; otherwise a message is.
-  void await_other(int r, int other, progress& of, int number) {
-    if (m_.place_.has(other)) m_.require(r, await(of, number));
+  /// Updates the averages of rank r's parameters after step n, which is confirmed, unless that is
+  /// done.
+  void average(int r, long n) {
+    meeting m(*this, r, n);
+    if (weights_.takes_average(r, n)) operations(m).execute(step_op::average);
   }
 
-  machine& m_;
+  rank_context<T, Transport>& context_;
+  rank_threads<T, Transport>& threads_;
   pipeline_description const& d_;
   flow_order order_;
   bool is_free_;  // or each is confirmed: see step_overlap
-  // By rank, counted in steps of the segment: measured; weights updated.
-  heap_array<progress> measured_, updated_;
+  // By rank, counted in steps of the segment: measured; weights updated; gradients of shared
+  // parameters complete.
+  heap_array<progress> measured_, updated_, joined_;
   heap_array<rank_state> ranks_;
   flow_weights<T, Transport> weights_;
   flow_leaves<T, Transport> leaves_;
@@ -438,7 +495,8 @@ class step_flow {
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;
   step_verdicts verdicts_;
-  progress available_;        // steps given to ranks
+  job const before_all_{.what = job::kind::train};  // of ranks that are in no step
+  progress available_;                              // steps given to ranks
   progress ended_, news_;     // ranks at the segment's end; something for the calling thread
   long begin_ = 0;            // the segment's first step
   long rejected_ = -1;        // a step

@@ -12,6 +12,7 @@
 #include <pipe/runtime/host/backend_calls.hpp>
 #include <pipe/runtime/host/divided_operands.hpp>
 #include <pipe/runtime/host/parameter_ring.hpp>
+#include <pipe/runtime/host/rank_setup.hpp>
 #include <pipe/runtime/host/rank_shards.hpp>
 #include <pipe/runtime/host/replica_sum.hpp>
 #include <pipe/runtime/host/team.hpp>
@@ -30,22 +31,19 @@ namespace pp::detail {
 template <class T, replica_transport Transport>
 class value_windows {
  public:
-  [[gnu::cold]] void assemble(pipeline_description const& d, backend_calls<T> const& calls,
-                              Transport& transport, replica_sum<T, Transport>& sums,
-                              process_place const& place, int rank, char* memory, long bytes,
-                              rank_shards<T> const& shards, divided_operands const& divided,
-                              team& all, failure_flag const& failed) {
-    calls_ = &calls, transport_ = &transport, sums_ = &sums, divided_ = &divided;
-    all_ = &all, failed_ = &failed;
-    rank_ = rank, me_ = place.replica, replicas_ = place.replicas;
-    long const count = d.zero > 2 ? divided.parameters().size() : 0;
-    ring_.assemble(memory, bytes, count);
+  [[gnu::cold]] void assemble(rank_setup<T, Transport> const& of, replica_sum<T, Transport>& sums,
+                              rank_shards<T> const& shards, divided_operands const& divided) {
+    calls_ = &of.calls, transport_ = &of.transport, sums_ = &sums, divided_ = &divided;
+    all_ = &of.threads, failed_ = &of.failed;
+    rank_ = of.rank, me_ = of.place.replica, replicas_ = of.place.replicas;
+    long const count = of.d.zero > 2 ? divided.parameters().size() : 0;
+    ring_.assemble(of.memory + of.end.value_ring, of.end.value_ring_bytes, count);
     coming_ = heap_array<gathered>(count + 1);
     if (count == 0) return;
     slices_ = heap_array<host::share>(long(replicas_) * divided.buckets());
     own_ = heap_array<char*>(divided.buckets());
     for (divided_parameter const& p : divided.parameters())
-      list_slices(p, {d.chunk[p.chunk], sizeof(T), replicas_}, shards);
+      list_slices(p, {of.d.chunk[p.chunk], sizeof(T), replicas_}, shards);
   }
   /// Forgets what is in the ring: parameters have changed.
   void clear() { ring_.clear(), first_ = end_ = 0; }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+//
+// The ranks of this process and what they work with: memory, teams, the transport, the operations
+// on parameters, the first failure. An executor has it; steps that end at a barrier and steps that
+// overlap work on it alike.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include <pipe/base/config.hpp>
+#include <pipe/base/error.hpp>
+#include <pipe/base/heap_array.hpp>
+#include <pipe/base/sentence.hpp>
+#include <pipe/runtime/host/action_runner.hpp>
+#include <pipe/runtime/host/activity.hpp>
+#include <pipe/runtime/host/arena.hpp>
+#include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/first_failure.hpp>
+#include <pipe/runtime/host/parameters.hpp>
+#include <pipe/runtime/host/pinning.hpp>
+#include <pipe/runtime/host/update_guard.hpp>
+#include <pipe/runtime/job.hpp>
+#include <pipe/runtime/transfers.hpp>
+#include <pipe/transport/transport.hpp>
+
+PIPE_OPTIMIZED_BEGIN
+namespace pp::detail {
+
+/// How far the copies of parameters have followed a change of parameters.
+struct copies_state {
+  /// The slots of versions before the newest, where steps overlap. unknown: not to be read.
+  /// written: their trained parameters are those of a file, the rest is not. known: as the last
+  /// steps that overlap have left them.
+  enum class version : unsigned char { unknown, written, known };
+  version versions = version::unknown;
+  long oldest_version = 0;   ///< the slots of versions before this one have copies of it
+  bool was_written = true;   ///< parameters were changed from outside
+  bool was_updated = false;  ///< parameters were changed by the last run
+
+  bool is_behind() const { return was_written || was_updated; }
+};
+
+/// See above. T: element type of values and parameters. A method that takes a rank is called on
+/// that rank's thread.
+template <class T, transport Transport>
+struct rank_context {
+  using worker = rank_worker<T, Transport>;
+  static constexpr bool streams = stream_transport<Transport>;
+
+  pipeline_description const d;
+  backend_calls<T> const calls;
+  process_place const place = Transport::place(d.ranks);
+  executor_settings const settings;
+  Transport transport{d.ranks,
+                      streams ? count_rank_streams(d) : d.holders(),
+                      {settings.waiting.spin, streams ? settings.waiting.deadline : no_deadline}};
+  parameter_work<T, Transport> parameters{d, calls, transport};
+  heap_array<worker> ranks = heap_array<worker>(d.ranks);
+  first_failure failure;
+  action_runner<T, Transport> runner{d, calls, transport, parameters, ranks, failure.flag()};
+  update_guard updates;
+  copies_state copies;
+
+  [[gnu::cold]] rank_context(pipeline_description const& of, backend_calls<T> const& backend,
+                             executor_settings const& given)
+      : d(of), calls(backend),
+        settings(fit_to_cores(given, place.ranks * d.threads, place.neighbours)) {}
+  rank_context(rank_context const&) = delete;
+  rank_context& operator=(rank_context const&) = delete;
+
+  /// Creates the team and the arena of rank r.
+  [[gnu::cold]] void assemble(int r) {
+    worker& me = ranks[r];
+    // Processes on the same cores take consecutive ones.
+    int const core = (place.neighbour * place.ranks + r - place.first_rank) * d.threads;
+    arena_end const end = arena_end_of<T, Transport>(d, r, place);
+    try {
+      me.threads.assemble(d.threads, settings.waiting.spin, settings.pin ? core : -1);
+      me.memory = arena(end.end);
+      parameters.set_memory(r, me.memory.data(), place, end);
+      me.leaves.assemble(
+          {d, calls, transport, place, r, me.memory.data(), end, me.threads, failure.flag()},
+          parameters.shards(r));
+    } catch (std::system_error const& e) {
+      throw_error<error>({"rank ", r, ": cannot start ", d.threads - 1, " threads: ", e.what()});
+    } catch (std::bad_alloc const&) {
+      throw_error<error>({"rank ", r, ": no memory for an arena of ", end.end, " bytes, of ",
+                          d.bytes(), " that the plan needs in all"});
+    }
+  }
+  /// use(rank) for the ranks of this process.
+  template <class Use>
+  void for_each_rank(Use const& use) const {
+    for (int r = place.first_rank; r < place.first_rank + place.ranks; ++r) use(r);
+  }
+  /// Fails the run: all waits end, and other processes are told.
+  [[gnu::cold]] void fail(std::exception_ptr const& e) {
+    bool const is_first = failure.set(e);
+    transport.wake_all();
+    if constexpr (streams)
+      if (is_first) transport.announce(what_of(e));
+  }
+  /// While the result lives, other processes are told what the ranks here do.
+  auto during_run() {
+    if constexpr (streams) {
+      auto const tell = [](void const* self) {
+        rank_context const& c = *static_cast<rank_context const*>(self);
+        return activities(c.ranks, c.place);
+      };
+      return transport.during({"in a run", tell, this});
+    } else {
+      return 0;
+    }
+  }
+  /// Throws unless a wait of rank r is done.
+  void require(int r, waited outcome) { runner.require(r, outcome); }
+  /// Nanoseconds from the start of the run.
+  long now() const { return runner.now(); }
+};
+
+}  // namespace pp::detail
+PIPE_OPTIMIZED_END
