@@ -334,7 +334,7 @@ class hashing_executor {
     seed_ = seed, samples_ = samples;
     pp::detail::job j;
     j.what = pp::detail::job::kind::train;
-    j.samples = samples;
+    j.batch.samples = samples;
     j.seed = seed;
     executor_.begin(j);
   }

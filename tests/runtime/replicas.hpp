@@ -209,8 +209,8 @@ struct replica {
     for (int i = 0; of.d.zero > 2 && i + 1 < int(of.places.size()); ++i)
       for_each_own(i, [&](long k, float& own, float&) { own = number(i, k); });
     now.what = job::kind::train;
-    now.replicas = all;
-    now.shares = shares.data();
+    now.part.replicas = all;
+    now.part.shares = shares.data();
     leaves.assemble(of.d, functions, transport, place, 0, start(), end, shards, threads, failed);
   }
   replica(replica const&) = delete;

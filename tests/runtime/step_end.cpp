@@ -124,13 +124,13 @@ TEST_CASE("the facts of a run are those of its job and its pipeline") {
   j.what = job::kind::train;
   CHECK(facts_of(d, j) ==
         (run_fact::trains | run_fact::completes | run_fact::is_last | run_fact::updates));
-  j.is_continued = true;
-  j.updates = false;
+  j.part.is_continued = true;
+  j.update.applies = false;
   d.tie_count = 1;
   d.averages = true;
   unsigned const facts = run_fact::trains | run_fact::has_ties | run_fact::has_averages;
   CHECK(facts_of(d, j) == (facts | run_fact::is_last));
-  j.is_continued = false;
-  j.leaf = 1, j.leaves = 4;
+  j.part.is_continued = false;
+  j.part.leaf = 1, j.part.leaves = 4;
   CHECK(facts_of(d, j) == facts);
 }

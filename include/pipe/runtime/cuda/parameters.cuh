@@ -57,13 +57,14 @@ class cuda_parameters {
   cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
-    if (j.what != job::kind::train || !j.updates) return;
+    if (j.what != job::kind::train || !j.update.applies) return;
     long number = 0;
     for (int c = 0; c < d_.chunks; ++c)
       for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
         update_range const& u = d_.chunk[c].updates[i];
         // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        update_context const context{j.step, j.learning_rate * u.rate_scale, 1, u.decay_scale};
+        update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
+                                     u.decay_scale};
         if constexpr (two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
         if constexpr (spectral_optimizer<optimizer>)
@@ -85,7 +86,7 @@ class cuda_parameters {
   /// sound changes no parameter. Sets `failed_update` to the step's number before the first launch
   /// that writes state of the next step.
   void enqueue_end(job const& j, long& failed_update) {
-    bool const clamps = j.what == job::kind::train && j.updates && j.clip_value > 0;
+    bool const clamps = j.what == job::kind::train && j.update.applies && j.update.clip_value > 0;
     unsigned const known = run_lines(step_end, facts_of(d_, j), [&](step_op op, unsigned facts) {
       // The judgement counts the step, and may change the loss scale of the next.
       if (op == step_op::judge && (facts & run_fact::updates)) failed_update = j.step;
@@ -301,7 +302,7 @@ class cuda_parameters {
     cuda::launch_body<cuda::judge_kernel>(
         {squares_[0], clamps ? clamped_[0] : nullptr, trains ? d_.parameter_count : 0,
          executor_.judged_losses(), losses_of(j), d_.micro_batches, executor_.run(0),
-         trains ? executor_.scaling(0) : nullptr, j.updates, executor_.outcome(0)},
+         trains ? executor_.scaling(0) : nullptr, j.update.applies, executor_.outcome(0)},
         streams_.of(0));
   }
 

@@ -179,7 +179,7 @@ class action_runner {
             std::memcpy(at.at(what[i].to), at.at(what[i].from), std::size_t(what[i].bytes));
         },
         [&](address const& output) {
-          std::memcpy(static_cast<char*>(j.output) + mb * d_.output_bytes, at.at(output),
+          std::memcpy(static_cast<char*>(j.batch.output) + mb * d_.output_bytes, at.at(output),
                       std::size_t(d_.output_bytes / d_.samples * samples_in(d_, j, mb)));
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
@@ -209,11 +209,12 @@ class action_runner {
       require(r, me.leaves.place(c, set, p, i, at, a.slot));
       require(r, order.await(i, me.doing, me.waited, [this] { return now(); }));
       me.doing.run_layer(l.layer);
-      if (j.watch == nullptr)
+      if (j.watch.see == nullptr)
         host::run_launch(d_, calls_, l, a, me.threads);
       else
-        host::run_watched(d_, calls_, j, a, me.threads,
-                          {r, c, j.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
+        host::run_watched(
+            d_, calls_, j, a, me.threads,
+            {r, c, j.part.first_micro_batch + mb, p, i, 0, &l, view.operands + l.first});
       order.publish(i);
       me.leaves.after_launch(c, set, view, i);
     }

@@ -27,13 +27,15 @@ struct batch_of_rank {
 
   /// The caller's array of an input; of the labels for input number d.inputs. Null if none was
   /// given.
-  void const* given(int input) const { return input < d.inputs ? run.input[input] : run.label; }
+  void const* given(int input) const {
+    return input < d.inputs ? run.batch.input[input] : run.batch.label;
+  }
 
   /// The samples of an input in micro-batch mb. Null if the rank does not read the input, or none
   /// was given.
   char* at(int input, int mb) const {
     if (rank.staging[input] < 0 || given(input) == nullptr) return nullptr;
-    if (samples_in(d, run, mb) < d.samples && run.data == detail::data_place::host)
+    if (samples_in(d, run, mb) < d.samples && run.batch.place == detail::data_place::host)
       return arena + rank.staging[input];
     // Not const, because region_bases has one type of pointer for regions read and written.
     return const_cast<char*>(static_cast<char const*>(given(input))) + mb * d.bytes_of(input);
@@ -47,7 +49,7 @@ struct batch_of_rank {
 
   /// Copies the partly filled micro-batch, if any, to the arena and pads it with zeros.
   [[gnu::cold]] void stage_partial() const {
-    int const mb = run.samples / d.samples, real = run.samples % d.samples;
+    int const mb = run.batch.samples / d.samples, real = run.batch.samples % d.samples;
     for (int i = 0; i <= d.inputs && real > 0; ++i) {
       char* const to = at(i, mb);
       if (to == nullptr) continue;

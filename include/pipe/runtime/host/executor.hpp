@@ -60,7 +60,7 @@ class executor {
     if constexpr (streams) end_run(context_.d, j, context_.transport);
     copies_state& copies = context_.copies;
     copies.was_written = false;
-    copies.was_updated = j.what == job::kind::train && j.updates;
+    copies.was_updated = j.what == job::kind::train && j.update.applies;
     if (copies.was_updated) forget_versions();
     return collect_result();
   }
@@ -117,7 +117,7 @@ class executor {
     for (worker const& r : context_.ranks) waited += r.waited;
     o.bubble = o.seconds > 0 ? double(waited) * 1e-9 / (o.seconds * place.ranks) : 0;
     o.losses = parameters.losses(place.first_rank, job_);
-    o.loss = job_.further.sum_of(o.losses.items);
+    o.loss = job_.loss.further.sum_of(o.losses.items);
     if (job_.what == job::kind::train)
       o.gradient_norm = parameters.judge(place.first_rank, job_).norm;
     return o;

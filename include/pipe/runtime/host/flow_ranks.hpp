@@ -296,11 +296,11 @@ class flow_ranks {
     /// A step is taken for sound, and not clipped, unless the rank is careful.
     unsigned judge(unsigned facts) {
       rank_state& me = flow_.ranks_[r_];
-      double factor = of().gradient_scale;
+      double factor = of().update.gradient_scale;
       if (me.is_careful) {
         if (!flow_.judge(r_, n_)) return facts;
         factor = flow_.at(n_).outcome().factor;
-        me.is_careful = factor != of().gradient_scale;
+        me.is_careful = factor != of().update.gradient_scale;
         flow_.expect(r_);
       }
       begin_update(factor);

@@ -23,7 +23,7 @@ struct flow_leaf {
   int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next leaf's
 
   int micro_batches(pipeline_description const& d) const {
-    return (of.samples + d.samples - 1) / d.samples;
+    return (of.batch.samples + d.samples - 1) / d.samples;
   }
   /// Numbers its micro-batches from `next` on, which becomes the next leaf's first number. The
   /// holders of a chunk have numbers in turn, so that a leaf begins with that of all first ones.
@@ -73,28 +73,28 @@ struct flow_step {
   /// Copies the own leaves of a job's mini-batch.
   void take(pipeline_description const& d, job const& given, own_leaves const& own) {
     of = given;
-    of.data = data_place::loaded;
+    of.batch.place = data_place::loaded;
     for (int k = 0; k <= d.inputs; ++k)
       if (void const*& at = array_of(d, of, k); at != nullptr) at = data_[k].begin();
     for (int i = 0; i < own.count; ++i) {
       int const leaf = own.leaf_of(i), most = d.micro_batches * d.samples;
-      int const from = leaf * most < of.samples ? leaf * most : of.samples;
+      int const from = leaf * most < of.batch.samples ? leaf * most : of.batch.samples;
       job& j = leaves_[i].of = of;
-      j.samples = of.samples - from < most ? of.samples - from : most;
-      j.first_sample += from;
-      j.leaf = i, j.leaves = own.count;
-      j.replicas = own.replicas, j.shares = own.shares;
-      j.first_micro_batch = leaf * d.micro_batches;
-      j.updates = of.updates && is_last_leaf(j);
+      j.batch.samples = of.batch.samples - from < most ? of.batch.samples - from : most;
+      j.part.first_sample += from;
+      j.part.leaf = i, j.part.leaves = own.count;
+      j.part.replicas = own.replicas, j.part.shares = own.shares;
+      j.part.first_micro_batch = leaf * d.micro_batches;
+      j.update.applies = of.update.applies && is_last_leaf(j);
       for (int k = 0; k <= d.inputs; ++k) {
         void const*& at = array_of(d, j, k);
         if (at == nullptr) continue;
         long const all = d.micro_batches * d.bytes_of(k), one = d.bytes_of(k) / d.samples;
         std::byte* const to = data_[k].begin() + leaf * all;
-        void const* const whole = k < d.inputs ? given.input[k] : given.label;
+        void const* const whole = k < d.inputs ? given.batch.input[k] : given.batch.label;
         std::memcpy(to, static_cast<std::byte const*>(whole) + from * one,
-                    std::size_t(j.samples * one));
-        std::memset(to + j.samples * one, 0, std::size_t(all - j.samples * one));
+                    std::size_t(j.batch.samples * one));
+        std::memset(to + j.batch.samples * one, 0, std::size_t(all - j.batch.samples * one));
         at = to;
       }
     }
@@ -137,7 +137,7 @@ struct flow_step {
     for (int i = 0; i < losses_; ++i) report_[squares() + i] = to[i];
   }
   loss_values losses() const { return {report_.begin() + squares(), losses_}; }
-  double loss() const { return of.further.sum_of(losses().items); }
+  double loss() const { return of.loss.further.sum_of(losses().items); }
   /// Where a report on the step has what is `bytes` from its start: see for_each_report_stream.
   void* report_at(long bytes) { return reinterpret_cast<char*>(report_.begin()) + bytes; }
   void const* report_at(long bytes) const {
@@ -150,22 +150,22 @@ struct flow_step {
   gradient_outcome outcome() const {
     double sums[2]{};
     for (long i = 0; i < squares(); ++i) sums[i % 2] += report_[i];
-    bool const clamps = of.clip_value > 0;
-    return outcome_of(sums[0], sums[clamps], of.gradient_scale, of.clip_norm);
+    bool const clamps = of.update.clip_value > 0;
+    return outcome_of(sums[0], sums[clamps], of.update.gradient_scale, of.update.clip_norm);
   }
   bool is_sound(gradient_outcome const& o) const {
     return libm::isfinite(o.norm) && libm::isfinite(loss());
   }
   /// Whether an update without clipping was right.
   bool is_as_updated(gradient_outcome const& o) const {
-    return is_sound(o) && o.factor == of.gradient_scale;
+    return is_sound(o) && o.factor == of.update.gradient_scale;
   }
 
  private:
   long squares() const { return report_.size() - losses_; }
   /// A job's array of an input; of the labels for input number d.inputs.
   static void const*& array_of(pipeline_description const& d, job& j, int input) {
-    return input < d.inputs ? j.input[input] : j.label;
+    return input < d.inputs ? j.batch.input[input] : j.batch.label;
   }
 
   heap_array<flow_leaf> leaves_;

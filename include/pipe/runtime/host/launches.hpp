@@ -22,10 +22,10 @@ arguments<T> arguments_of(detail::pipeline_description const& d, detail::job con
   detail::set_context(a, d, j, micro_batch);
   a.seed = j.seed;
   a.step = j.step;
-  a.first_sample = j.first_sample + long(micro_batch) * d.samples;
+  a.first_sample = j.part.first_sample + long(micro_batch) * d.samples;
   a.workspace = workspace;
-  a.loss_scale = T(1 / j.gradient_terms);
-  a.further = j.further.count > 0 ? &j.further : nullptr;
+  a.loss_scale = T(1 / j.loss.gradient_terms);
+  a.further = j.loss.further.count > 0 ? &j.loss.further : nullptr;
   return a;
 }
 
@@ -66,7 +66,7 @@ template <class T>
                        if (!libm::isfinite(*x)) return k;
                    return -1;
                  }};
-  run.watch(run.watcher, seen);
+  run.watch.see(run.watch.of, seen);
 }
 
 /// Runs a launch and passes it to the job's watcher.

@@ -48,7 +48,7 @@ class leaf_work {
   void begin(job const& j) {
     job_ = &j;
     is_on_ = j.what == job::kind::train && (has_leaves(j) || d_->divides_gradients);
-    if (exchanges()) replicas_.begin({j.shares, j.replicas});
+    if (exchanges()) replicas_.begin({j.part.shares, j.part.replicas});
     if constexpr (may_divide) windows_.clear();
     if (!is_on_) return;
     if constexpr (may_divide) ring_.clear();
@@ -120,7 +120,7 @@ class leaf_work {
     for (int loss = 0; loss < d_->losses; ++loss, partial += levels_of(d_->leaves)) {
       double& sum = sums[loss];
       stack_leaf(
-          job_->leaf, job_->leaves, [&](int i) { sum += partial[i]; },
+          job_->part.leaf, job_->part.leaves, [&](int i) { sum += partial[i]; },
           [&](int i) { partial[i] = sum; });
       if (exchanges() && all == waited::done) all = replicas_.add_up(sum, partial, *failed_);
     }
@@ -263,9 +263,10 @@ class leaf_work {
       host::share const s = host::share_of(n, host::columns_step<T>, part, all_->size());
       auto const kept = [&](int i) { return sums + i * apart + s.begin; };
       std::size_t const bytes = sizeof(T) * std::size_t(s.size());
-      if (j.samples == 0) std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
+      if (j.batch.samples == 0)
+        std::memset(own + s.begin, 0, bytes);  // nothing has overwritten them
       stack_leaf(
-          j.leaf, j.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
+          j.part.leaf, j.part.leaves, [&](int i) { calls_->add(s.size(), own + s.begin, kept(i)); },
           [&](int i) { std::memcpy(kept(i), own + s.begin, bytes); });
     });
     if (exchanges()) return replicas_.give(own, sums, apart);

@@ -99,17 +99,17 @@ class parameter_work {
   /// law: sums are in parameter order, so every partition gives the same bits
   detail::gradient_outcome judge(int reader, job const& j) const {
     double const whole = sum_of(unclamped, reader);
-    bool const clamps = j.updates && j.clip_value > 0;
-    return detail::outcome_of(whole, clamps ? sum_of(clamped, reader) : whole, j.gradient_scale,
-                              j.clip_norm);
+    bool const clamps = j.update.applies && j.update.clip_value > 0;
+    return detail::outcome_of(whole, clamps ? sum_of(clamped, reader) : whole,
+                              j.update.gradient_scale, j.update.clip_norm);
   }
   /// Whether norm and loss are finite.
   bool is_sound(int reader, job const& j, gradient_outcome const& o) const {
-    return libm::isfinite(o.norm) && libm::isfinite(j.further.sum_of(losses(reader, j).items));
+    return libm::isfinite(o.norm) && libm::isfinite(j.loss.further.sum_of(losses(reader, j).items));
   }
   /// The losses of the mini-batch, from the copy of rank `reader`.
   loss_values losses(int reader, job const& j) const {
-    return j.means_of(reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))));
+    return j.loss.means_of(reinterpret_cast<double const*>(transport_.at(loss_of(d_, reader))));
   }
 
   /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
@@ -119,7 +119,7 @@ class parameter_work {
     rank_shards_of<T, Transport>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
-    bool const clips = j.updates && j.clip_value > 0;
+    bool const clips = j.update.applies && j.update.clip_value > 0;
     all.run([&](int part) {
       host::share const own = host::share_of(count, 1, part, all.size());
       for (long i = own.begin; i < own.end; ++i) {
@@ -135,7 +135,7 @@ class parameter_work {
         b.square = calls_.sum_of_squares(n, g);
         if (!clips) continue;
         // Stored gradients are not scaled yet, so the bound is divided by the scale.
-        calls_.clamp(n, g, T(j.clip_value / j.gradient_scale));
+        calls_.clamp(n, g, T(j.update.clip_value / j.update.gradient_scale));
         b.clamped_square = calls_.sum_of_squares(n, g);
       }
     });
@@ -172,7 +172,7 @@ class parameter_work {
   /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
   /// mini-batches accumulated before it.
   void commit(int r, job const& j) {
-    double const samples = double(j.all_samples);
+    double const samples = double(j.update.samples);
     for_chunks_of(r, [&](chunk_description const& c) {
       for (int i = 0; i < c.parameter_count; ++i) {
         parameter_place const& p = c.parameters[i];
@@ -358,7 +358,7 @@ class parameter_work {
           u.state,
           workspace,
           j.step,
-          j.learning_rate,
+          j.update.learning_rate,
           scale,
           u.of.whole ? host::everything : elements_of(u.of.shape.elements(), part, parts)};
       versions_.update(c, calls_, request);

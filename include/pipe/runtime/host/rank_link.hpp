@@ -42,10 +42,10 @@ template <stream_transport Transport>
 inline process_call call_of(process_call::kinds kind, job const& j, std::uint64_t optimizer) {
   process_call c;
   c.kind = kind;
-  c.seed = j.seed, c.optimizer = optimizer, c.labels = j.labels;
-  c.samples = j.samples, c.loss_terms = j.loss_terms;
-  c.step = double(j.step), c.learning_rate = j.learning_rate;
-  c.clip_value = j.clip_value, c.clip_norm = j.clip_norm;
+  c.seed = j.seed, c.optimizer = optimizer, c.labels = j.batch.label_hash;
+  c.samples = j.batch.samples, c.loss_terms = j.loss.terms;
+  c.step = double(j.step), c.learning_rate = j.update.learning_rate;
+  c.clip_value = j.update.clip_value, c.clip_norm = j.update.clip_norm;
   return c;
 }
 /// Begins a run; if it is the first one of a call, says which. optimizer: a hash of its settings.
@@ -55,13 +55,13 @@ template <transport Transport>
 void begin_run(job const& run, [[maybe_unused]] std::uint64_t optimizer, Transport& transport) {
   transport.reset();
   if constexpr (stream_transport<Transport>) {
-    if (run.leaf > 0) return;
-    job const& j = run.whole != nullptr ? *run.whole : run;
+    if (run.part.leaf > 0) return;
+    job const& j = run.part.whole != nullptr ? *run.part.whole : run;
     using kinds = process_call::kinds;
     kinds const kind = j.what == job::kind::infer      ? kinds::forward
                        : j.what == job::kind::evaluate ? kinds::evaluate
-                       : j.is_continued                ? kinds::accumulate
-                       : j.updates                     ? kinds::step
+                       : j.part.is_continued           ? kinds::accumulate
+                       : j.update.applies              ? kinds::step
                                                        : kinds::gradients;
     transport.begin_call(call_of(kind, j, optimizer));
   }
@@ -82,7 +82,7 @@ void end_run(pipeline_description const& d, job const& j, Transport& transport) 
     long samples = 0;
     for (; samples_in(d, j, end) > 0 && maker(end) == maker(first); ++end)
       samples += samples_in(d, j, end);
-    transport.broadcast(maker(first), static_cast<char*>(j.output) + first * d.output_bytes,
+    transport.broadcast(maker(first), static_cast<char*>(j.batch.output) + first * d.output_bytes,
                         samples * (d.output_bytes / d.samples));
   }
 }

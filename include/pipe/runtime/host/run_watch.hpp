@@ -136,7 +136,7 @@ class run_watch {
   }
   /// A run has ended well. One without samples is no measure for others.
   void note(job const& j, double seconds) {
-    if (j.samples > 0) times_[int(j.what)].add(seconds);
+    if (j.batch.samples > 0) times_[int(j.what)].add(seconds);
   }
 
  private:

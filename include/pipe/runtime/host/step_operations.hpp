@@ -73,7 +73,7 @@ class step_operations {
       case step_op::add_leaves:
         me.doing.change(activity::kind::meets, 0, context_.now());
         require(meeting_.await_holders());
-        if (j_.replicas > 1) me.doing.change(activity::kind::adds, 0, context_.now());
+        if (j_.part.replicas > 1) me.doing.change(activity::kind::adds, 0, context_.now());
         require(me.leaves.finish());
         require(of.add_up_losses(r_, j_, me.leaves));
         break;
