@@ -4,8 +4,8 @@
 // description by hand, and a transport between them.
 #pragma once
 
-#include <pipe/runtime/host/leaf_work.hpp>
-#include <pipe/runtime/host/replicas.hpp>
+#include <pipe/runtime/host/core/leaf_work.hpp>
+#include <pipe/runtime/host/replicas/replicas.hpp>
 #include <pipe/transport/process/process_watch.hpp>
 
 #include <chrono>

@@ -23,8 +23,8 @@
 #include <pipe/base/sentence.hpp>
 #include <pipe/optim/setting_check.hpp>
 #include <pipe/runtime/fingerprint.hpp>
-#include <pipe/runtime/host/common_kernels.hpp>
-#include <pipe/runtime/host/rank_link.hpp>
+#include <pipe/runtime/host/core/common_kernels.hpp>
+#include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/schedule/families/wave_clock.hpp>

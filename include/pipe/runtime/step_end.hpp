@@ -2,7 +2,8 @@
 //
 // The end of a run as a program: the operations between the last gradient and the next forward, in
 // order, each with the conditions under which it applies. This header defines when operations run;
-// threads execute them in runtime/host/step_operations.hpp, streams in runtime/cuda/parameters.cuh.
+// threads execute them in runtime/host/core/step_operations.hpp, streams in
+// runtime/cuda/parameters.cuh.
 #pragma once
 
 #include <pipe/base/config.hpp>

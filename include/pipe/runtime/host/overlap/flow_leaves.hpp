@@ -10,8 +10,8 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/flow_step.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
+#include <pipe/runtime/host/overlap/flow_step.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN

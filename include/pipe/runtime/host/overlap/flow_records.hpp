@@ -5,8 +5,8 @@
 #pragma once
 
 #include <pipe/base/config.hpp>
-#include <pipe/runtime/host/action_runner.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
+#include <pipe/runtime/host/core/action_runner.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/job.hpp>
 
 PIPE_OPTIMIZED_BEGIN

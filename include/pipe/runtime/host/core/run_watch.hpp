@@ -12,7 +12,7 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/real_text.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/runtime/host/activity.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/transport.hpp>
 #include <pipe/transport/waiting.hpp>

@@ -10,11 +10,11 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/runtime/actions.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
-#include <pipe/runtime/host/rank_link.hpp>
-#include <pipe/runtime/host/rank_threads.hpp>
-#include <pipe/runtime/host/step_operations.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
+#include <pipe/runtime/host/core/rank_link.hpp>
+#include <pipe/runtime/host/core/rank_threads.hpp>
+#include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
 #include <pipe/transport/in_process/in_process.hpp>

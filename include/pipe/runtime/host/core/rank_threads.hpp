@@ -10,9 +10,9 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/runtime/host/activity.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
-#include <pipe/runtime/host/run_watch.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
+#include <pipe/runtime/host/core/run_watch.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 

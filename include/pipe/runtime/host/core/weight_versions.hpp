@@ -10,7 +10,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {

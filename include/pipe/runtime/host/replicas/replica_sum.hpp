@@ -16,9 +16,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/rank_updates.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_updates.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/transport/transport.hpp>
 

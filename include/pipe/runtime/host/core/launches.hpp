@@ -7,8 +7,8 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/job.hpp>
 
 PIPE_OPTIMIZED_BEGIN

@@ -8,7 +8,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/runtime/actions.hpp>
-#include <pipe/runtime/host/activity.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
 #include <pipe/runtime/transfers.hpp>
 #include <pipe/transport/transport.hpp>
 

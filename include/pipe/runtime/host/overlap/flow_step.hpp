@@ -11,7 +11,7 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/early_part.hpp>
+#include <pipe/runtime/host/overlap/early_part.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What the parts of a rank are assembled with.
+// The team, the arena and the transport with which the parts of a rank are assembled.
 #pragma once
 
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 

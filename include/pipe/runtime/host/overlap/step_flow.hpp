@@ -19,12 +19,12 @@
 #include <utility>
 
 #include <pipe/base/config.hpp>
-#include <pipe/runtime/host/flow_order.hpp>
-#include <pipe/runtime/host/flow_ranks.hpp>
-#include <pipe/runtime/host/flow_step.hpp>
-#include <pipe/runtime/host/flow_steps.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
-#include <pipe/runtime/host/rank_threads.hpp>
+#include <pipe/runtime/host/overlap/flow_order.hpp>
+#include <pipe/runtime/host/overlap/flow_ranks.hpp>
+#include <pipe/runtime/host/overlap/flow_step.hpp>
+#include <pipe/runtime/host/overlap/flow_steps.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
+#include <pipe/runtime/host/core/rank_threads.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 

@@ -9,7 +9,7 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/view.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/rank_updates.hpp>
+#include <pipe/runtime/host/core/rank_updates.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/transport/transport.hpp>
 

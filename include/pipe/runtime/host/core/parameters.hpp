@@ -12,12 +12,12 @@
 #include <pipe/base/libm.hpp>
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/leaf_work.hpp>
-#include <pipe/runtime/host/replica_parts.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/leaf_work.hpp>
+#include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/job.hpp>
-#include <pipe/runtime/host/team.hpp>
-#include <pipe/runtime/host/weight_versions.hpp>
+#include <pipe/runtime/host/core/team.hpp>
+#include <pipe/runtime/host/core/weight_versions.hpp>
 #include <pipe/runtime/transfers.hpp>
 
 PIPE_OPTIMIZED_BEGIN

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The parts of a rank that work with other replicas: nothing, for a transport within one. Those for
-// a transport between replicas are in runtime/host/replicas.hpp, which the headers of such
+// a transport between replicas are in runtime/host/replicas/replicas.hpp, which the headers of such
 // transports include, so that other programs do not compile them.
 #pragma once
 
 #include <cstddef>
 
-#include <pipe/runtime/host/rank_updates.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/rank_updates.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/transport/transport.hpp>
 
@@ -41,11 +41,11 @@ struct no_replica_part {};
 ///     windows   divided parameters, where launches read them
 ///     ring      gradients of divided parameters, until they are added up
 ///
-/// needs: for a transport between replicas, runtime/host/replicas.hpp
+/// needs: for a transport between replicas, runtime/host/replicas/replicas.hpp
 template <class T, class Transport>
 struct replica_parts {
   static_assert(!replica_transport<Transport>,
-                "a transport between replicas needs <pipe/runtime/host/replicas.hpp>");
+                "a transport between replicas needs <pipe/runtime/host/replicas/replicas.hpp>");
   using shards = rank_updates<T>;
   using sum = no_replica_sum<T, Transport>;
   using operands = no_replica_part;

@@ -11,7 +11,7 @@
 #include <pipe/base/view.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
-#include <pipe/runtime/host/flow_order.hpp>
+#include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/schedule/action.hpp>
 #include <pipe/transport/transport.hpp>
 

@@ -8,9 +8,9 @@
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/fingerprint.hpp>
-#include <pipe/runtime/host/boundary_flow.hpp>
-#include <pipe/runtime/host/sum_order.hpp>
-#include <pipe/runtime/host/sum_ring.hpp>
+#include <pipe/runtime/host/core/boundary_flow.hpp>
+#include <pipe/runtime/host/core/sum_order.hpp>
+#include <pipe/runtime/host/core/sum_ring.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/transfers.hpp>

@@ -13,15 +13,15 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
-#include <pipe/runtime/host/activity.hpp>
-#include <pipe/runtime/host/arena.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/batch_of_rank.hpp>
-#include <pipe/runtime/host/launches.hpp>
-#include <pipe/runtime/host/leaf_work.hpp>
-#include <pipe/runtime/host/parameters.hpp>
-#include <pipe/runtime/host/rank_link.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
+#include <pipe/runtime/host/core/arena.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/batch_of_rank.hpp>
+#include <pipe/runtime/host/core/launches.hpp>
+#include <pipe/runtime/host/core/leaf_work.hpp>
+#include <pipe/runtime/host/core/parameters.hpp>
+#include <pipe/runtime/host/core/rank_link.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 

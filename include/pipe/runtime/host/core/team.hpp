@@ -11,7 +11,7 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/thread.hpp>
-#include <pipe/runtime/host/pinning.hpp>
+#include <pipe/runtime/host/core/pinning.hpp>
 #include <pipe/transport/waiting.hpp>
 
 PIPE_OPTIMIZED_BEGIN

@@ -7,8 +7,8 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/optim/clip.hpp>
-#include <pipe/runtime/host/activity.hpp>
-#include <pipe/runtime/host/rank_context.hpp>
+#include <pipe/runtime/host/core/activity.hpp>
+#include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
 

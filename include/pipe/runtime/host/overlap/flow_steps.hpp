@@ -9,7 +9,7 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/heap_array.hpp>
-#include <pipe/runtime/host/flow_step.hpp>
+#include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/placement.hpp>
 

@@ -11,10 +11,10 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/runtime/actions.hpp>
-#include <pipe/runtime/host/backend_calls.hpp>
-#include <pipe/runtime/host/rank_setup.hpp>
-#include <pipe/runtime/host/replica_parts.hpp>
-#include <pipe/runtime/host/team.hpp>
+#include <pipe/runtime/host/core/backend_calls.hpp>
+#include <pipe/runtime/host/core/rank_setup.hpp>
+#include <pipe/runtime/host/core/replica_parts.hpp>
+#include <pipe/runtime/host/core/team.hpp>
 #include <pipe/runtime/leaf_pieces.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/shards.hpp>
