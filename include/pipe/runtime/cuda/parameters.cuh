@@ -16,7 +16,7 @@
 #include <pipe/runtime/cuda/executor.cuh>
 #include <pipe/runtime/cuda/leaf_sums.cuh>
 #include <pipe/runtime/cuda/optimizer_states.cuh>
-#include <pipe/runtime/cuda/own_updates.cuh>
+#include <pipe/runtime/cuda/rank_updates.cuh>
 #include <pipe/runtime/cuda/replica_work.cuh>
 #include <pipe/runtime/cuda/spectral_updates.cuh>
 #include <pipe/runtime/cuda/whole_updates.cuh>
@@ -53,7 +53,7 @@ class cuda_parameters {
     }
   }
 
-  cuda_own_updates<P> const& own() const { return own_; }
+  cuda_rank_updates<P> const& own() const { return own_; }
   cuda_optimizer_states<P> const& states() const { return states_; }
   /// Writes the optimizer's coefficients for job j where the executor uploads them from.
   void prepare(job const& j) {
@@ -430,7 +430,7 @@ class cuda_parameters {
   cuda::rank_streams& streams_ = executor_.streams();
   pipeline_description const& d_;
   optimizer const& optimizer_;
-  cuda_own_updates<P> own_{executor_};
+  cuda_rank_updates<P> own_{executor_};
   cuda_optimizer_states<P> states_{executor_, own_};
   std::vector<lists> lists_;  // by chunk
   // By device, then parameter, in device memory; those of its chunks, and on the first of all.

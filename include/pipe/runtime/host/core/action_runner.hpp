@@ -18,7 +18,7 @@
 #include <pipe/runtime/host/core/backend_calls.hpp>
 #include <pipe/runtime/host/core/batch_of_rank.hpp>
 #include <pipe/runtime/host/core/launches.hpp>
-#include <pipe/runtime/host/core/leaf_work.hpp>
+#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/parameters.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
 #include <pipe/runtime/host/core/team.hpp>
@@ -35,13 +35,13 @@ struct alignas(64) rank_worker {
   team threads;  // `own` and its helpers
   activity doing;
   arena memory;
-  leaf_work<T, Transport> leaves;
+  leaf_sums<T, Transport> leaves;
   int count = 0;  // actions executed in this run
   long waited = 0;
 };
 
 /// The mini-batch of an action, and what an action of one mini-batch alone does not need.
-struct run_place {
+struct action_context {
   job const& of;
   /// Added to the number of a micro-batch in its mini-batch: that in rings and milestones.
   int shift = 0;
@@ -97,7 +97,7 @@ class action_runner {
 
   /// Executes an action of rank r. `second`: the backward of its pair, for whose inputs it waits,
   /// too; null for none.
-  void execute(int r, run_place const& at, action a, action const* second = nullptr) {
+  void execute(int r, action_context const& at, action a, action const* second = nullptr) {
     worker& me = ranks_[r];
     long const arrived = now();
     a.with_next = second != nullptr && samples_in(d_, at.of, second->micro_batch) > 0;
@@ -152,7 +152,7 @@ class action_runner {
     return reinterpret_cast<Item*>(ranks_[rank].memory.data() + offset);
   }
   /// Waits, from a time on, for what an action of rank r needs.
-  void await(int r, run_place const& at, action const& a, long arrived) {
+  void await(int r, action_context const& at, action const& a, long arrived) {
     activity& doing = ranks_[r].doing;
     doing.begin(a);
     action numbered = a;
@@ -167,7 +167,7 @@ class action_runner {
     throw_error<rank_error>({"rank ", r, " stopped because another rank failed"});
   }
 
-  void run(int r, worker& me, run_place const& place, action const& a) {
+  void run(int r, worker& me, action_context const& place, action const& a) {
     int const c = a.chunk, mb = a.micro_batch;
     job const& j = place.of;
     region_bases const at = bases_for(r, place, c, mb);
@@ -184,7 +184,7 @@ class action_runner {
         },
         [&](milestone m) { link(r, j).publish(c, m, mb + place.shift); });
   }
-  region_bases bases_for(int r, run_place const& place, int c, int mb) const {
+  region_bases bases_for(int r, action_context const& place, int c, int mb) const {
     region_bases b = arena_bases(
         d_, c, mb, [this](int rank) { return ranks_[rank].memory.data(); },
         [this](transfer const& x) { return transport_.at(x); }, place.shift, place.weights);
@@ -193,7 +193,7 @@ class action_runner {
     return b;
   }
   void run_program(action const& of, program_set const& set, program p, region_bases const& at,
-                   int r, worker& me, run_place const& place) {
+                   int r, worker& me, action_context const& place) {
     job const& j = place.of;
     int const c = of.chunk, mb = of.micro_batch;
     program_view const& view = set.programs[int(p)];

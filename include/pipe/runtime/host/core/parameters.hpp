@@ -13,7 +13,7 @@
 #include <pipe/optim/clip.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/core/backend_calls.hpp>
-#include <pipe/runtime/host/core/leaf_work.hpp>
+#include <pipe/runtime/host/core/leaf_sums.hpp>
 #include <pipe/runtime/host/core/replica_parts.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/host/core/team.hpp>
@@ -71,7 +71,7 @@ class parameter_work {
   /// Makes the first sums of the losses those of the mini-batch, if r is the last chunk's rank.
   ///
   /// law: sums are in micro-batch order, so every partition gives the same bits
-  waited add_up_losses(int r, job const& j, leaf_work<T, Transport>& leaves) {
+  waited add_up_losses(int r, job const& j, leaf_sums<T, Transport>& leaves) {
     if (r != last_rank()) return waited::done;
     double* const all = loss_sums(last_rank());
     for (int loss = 0; loss < d_.losses; ++loss) {
@@ -115,7 +115,7 @@ class parameter_work {
   /// Computes the squared norms of rank r's gradients, and clips these by value if the job asks for
   /// it.
   /// law: a parameter's sum is over blocks of gradient_block::most_elements elements, in order
-  waited measure(int r, team& all, job const& j, leaf_work<T, Transport>& leaves) {
+  waited measure(int r, team& all, job const& j, leaf_sums<T, Transport>& leaves) {
     rank_shards_of<T, Transport>& shards = shards_[r];
     gradient_block* const blocks = blocks_of_rank(r);
     long const count = d_.rank[r].block_count;
@@ -166,7 +166,7 @@ class parameter_work {
     });
   }
   /// Gives the other replicas what this one has updated of rank r, with ZeRO.
-  waited share(int r, leaf_work<T, Transport>& leaves) {
+  waited share(int r, leaf_sums<T, Transport>& leaves) {
     return leaves.gather([&](int replica, long i) { return shards_[r].values_of(replica, i); });
   }
   /// Updates the buffers of rank r (running statistics) from their sums over the mini-batch and the
@@ -347,10 +347,10 @@ class parameter_work {
                    int parts) {
     T* const workspace =
         reinterpret_cast<T*>(memory_[r] + d_.rank[r].workspace + part * d_.workspace_bytes);
-    int turn = 0;
+    int whole = 0;
     for (owned_update<T> const& u : shards_[r].updates_of(int(&c - d_.chunk))) {
       // Round-robin over the threads: one thread updates all of a whole parameter.
-      if (u.of.whole && turn++ % parts != part) continue;
+      if (u.of.whole && whole++ % parts != part) continue;
       update_request<T> request{
           u.of,
           u.values,

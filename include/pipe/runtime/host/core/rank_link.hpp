@@ -208,7 +208,7 @@ class rank_link {
     return all;
   }
   /// The order in which the kernels of an action's program add to what the chunk's holders share.
-  /// shift: see run_place; 0 between processes
+  /// shift: see action_context; 0 between processes
   auto order_of(action const& a, program_set const& set, program p,
                 [[maybe_unused]] int shift) const {
     if constexpr (streams)

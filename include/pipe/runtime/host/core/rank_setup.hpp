@@ -11,7 +11,9 @@
 
 namespace pp::detail {
 
-/// A rank of this process when its team and its arena are there. Its parts keep references.
+/// A rank of this process when its team and its arena are there.
+///
+/// needs: all but place and end live as long as the parts
 template <class T, class Transport>
 struct rank_setup {
   pipeline_description const& d;

@@ -14,7 +14,7 @@
 namespace pp::detail {
 
 /// Bytes of one replica that the others get.
-struct replica_run {
+struct replica_range {
   char* data = nullptr;
   long bytes = 0;
 };
@@ -67,8 +67,8 @@ class rank_updates {
   bool measures(long) const { return true; }
   void pack(gradient_block const*) {}
   void unpack(gradient_block*) const {}
-  replica_run squares_of(int, long) const { return {}; }
-  replica_run values_of(int, long) const { return {}; }
+  replica_range squares_of(int, long) const { return {}; }
+  replica_range values_of(int, long) const { return {}; }
 
  protected:
   heap_array<owned_update<T>> updates_;

@@ -26,8 +26,8 @@ struct no_replica_sum {
     return waited::done;
   }
   waited add_up(double&, double const*, failure_flag const&) { return waited::done; }
-  template <class RunOf>
-  waited gather(RunOf const&, failure_flag const&) {
+  template <class RangeOf>
+  waited gather(RangeOf const&, failure_flag const&) {
     return waited::done;
   }
 };

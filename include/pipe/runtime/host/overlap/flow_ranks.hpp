@@ -209,8 +209,8 @@ class flow_ranks {
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
         require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
-      run_place const place{l.of, l.first, weights_.shift_for(r, a, n, step), records_.number(step),
-                            of * d_.micro_batches};
+      action_context const place{l.of, l.first, weights_.shift_for(r, a, n, step),
+                                 records_.number(step), of * d_.micro_batches};
       a.version = records_.number(weights_.version_of(r, a, n));
       context_.runner.execute(r, place, a, planned.with_next ? &planned + 1 : nullptr);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // The shards of a rank: what it updates. Without ZeRO that is all of its parameters; with it, the
-// part that this replica owns, whose state it has, and the runs of memory through which replicas
+// part that this replica owns, whose state it has, and the ranges of memory through which replicas
 // give each other what they have computed.
 #pragma once
 
@@ -63,16 +63,16 @@ class rank_shards : public rank_updates<T> {
         blocks[i].square = from[0], blocks[i].clamped_square = from[1];
       }
   }
-  /// The runs of replica_sum::gather: squared norms, and updated parameters.
-  replica_run squares_of(int replica, long number) const {
+  /// The ranges of replica_sum::gather: squared norms, and updated parameters.
+  replica_range squares_of(int replica, long number) const {
     if (number > 0 || owner_.size() == 0) return {};
     long const begin = first_square_[replica], n = first_square_[replica + 1] - begin;
     return {reinterpret_cast<char*>(squares() + 2 * begin), n * 2 * long(sizeof(double))};
   }
-  replica_run values_of(int replica, long number) const {
-    if (first_run_.size() == 0) return {};
-    long const i = first_run_[replica] + number;
-    return i < first_run_[replica + 1] ? runs_[i] : replica_run{};
+  replica_range values_of(int replica, long number) const {
+    if (first_range_.size() == 0) return {};
+    long const i = first_range_[replica] + number;
+    return i < first_range_[replica + 1] ? ranges_[i] : replica_range{};
   }
 
  private:
@@ -153,11 +153,11 @@ class rank_shards : public rank_updates<T> {
                           : at(b.chunk->gradients + begin);
     }
   }
-  /// The updated parameters of each replica, in runs of at most most_leaf_bucket bytes. Divided
+  /// The updated parameters of each replica, in ranges of at most most_leaf_bucket bytes. Divided
   /// ones that come when they are read are not among them.
   [[gnu::cold]] void list_values() {
-    first_run_ = heap_array<long>(replicas_ + 1);
-    fill(runs_, [&](sink<replica_run>& to) {
+    first_range_ = heap_array<long>(replicas_ + 1);
+    fill(ranges_, [&](sink<replica_range>& to) {
       for (int replica = 0; replica < replicas_; ++replica) {
         for_each_chunk([&](int c) {
           for_each_owned(cuts_of(c), replica, 0, [&](update_range const& u) {
@@ -170,7 +170,7 @@ class rank_shards : public rank_updates<T> {
             }
           });
         });
-        first_run_[replica + 1] = to.count;
+        first_range_[replica + 1] = to.count;
       }
     });
   }
@@ -197,8 +197,8 @@ class rank_shards : public rank_updates<T> {
   arena_end end_;
   int rank_ = 0, me_ = 0, replicas_ = 1;
   heap_array<slice> slices_;
-  heap_array<replica_run> runs_;
-  heap_array<long> first_run_;  // by replica, and the end
+  heap_array<replica_range> ranges_;
+  heap_array<long> first_range_;  // by replica, and the end
   /// By gradient block: the replica that measures it, or -1: all; and its number among those of its
   /// owner and of replicas before it.
   heap_array<int> owner_;

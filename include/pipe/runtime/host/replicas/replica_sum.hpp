@@ -76,7 +76,7 @@ class replica_sum {
   }
 
   /// Begins a step, whose leaves are divided by `d`. Where there is no room for a slice of every
-  /// branch, buckets are exchanged in turns: a part of each slice in each.
+  /// branch, buckets are exchanged in rounds: a part of each slice in each.
   void begin(leaf_division const& d) {
     given_ = begun_ = added_ = done_ = 0;
     division_ = d;
@@ -86,7 +86,7 @@ class replica_sum {
       if (int const n = before_[replicas_] - branches_of(d.counts[r]); n > most) most = n;
     long const fits = half_ / most;
     part_ = fits >= largest_ ? largest_ : fits >= line ? fits / line * line : fits;
-    turns_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
+    rounds_ = part_ > 0 ? (largest_ + part_ - 1) / part_ : 1;
   }
   /// Gives the next bucket, which is complete here: the last branch in `data`, the others where
   /// stack_leaf has kept them, `apart` elements from each other.
@@ -112,12 +112,12 @@ class replica_sum {
         }
         ++added_, moves = true;
       }
-      if (begun_ < given_ * turns_ && begun_ - done_ < 2) {
+      if (begun_ < given_ * rounds_ && begun_ - done_ < 2) {
         exchange_leaves(begun_);
         ++begun_, moves = true;
       }
     }
-    return done_ == given_ * turns_;
+    return done_ == given_ * rounds_;
   }
   /// Waits until a number of buckets are done, while also() goes on with other exchanges.
   ///
@@ -125,7 +125,7 @@ class replica_sum {
   template <class Also>
   waited until_done(long number, team& all, void (*add)(std::ptrdiff_t, T*, T const*),
                     failure_flag const& failed, Also const& also) {
-    return transport_->until([&] { return also(), advance(all, add) || done_ >= number * turns_; },
+    return transport_->until([&] { return also(), advance(all, add) || done_ >= number * rounds_; },
                              failed);
   }
   /// Adds a number up over the branches of all replicas. partial: that of each branch of this
@@ -141,8 +141,8 @@ class replica_sum {
     waited const w = gather(
         [&](int replica, long i) {
           int const first = before_[replica], n = before_[replica + 1] - first;
-          return replica_run{reinterpret_cast<char*>(numbers + first),
-                             i == 0 ? n * long(sizeof(double)) : 0};
+          return replica_range{reinterpret_cast<char*>(numbers + first),
+                               i == 0 ? n * long(sizeof(double)) : 0};
         },
         failed);
     division_.join_into(
@@ -151,12 +151,12 @@ class replica_sum {
     return w;
   }
 
-  /// Gives all replicas what each of them has: run_of(replica, i) is its run number i, in place, of
-  /// as many bytes in all replicas; empty after its last one.
+  /// Gives all replicas what each of them has: range_of(replica, i) is its range number i, in
+  /// place, of as many bytes in all replicas; empty after its last one.
   ///
   /// needs: what was given is done
-  template <class RunOf>
-  waited gather(RunOf const& run_of, failure_flag const& failed) {
+  template <class RangeOf>
+  waited gather(RangeOf const& range_of, failure_flag const& failed) {
     long begun = 0, met = 0;
     bool ends = false;
     return transport_->until(
@@ -165,7 +165,7 @@ class replica_sum {
             if (met < begun && transport_->has_met(rank_, int(met % 2)))
               ++met;
             else if (!ends && begun - met < 2)
-              ends = !begin_round(run_of, begun), begun += !ends;
+              ends = !begin_round(range_of, begun), begun += !ends;
             else
               return ends && met == begun;
           }
@@ -176,26 +176,26 @@ class replica_sum {
  private:
   /// Elements of a cache line, at which slices begin.
   static constexpr long line = host::columns_step<T>;
-  /// The two exchanges of a turn: every branch's part of a slice, and the slice's sum.
+  /// The two exchanges of a round: every branch's part of a slice, and the slice's sum.
   enum phase : int { leaves, sums };
-  static_assert(Transport::lanes >= 4, "two turns at a time, each with two phases");
+  static_assert(Transport::lanes >= 4, "two rounds at a time, each with two phases");
 
-  /// Gradients that are given at once, in slices by replica; exchanged in one turn or several.
+  /// Gradients that are given at once, in slices by replica; exchanged in one round or several.
   struct bucket {
     T *data = nullptr, *partial = nullptr, *keep = nullptr;
     host::share* slices = nullptr;
     bool is_for_all = true;
   };
 
-  bucket const& bucket_of(long turn) const { return buckets_[turn / turns_]; }
-  /// The part of a replica's slice that a turn exchanges.
-  host::share slice_of(long turn, int replica) const {
-    host::share const all = bucket_of(turn).slices[replica];
+  bucket const& bucket_of(long round) const { return buckets_[round / rounds_]; }
+  /// The part of a replica's slice that a round exchanges.
+  host::share slice_of(long round, int replica) const {
+    host::share const all = bucket_of(round).slices[replica];
     auto const at = [&](long n) { return n < all.size() ? all.begin + n : all.end; };
-    long const before = turn % turns_ * part_;
+    long const before = round % rounds_ * part_;
     return {at(before), at(before + part_)};
   }
-  static int lane_of(long turn, phase p) { return int(turn % 2) * 2 + p; }
+  static int lane_of(long round, phase p) { return int(round % 2) * 2 + p; }
   template <class Use>
   void for_others(Use const& use) const {
     detail::for_others(me_, replicas_, use);
@@ -207,40 +207,40 @@ class replica_sum {
   int place_of(leaf_branch const& b) const {
     return before_[b.replica] + branches_of(division_.counts[b.replica] >> (b.level + 1));
   }
-  /// The part of a branch that a turn adds up here, or of an own one that it sends to a replica.
+  /// The part of a branch that a round adds up here, or of an own one that it sends to a replica.
   ///
   /// shape: room: [branches of the others, part_]
-  T* at(long turn, leaf_branch const& b, int to) const {
+  T* at(long round, leaf_branch const& b, int to) const {
     if (b.replica != me_) {
       int const first_after = b.replica > me_ ? branches_of(division_.counts[me_]) : 0;
-      return room_ + turn % 2 * half_ + (place_of(b) - first_after) * part_;
+      return room_ + round % 2 * half_ + (place_of(b) - first_after) * part_;
     }
-    bucket const& of = bucket_of(turn);
+    bucket const& of = bucket_of(round);
     return (is_last(b) ? of.data : of.partial + (place_of(b) - before_[me_]) * apart_) +
-           slice_of(turn, to).begin;
+           slice_of(round, to).begin;
   }
 
   /// Begins to receive the own slice of all others' branches, and to send theirs.
-  void exchange_leaves(long turn) {
-    int const lane = lane_of(turn, leaves);
+  void exchange_leaves(long round) {
+    int const lane = lane_of(round, leaves);
     for_others([&](int replica) {
       for_levels_of(division_.counts[replica], [&](int level) {
-        receive(replica, lane, at(turn, {replica, level}, me_), slice_of(turn, me_).size());
+        receive(replica, lane, at(round, {replica, level}, me_), slice_of(round, me_).size());
       });
       for_levels_of(division_.counts[me_], [&](int level) {
-        send(replica, lane, at(turn, {me_, level}, replica), slice_of(turn, replica).size());
+        send(replica, lane, at(round, {me_, level}, replica), slice_of(round, replica).size());
       });
     });
   }
   /// Begins to send the own slice's sum, and to receive those of the others into the bucket.
   ///
-  /// needs: the turn's first exchange is done, so that its slices are not read any more
-  void exchange_sums(long turn) {
-    int const lane = lane_of(turn, sums);
-    T* const data = bucket_of(turn).data;
-    host::share const own = slice_of(turn, me_);
+  /// needs: the round's first exchange is done, so that its slices are not read any more
+  void exchange_sums(long round) {
+    int const lane = lane_of(round, sums);
+    T* const data = bucket_of(round).data;
+    host::share const own = slice_of(round, me_);
     for_others([&](int replica) {
-      host::share const s = slice_of(turn, replica);
+      host::share const s = slice_of(round, replica);
       receive(replica, lane, data + s.begin, s.size());
       send(replica, lane, data + own.begin, own.size());
     });
@@ -257,30 +257,30 @@ class replica_sum {
   void receive_bytes(int replica, int lane, char* data, long bytes) {
     if (bytes > 0) transport_->receive_from(rank_, replica, lane, data, bytes);
   }
-  /// Begins to exchange the runs of a number; false if no replica has one.
-  template <class RunOf>
-  bool begin_round(RunOf const& run_of, long number) {
-    replica_run const own = run_of(me_, number);
+  /// Begins to exchange the ranges of a number; false if no replica has one.
+  template <class RangeOf>
+  bool begin_round(RangeOf const& range_of, long number) {
+    replica_range const own = range_of(me_, number);
     bool exists = own.bytes > 0;
     for_others([&](int replica) {
-      replica_run const run = run_of(replica, number);
-      exists = exists || run.bytes > 0;
-      receive_bytes(replica, int(number % 2), run.data, run.bytes);
+      replica_range const range = range_of(replica, number);
+      exists = exists || range.bytes > 0;
+      receive_bytes(replica, int(number % 2), range.data, range.bytes);
       send_bytes(replica, int(number % 2), own.data, own.bytes);
     });
     return exists;
   }
 
   /// Adds the branches' parts of the own slice, in blocks that stay in the cache.
-  void add_slices(long turn, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
+  void add_slices(long round, team& all, void (*add)(std::ptrdiff_t, T*, T const*)) {
     constexpr long block = 4096;
-    long const size = slice_of(turn, me_).size();
+    long const size = slice_of(round, me_).size();
     all.run([&](int part) {
       host::share const mine = host::share_of(size, line, part, all.size());
       for (long from = mine.begin; from < mine.end; from += block) {
         long const n = mine.end - from < block ? mine.end - from : block;
         division_.join_into(me_, [&](leaf_branch const& to, leaf_branch const& added) {
-          add(n, at(turn, to, me_) + from, at(turn, added, me_) + from);
+          add(n, at(round, to, me_) + from, at(round, added, me_) + from);
         });
       }
     });
@@ -293,12 +293,12 @@ class replica_sum {
   long largest_ = 0;  // elements of the largest slice
   heap_array<bucket> buckets_;
   heap_array<host::share> slices_;
-  leaf_division division_;     // of this step
-  heap_array<int> before_;     // branches of the replicas before one
-  long part_ = 0, turns_ = 1;  // most elements of a slice in a turn, and turns of a bucket
-  long apart_ = 0;             // elements between partial sums
-  long given_ = 0;             // buckets of this step
-  long begun_ = 0, added_ = 0, done_ = 0;  // turns
+  leaf_division division_;      // of this step
+  heap_array<int> before_;      // branches of the replicas before one
+  long part_ = 0, rounds_ = 1;  // most elements of a slice in a round, and rounds of a bucket
+  long apart_ = 0;              // elements between partial sums
+  long given_ = 0;              // buckets of this step
+  long begun_ = 0, added_ = 0, done_ = 0;  // rounds
 };
 
 }  // namespace pp::detail

@@ -30,7 +30,7 @@ namespace pp::detail {
 ///        run, whose job lives until its end
 /// law:   a mini-batch of one leaf, or a run that does not train, costs nothing
 template <class T, class Transport>
-class leaf_work {
+class leaf_sums {
   using parts = replica_parts<T, Transport>;
 
  public:
@@ -129,9 +129,9 @@ class leaf_work {
   /// Gives all replicas what each has: see replica_sum::gather.
   ///
   /// needs: finish()
-  template <class RunOf>
-  waited gather(RunOf const& run_of) {
-    return exchanges() ? replicas_.gather(run_of, *failed_) : waited::done;
+  template <class RangeOf>
+  waited gather(RangeOf const& range_of) {
+    return exchanges() ? replicas_.gather(range_of, *failed_) : waited::done;
   }
 
  private:

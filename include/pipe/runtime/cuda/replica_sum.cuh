@@ -25,14 +25,14 @@ namespace pp::cuda {
 ///        2 (n - 1) / n times the data
 /// law:   work is enqueued only
 /// needs: the replicas make the same calls, at the same places in the order of their exchanges
-class replica_sums {
+class replica_sum {
  public:
   /// Enqueues to[i] += from[i] for i < n; both begin at multiples of `line`.
   template <class T>
   using addition = void (*)(long n, T* to, T const* from, cudaStream_t on);
 
   /// link: null if there are no other processes
-  explicit replica_sums(process_link* link, detail::local_devices const& local)
+  explicit replica_sum(process_link* link, detail::local_devices const& local)
       : link_(link), local_(local) {}
 
   /// Adds data up over the replicas. room: for what others send, on the device as `data`; the

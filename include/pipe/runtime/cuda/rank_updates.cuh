@@ -20,9 +20,9 @@ namespace pp::detail {
 ///
 /// needs: the executor outlives this object
 template <class P, bool = (P::zero::level > 0)>
-class cuda_own_updates {
+class cuda_rank_updates {
  public:
-  explicit cuda_own_updates(cuda_executor const& executor) : d_(executor.description()) {}
+  explicit cuda_rank_updates(cuda_executor const& executor) : d_(executor.description()) {}
 
   /// use(range, number) for what is updated here of a chunk of this process, in memory order.
   /// number: that of the range, or of the one that it is a part of, among the chunk's. States count
@@ -49,11 +49,11 @@ class cuda_own_updates {
 /// With ZeRO: the parts of this replica, as on the host (see for_each_owned), whose state is at the
 /// end of the rank's arena, or alone in the rank's memory on the host.
 template <class P>
-class cuda_own_updates<P, true> {
+class cuda_rank_updates<P, true> {
  public:
-  [[gnu::cold]] explicit cuda_own_updates(cuda_executor& executor)
+  [[gnu::cold]] explicit cuda_rank_updates(cuda_executor& executor)
       : executor_(executor), d_(executor.description()), chunks_(std::size_t(d_.chunks)),
-        host_bytes_(std::size_t(d_.ranks)), runs_(std::size_t(local().replicas)) {
+        host_bytes_(std::size_t(d_.ranks)), ranges_(std::size_t(local().replicas)) {
     for (int r = local().first_rank(); r < local().end_rank(); ++r) {
       arena_end const end = end_of_arena(d_, width, r, local().replicas, local().replica);
       host_bytes_[std::size_t(r)] = P::offload::is_on ? end.state_bytes : 0;
@@ -61,7 +61,7 @@ class cuda_own_updates<P, true> {
       for (int c = 0; c < d_.chunks; ++c)
         if (d_.chunk[c].rank == r) state = list_chunk(c, state);
     }
-    for (std::vector<run> const& of_replica : runs_)
+    for (std::vector<range> const& of_replica : ranges_)
       if (of_replica.size() > rounds_) rounds_ = of_replica.size();
   }
 
@@ -89,8 +89,8 @@ class cuda_own_updates<P, true> {
     for (std::size_t k = 0; k < rounds_; ++k) {
       messages_.clear();
       for_others(me, local().replicas, [&](int r) {
-        add_message(r, true, runs_[std::size_t(me)], k);
-        add_message(r, false, runs_[std::size_t(r)], k);
+        add_message(r, true, ranges_[std::size_t(me)], k);
+        add_message(r, false, ranges_[std::size_t(r)], k);
       });
       copies.processes()->exchange(messages_, on);
     }
@@ -108,7 +108,7 @@ class cuda_own_updates<P, true> {
     long state = 0, state_bytes = 0;
   };
   /// Parameters that one replica updates.
-  struct run {
+  struct range {
     char* values = nullptr;
     long bytes = 0;
   };
@@ -128,7 +128,7 @@ class cuda_own_updates<P, true> {
       long const elements = for_each_owned(cuts, r, 0, [&](update_range const& u) {
         while (c.updates[i].end <= u.begin) ++i;
         if (r == local().replica) mine.parts.push_back({u, i});
-        runs_[std::size_t(r)].push_back(
+        ranges_[std::size_t(r)].push_back(
             {executor_.at<char>(c.rank, c.values + u.begin * width), (u.end - u.begin) * width});
       });
       if (r == local().replica) mine.state_bytes = elements * width;
@@ -136,18 +136,18 @@ class cuda_own_updates<P, true> {
     mine.state = state;
     return state + mine.state_bytes;
   }
-  /// The message to or from another replica of run number k of a replica, if it has as many.
-  void add_message(int other, bool is_sent, std::vector<run> const& of, std::size_t k) {
+  /// The message to or from another replica of range number k of a replica, if it has as many.
+  void add_message(int other, bool is_sent, std::vector<range> const& of, std::size_t k) {
     if (k < of.size())
       messages_.push_back({local().peer(other), is_sent, of[k].values, of[k].bytes});
   }
 
   cuda_executor& executor_;
   pipeline_description const& d_;
-  std::vector<own_chunk> chunks_;       // empty: of other processes
-  std::vector<long> host_bytes_;        // by rank
-  std::vector<std::vector<run>> runs_;  // by replica, of the ranks of this process
-  std::size_t rounds_ = 0;              // as many as the most runs of a replica
+  std::vector<own_chunk> chunks_;           // empty: of other processes
+  std::vector<long> host_bytes_;            // by rank
+  std::vector<std::vector<range>> ranges_;  // by replica, of the ranks of this process
+  std::size_t rounds_ = 0;                  // as many as the most ranges of a replica
   std::vector<cuda::message> messages_;
 };
 
