@@ -19,8 +19,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above, of the ranks of this process. A method that takes a rank is called on its thread;
-/// numbers of micro-batches begin with 0 in a segment.
+/// The boundary streams of the ranks of this process. A method that takes a rank is called on its
+/// thread; numbers of micro-batches begin with 0 in a segment.
 ///
 /// needs: each chunk has one holder
 /// law: when all ranks have passed end(), no message is under way and none is expected

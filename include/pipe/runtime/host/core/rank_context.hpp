@@ -43,8 +43,8 @@ struct copies_state {
   bool is_behind() const { return was_written || was_updated; }
 };
 
-/// See above. T: element type of values and parameters. A method that takes a rank is called on
-/// that rank's thread.
+/// The ranks of this process and their parts. T: element type of values and parameters. A method
+/// that takes a rank is called on that rank's thread.
 template <class T, transport Transport>
 struct rank_context {
   using worker = rank_worker<T, Transport>;

@@ -19,7 +19,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Threads live as long as the object; between two pieces of work they are parked.
+/// One thread for each rank of this process. Threads live as long as the object; between two pieces
+/// of work they are parked.
 ///
 /// needs: the context lives longer
 template <class T, transport Transport>
@@ -126,7 +127,7 @@ class rank_threads {
   context& context_;
   run_watch watch_;
   progress start_, finished_;
-  /// What ranks are to do; nothing: to end.
+  /// The work that ranks are given; none: threads end.
   struct {
     void const* of = nullptr;
     void (*call)(void const* of, int rank) = nullptr;

@@ -78,9 +78,10 @@ class recent_times {
   long count_ = 0;
 };
 
-/// See above. Time is counted in the slices for which the watching thread sleeps, so that time in
-/// which the process was stopped, or the machine suspended, does not count: of a stop one slice at
-/// most. Slices are long while ranks make progress, and short while they do not.
+/// The watch of the ranks of this process. Time is counted in the slices for which the watching
+/// thread sleeps, so that time in which the process was stopped, or the machine suspended, does not
+/// count: of a stop one slice at most. Slices are long while ranks make progress, and short while
+/// they do not.
 ///
 /// law: of a run that is neither slow nor at a standstill, nothing is computed here but one number
 class run_watch {

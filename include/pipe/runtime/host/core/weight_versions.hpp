@@ -27,15 +27,16 @@ class weight_versions {
 
   /// From slot 0 of a chunk's weights to the newest version, in bytes.
   long newest(chunk_description const& c) const { return shifts_[&c - d_.chunk].newest; }
-  /// What the offset of a byte of the newest version counts from.
+  /// The address to which the offsets of a chunk's weights are added: that of the newest version.
   char* memory(chunk_description const& c) const { return memory_[c.rank] + newest(c); }
 
-  /// The same of the version that the last update was made of, or of what has taken its slot.
+  /// The same for the version that the last update read, or for what is in the slot of that version
+  /// now: see exchange_ahead.
   char* memory_before(chunk_description const& c) const {
     return memory_[c.rank] + shifts_[&c - d_.chunk].before;
   }
-  /// Says by how many updates what is there is ahead of the newest version, if there was an update;
-  /// returns by how many it was.
+  /// Notes by how many updates the weights at memory_before() are ahead of the newest version, if
+  /// there was an update. Returns the number that was noted before.
   long exchange_ahead(chunk_description const& c, long ahead) {
     long& is = shifts_[&c - d_.chunk].ahead;
     return is == 0 ? 0 : std::exchange(is, ahead);

@@ -18,8 +18,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above: for each rank the first actions of its order. It depends on the order alone, and on
-/// the number of micro-batches.
+/// The early part of a step: for each rank, the first actions of its order. It follows from the
+/// order and the number of micro-batches alone.
 ///
 /// law: it has no backward, and whatever its actions wait for is in it, or in an earlier step. So
 ///      each rank runs its part to the end, and all ranks know what the others send in theirs

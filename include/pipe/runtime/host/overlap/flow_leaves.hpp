@@ -17,8 +17,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Leaves have numbers from 1 in a segment of steps. A method that takes a rank is
-/// called on its thread.
+/// The leaves of the ranks of this process. Leaves have numbers from 1 in a segment of steps. A
+/// method that takes a rank is called on that rank's thread.
 ///
 /// law: waits have no cycle: a rank waits for what others do in the same leaf, where its order was
 ///      proved, before any of them waits for its end

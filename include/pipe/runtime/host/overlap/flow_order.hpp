@@ -10,7 +10,7 @@
 
 namespace pp::detail {
 
-/// See above.
+/// The order of actions of every rank in a period.
 class flow_order {
  public:
   /// leaves: runs of the schedule in a step
@@ -58,8 +58,10 @@ class flow_order {
     for (int c = 0; c < d_.chunks; ++c)
       if (d_.chunk[c].rank == r) use(c);
   }
-  /// use(rank) for those with the other place of a shared parameter: of its first places on rank r,
-  /// whose gradients take in those of later ones; of later ones, which have the first one's values.
+  /// use(rank) for each rank that has a later place of a parameter whose first place is on rank r:
+  /// the gradient at the first place takes in those at later places. for_first_places: use(rank)
+  /// for each rank that has the first place of a parameter with a later place on rank r, whose
+  /// values rank r copies.
   template <class Use>
   void for_later_places(int r, Use const& use) const {
     for (tie const* t = d_.ties; t < d_.ties + d_.tie_count; ++t)

@@ -50,7 +50,7 @@ class flow_ranks {
 
   // ---- the calling thread ----
 
-  /// Begins a run with a step.
+  /// Begins a call of train() with a step.
   void begin(long first, rank_threads<T, Transport>& threads) {
     records_.begin(first);
     weights_.begin(first, threads);
@@ -118,7 +118,7 @@ class flow_ranks {
       verdicts_.publish(count(n), false);
     return is_right;
   }
-  /// Ends a run before step n, once all ranks have passed end().
+  /// Ends a call of train() before step n, once all ranks have passed end(r, ...).
   void end(long n) {
     if (d_.tie_count > 0) context_.copies.was_updated = true;
     records_.end(n);
@@ -166,14 +166,14 @@ class flow_ranks {
     average(r, n);
     ranks_[r].is_careful = true;
   }
-  /// Ends a run, before step n.
+  /// Ends a call of train() before step n, of which the call has had steps or not.
   void end(int r, long n, bool has_steps) {
     if (has_steps) average(r, n - 1);
     weights_.end(r);
   }
 
  private:
-  /// What only the rank's own thread uses, and the caller between segments.
+  /// Used by the rank's own thread, and by the calling thread between segments.
   struct alignas(64) rank_state {
     long known = 0;           // steps that it knows
     long begun = 0;           // when its period began

@@ -12,7 +12,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Records number steps and versions from the first step of a run: see number().
+/// The records of the ranks of this process. They number steps and versions from the first step of
+/// a call of train(): see number().
 ///
 /// law: between two periods of a rank there are at most those of recorded_steps periods, and of as
 ///      many as its actions are ahead
@@ -23,7 +24,7 @@ class flow_records {
   explicit flow_records(rank_context<T, Transport>& context)
       : context_(context), runner_(context.runner) {}
 
-  /// Begins a run with a step, and its time.
+  /// Begins a call of train() with a step, and its time.
   void begin(long first) {
     first_ = first;
     for (auto& r : context_.ranks) r.count = 0;
@@ -45,7 +46,8 @@ class flow_records {
   void take_back(int r, long version) {
     keep_if(r, [&](executed_action const& a) { return a.what.version <= number(version); });
   }
-  /// Ends a run before step n. The times of all ranks here count from the first action kept.
+  /// Ends a call of train() before step n. The times of all ranks here count from the first action
+  /// kept.
   [[gnu::cold]] void end(long n) {
     long first = runner_.now();
     context_.for_each_rank([&](int r) {

@@ -47,7 +47,7 @@ struct flow_leaf {
   }
 };
 
-/// See above. It is used for one step after the other.
+/// A step in progress. The object is used again for later steps.
 struct flow_step {
   job of;  ///< its arrays are copies, padded to whole micro-batches; of other replicas' leaves
            ///< zeros

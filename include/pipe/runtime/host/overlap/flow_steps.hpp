@@ -16,7 +16,7 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Steps are counted over the life of a trainer, from 0.
+/// The ring of the steps in progress. Steps are counted over the life of a trainer, from 0.
 ///
 /// law: a result is shown when as many steps are taken as may be in progress, or as there are, so
 ///      which step is the last one after `done` ends the training does not depend on time
@@ -38,7 +38,7 @@ class flow_steps {
   bool takes_more() const { return takes_more_; }
   void take_no_more() { takes_more_ = false; }
 
-  /// Begins a run.
+  /// Begins a call of train().
   void begin(long first) {
     given_ = seen_ = first;
     began_ = std::chrono::steady_clock::now();
@@ -83,7 +83,7 @@ class flow_steps {
     takes_more_ = takes_more_ && took_more;
     ++seen_;
   }
-  /// Rethrows what the program threw, unless it was of a mini-batch behind a step.
+  /// Rethrows what the program threw, unless it threw that for a mini-batch after step n.
   void rethrow_before(long n) const {
     if (failure_ && failed_at_ <= n) std::rethrow_exception(failure_);
   }

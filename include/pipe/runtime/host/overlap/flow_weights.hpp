@@ -17,8 +17,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. A method that takes a rank is called on its thread. Versions have the number of the
-/// step that reads them first.
+/// The versions of weights of the ranks of this process. A version has the number of the first step
+/// that reads it. A method that takes a rank is called on that rank's thread.
 template <class T, class Transport>
 class flow_weights {
   using version_state = copies_state::version;
@@ -28,7 +28,7 @@ class flow_weights {
   flow_weights(rank_context<T, Transport>& context, flow_order const& order)
       : context_(context), d_(context.d), order_(order), ranks_(d_.ranks) {}
 
-  /// Begins a run with a step, whose version is the newest, on the calling thread.
+  /// Begins a call of train() with a step, whose version is the newest, on the calling thread.
   void begin(long first, rank_threads<T, Transport>& threads) {
     copies_state& copies = context_.copies;
     versions().begin_runs();
@@ -48,7 +48,7 @@ class flow_weights {
     copies.versions = version_state::known;
     copies.was_written = copies.was_updated = false;
   }
-  /// Ends it: the newest version goes where everything else looks for it.
+  /// Ends the call of train(): the newest version of rank r goes to slot 0, where other runs read.
   void end(int r) {
     order_.for_chunks_of(r, [&](int c) { versions().bring_newest_forward(d_.chunk[c]); });
   }
@@ -59,13 +59,14 @@ class flow_weights {
   long version_of(int r, action const& a, long n) const {
     return order_.version_of(r, a, n, ranks_[r].updated, context_.copies.oldest_version);
   }
-  /// What an action of rank r in period n reads, in bytes from slot 0: a forward of a later step
-  /// perhaps what is predicted for its backward.
+  /// The offset of the weights that an action of rank r in period n reads, in bytes from slot 0. If
+  /// the rank predicts weights, a forward of a later step reads the prediction for its backward.
   long shift_for(int r, action const& a, long n, long step) {
     return d_.chunk[a.chunk].shift_of(slot_for(r, a, n, step));
   }
 
-  /// Begins rank r's update in step n, of a version beside those that are read, and ends it.
+  /// Begins rank r's update in step n, in the slot of a version that no micro-batch in flight
+  /// reads; end_update() ends the update.
   void begin_update(int r, long n) {
     order_.for_chunks_of(r, [&](int c) { versions().begin(d_.chunk[c], slot_of(c, n + 1)); });
   }
@@ -88,7 +89,7 @@ class flow_weights {
   }
 
  private:
-  /// What only the rank's own thread uses, and the caller between segments: steps.
+  /// Steps. Used by the rank's own thread, and by the calling thread between segments.
   struct alignas(64) state {
     long updated = 0, averaged = 0;
   };

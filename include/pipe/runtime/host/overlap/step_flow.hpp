@@ -5,14 +5,19 @@
 // micro-batches in flight can go on with older ones, and an update can be taken back.
 //
 // Confirmed steps have the bits of steps with a barrier. The verdict on a step (global norm, and
-// whether all numbers are finite) needs the gradients of all ranks. A rank updates before there is
-// one, as if no clipping were needed, and runs forwards of the next step with the result, as far as
-// that goes without a gradient of the last stage: see early_part. The first backward there comes
-// when its micro-batch has been forward in all stages, so when all of them have updated, and so
-// have reported. Then each process judges. Until then all gradients are still there, so a step that
-// has to be clipped is taken back and updated again.
+// whether all numbers are finite) needs the gradients of all ranks. A rank updates before the
+// verdict, as if no clipping were needed, and runs forwards of the next step with the result, as
+// far as that goes without a gradient of the last stage: see early_part. The first backward of the
+// last stage comes when its micro-batch has been forward in all stages, so when all stages have
+// updated and reported. Then each process judges. Until then all gradients are still there, so a
+// step that has to be clipped is taken back and updated again.
 //
 // Free steps are not taken back. Over processes: see boundary_flow, step_reports.
+//
+// Words: a period of a rank ends with its update in a step, and may have actions of later steps. A
+// segment is a sequence of steps during which the threads of ranks do not return to the calling
+// thread; a step that is taken back ends it. A careful rank waits for the verdict on a step before
+// it updates, from a step that was clipped until one that is not.
 #pragma once
 
 #include <exception>

@@ -21,8 +21,8 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. Steps have numbers from 0 in a segment. Rooms are rings in the arenas, of as many
-/// reports as there are steps in progress.
+/// The reports that this process sends and receives. Steps have numbers from 0 in a segment.
+/// Reports are kept in rings in the arenas, with a place for each step in progress.
 ///
 /// law: a rank waits for another process only if that one has seen report_slots steps less
 template <class Transport>
@@ -95,7 +95,7 @@ class step_reports {
       if (!place_.has(s.first.from_rank)) use(number, s);
     });
   }
-  /// Those of rank r to other processes.
+  /// use(number, stream) for the streams of rank r to other processes.
   template <class Use>
   void for_each_from(int r, Use const& use) const {
     for (int reader = 0; reader < d_.ranks; ++reader)

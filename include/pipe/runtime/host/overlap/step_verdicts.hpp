@@ -11,8 +11,9 @@
 PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
-/// See above. The first thread that claims a verdict finds it, and the others wait. Steps have
-/// numbers from 0 in a segment, which ends with the first one that is not right.
+/// The verdicts on the steps of a segment. The first thread that claims a step judges it, and other
+/// threads wait for its verdict. Steps have numbers from 0; the segment ends with the first step
+/// that is not right.
 class step_verdicts {
  public:
   /// Begins a segment.
