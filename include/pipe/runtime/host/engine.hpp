@@ -40,9 +40,7 @@ class host_engine {
     return executor_.run(j);
   }
   /// Steps that overlap, of these leaves: see step_flow.
-  auto flow(own_leaves const& own) {
-    return step_flow(executor_.context(), executor_.threads(), own);
-  }
+  auto flow(own_leaves const& own) { return step_flow(executor_.context(), own); }
   void check() const { executor_.check(); }
   bool is_own_thread() const { return executor_.is_own_thread(); }
 

@@ -13,7 +13,6 @@
 #include <pipe/runtime/host/core/backend_calls.hpp>
 #include <pipe/runtime/host/core/rank_context.hpp>
 #include <pipe/runtime/host/core/rank_link.hpp>
-#include <pipe/runtime/host/core/rank_threads.hpp>
 #include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/step_end.hpp>
@@ -32,13 +31,12 @@ class executor {
  public:
   [[gnu::cold]] executor(pipeline_description const& d, backend_calls<T> const& calls,
                          executor_settings const& settings)
-      : context_(d, calls, settings), threads_(context_, settings) {
+      : context_(d, calls, settings) {
     if constexpr (streams) open_streams(context_.d, context_.transport);
   }
 
-  /// The parts, for steps that overlap: see step_flow.
+  /// The ranks, for steps that overlap: see step_flow.
   rank_context<T, Transport>& context() { return context_; }
-  rank_threads<T, Transport>& threads() { return threads_; }
 
   /// Throws if a run has left the parameters half updated.
   void check() const { context_.updates.check(); }
@@ -47,7 +45,7 @@ class executor {
     context_.updates.break_at(step, "a load was cut short after");
   }
   /// Whether the calling thread belongs to a rank or its team.
-  [[gnu::cold]] bool is_own_thread() const { return threads_.is_own_thread(); }
+  [[gnu::cold]] bool is_own_thread() const { return context_.is_own_thread(); }
 
   /// Runs a job on all ranks. Rethrows the first exception of any rank when all have stopped;
   /// parameters are then unchanged, unless the optimizer threw: then check() throws from now on.
@@ -56,7 +54,7 @@ class executor {
     begin_run(j, context_.calls.optimizer_settings, context_.transport);
     job_ = j;
     context_.runner.begin();
-    threads_.run([this](int r) { run_rank(r); }, [this] { watch(); });
+    context_.run([this](int r) { run_rank(r); }, [this] { watch(); });
     if constexpr (streams) end_run(context_.d, j, context_.transport);
     copies_state& copies = context_.copies;
     copies.was_written = false;
@@ -101,7 +99,7 @@ class executor {
   /// barrier: their updates are not interrupted, and a rank that is stuck in a kernel is waited
   /// for.
   void watch() {
-    std::exception_ptr const why = threads_.watch_all(job_);
+    std::exception_ptr const why = context_.watch_all(job_);
     if (!why) return;
     int const last = count_barriers(facts_of(context_.d, job_));
     if (last == 0 || context_.transport.cancel_barrier(last)) std::rethrow_exception(why);
@@ -111,7 +109,7 @@ class executor {
     parameter_work<T, Transport> const& parameters = context_.parameters;
     step_result o;
     o.seconds = double(context_.now()) * 1e-9;
-    threads_.note(job_, o.seconds);
+    context_.watch.note(job_, o.seconds);
     if (job_.what == job::kind::infer) return o;
     long waited = 0;
     for (worker const& r : context_.ranks) waited += r.waited;
@@ -166,7 +164,6 @@ class executor {
   rank_link<Transport> link(int r) { return context_.runner.link(r, job_); }
 
   rank_context<T, Transport> context_;
-  rank_threads<T, Transport> threads_;
   job job_;
 };
 

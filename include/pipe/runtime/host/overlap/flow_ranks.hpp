@@ -2,6 +2,10 @@
 //
 // The threads of ranks where steps overlap: each rank runs its actions of a step, ends the step and
 // begins the next one, as far as it may without a verdict. See step_flow.
+//
+// A step is a tree of leaves, each a run of the schedule. A rank goes from one leaf to the next at
+// once: its gradients are joined with those of the leaves before, so that the next leaf may
+// overwrite them, and only the last leaf of a step is followed by an update.
 #pragma once
 
 #include <utility>
@@ -10,14 +14,12 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/actions.hpp>
 #include <pipe/runtime/host/core/boundary_flow.hpp>
-#include <pipe/runtime/host/overlap/flow_leaves.hpp>
 #include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/host/overlap/flow_records.hpp>
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/overlap/flow_weights.hpp>
 #include <pipe/runtime/host/core/rank_context.hpp>
-#include <pipe/runtime/host/core/rank_threads.hpp>
 #include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/host/overlap/step_reports.hpp>
 #include <pipe/runtime/host/overlap/step_verdicts.hpp>
@@ -30,17 +32,21 @@ namespace pp::detail {
 
 /// The ranks of this process, in a segment of steps. Methods that take a rank are called on its
 /// thread, the others on the calling thread.
+///
+/// law: waits have no cycle: a rank waits for what others do in the same leaf, where its order was
+///      proved, before any of them waits for its end
 template <class T, class Transport>
 class flow_ranks {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: both live as long
+  /// needs: context and steps live as long
   flow_ranks(rank_context<T, Transport>& context, flow_steps& steps, int leaves)
       : context_(context), d_(context.d), steps_(steps), order_(d_, leaves),
-        is_free_(order_.is_free()), measured_(d_.ranks), updated_(d_.ranks), joined_(d_.ranks),
-        ranks_(d_.ranks), weights_(context_, order_), leaves_(context_), records_(context_),
-        boundaries_(d_, context.transport), reports_(d_, context.transport, context.place) {}
+        is_free_(order_.is_free()), begun_(d_.ranks), done_(d_.ranks), joined_(d_.ranks),
+        measured_(d_.ranks), updated_(d_.ranks), ranks_(d_.ranks), weights_(context_, order_),
+        records_(context_), boundaries_(d_, context.transport),
+        reports_(d_, context.transport, context.place) {}
 
   /// Whether steps are free, or each is confirmed: see step_overlap.
   bool is_free() const { return is_free_; }
@@ -51,17 +57,15 @@ class flow_ranks {
   // ---- the calling thread ----
 
   /// Begins a call of train() with a step.
-  void begin(long first, rank_threads<T, Transport>& threads) {
+  void begin(long first) {
     records_.begin(first);
-    weights_.begin(first, threads);
+    weights_.begin(first);
   }
   /// Begins a segment with a step.
   void begin_segment(long first) {
     begin_ = first;
-    leaves_.begin_segment();
-    for (progress& p : measured_) p.reset();
-    for (progress& p : updated_) p.reset();
-    for (progress& p : joined_) p.reset();
+    for (heap_array<progress>* of : {&begun_, &done_, &joined_, &measured_, &updated_})
+      for (progress& p : *of) p.reset();
     verdicts_.reset(), available_.reset(), ended_.reset();
     reports_.begin();
     steps_.number(first);
@@ -197,7 +201,10 @@ class flow_ranks {
   /// the update. Returns false if the step before was not right, or this one is not sound.
   bool run_leaf(int r, long n, int leaf) {
     bool const& is_certain = ranks_[r].is_certain;
-    if (n >= begin_) leaves_.begin(r, at(n).leaf(leaf), leaves_before(n, leaf + 1));
+    if (n >= begin_) {
+      context_.ranks[r].leaves.begin(at(n).leaf(leaf).of);
+      begun_[r].publish(leaves_before(n, leaf + 1));
+    }
     auto const actions = order_.actions_of(r, leaf);
     for (action a; action const& planned : actions) {
       if (!is_certain && !at(n).early.has(r, &planned - actions.begin()) && !go_on(r, n))
@@ -208,7 +215,7 @@ class flow_ranks {
       flow_leaf const& l = at(step).leaf(of);
       if (samples_in(d_, l.of, a.micro_batch) == 0) continue;
       if (int const owner = d_.chunk[a.chunk].rank; owner != r)
-        require(r, await(leaves_.begun(owner), leaves_before(n, leaf + 1)));
+        require(r, await(begun_[owner], leaves_before(n, leaf + 1)));
       action_context const place{l.of, l.first, weights_.shift_for(r, a, n, step),
                                  records_.number(step), of * d_.micro_batches};
       a.version = records_.number(weights_.version_of(r, a, n));
@@ -276,10 +283,7 @@ class flow_ranks {
 
     int rank() const { return r_; }
     job const& of() const { return leaf().of; }
-    waited await_holders() {
-      return flow_.leaves_.await_holders(r_, leaf(), flow_.leaves_before(n_, leaf_ + 1),
-                                         [this](progress& p, int n) { return flow_.await(p, n); });
-    }
+    waited await_holders() { return flow_.await_holders(r_, n_, leaf_); }
     void await_gradients() {
       flow_.joined_[r_].publish(flow_.count(n_ + 1));
       flow_.order_.for_later_places(
@@ -338,6 +342,23 @@ class flow_ranks {
     long start_ = 0;
   };
   auto operations(meeting& m) { return step_operations(context_, m.rank(), m.of(), m); }
+  /// Ends the actions of a leaf on rank r, and waits until all that hold the rank's chunks have
+  /// ended theirs.
+  waited await_holders(int r, long n, int leaf) {
+    int const number = leaves_before(n, leaf + 1);
+    if constexpr (!Transport::copies)
+      at(n).leaf(leaf).for_each_missing(d_, [&](int h, int last) {
+        if (d_.holder[h].rank == r)
+          for (milestone m : {milestone::forward, milestone::input_gradient, milestone::release})
+            context_.transport.publish(h, m, last);
+      });
+    done_[r].publish(number);
+    waited all = waited::done;
+    for (int h = 0; h < d_.holders(); ++h)
+      if (d_.chunk[d_.holder[h].chunk].rank == r && all == waited::done)
+        all = await(done_[d_.holder[h].rank], number);
+    return all;
+  }
   /// Notes, and reports to other processes, what rank r has measured in step n, and the losses.
   void report(int r, long n, job const& j) {
     flow_step& s = at(n);
@@ -362,12 +383,13 @@ class flow_ranks {
   flow_steps& steps_;
   flow_order order_;
   bool is_free_;
-  // By rank, counted in steps of the segment: measured; weights updated; gradients of shared
-  // parameters complete.
-  heap_array<progress> measured_, updated_, joined_;
+  // By rank, counted in leaves of the segment: begun, so that its weights and sums are ready for
+  // all that hold its chunks; done.
+  heap_array<progress> begun_, done_;
+  // By rank, counted in steps of the segment: gradients joined; measured; weights updated.
+  heap_array<progress> joined_, measured_, updated_;
   heap_array<rank_state> ranks_;
   flow_weights<T, Transport> weights_;
-  flow_leaves<T, Transport> leaves_;
   flow_records<T, Transport> records_;
   boundary_flow<Transport> boundaries_;
   step_reports<Transport> reports_;

@@ -10,7 +10,6 @@
 #include <pipe/base/heap_array.hpp>
 #include <pipe/runtime/host/overlap/flow_order.hpp>
 #include <pipe/runtime/host/core/rank_context.hpp>
-#include <pipe/runtime/host/core/rank_threads.hpp>
 #include <pipe/runtime/host/core/step_operations.hpp>
 #include <pipe/runtime/job.hpp>
 
@@ -29,14 +28,14 @@ class flow_weights {
       : context_(context), d_(context.d), order_(order), ranks_(d_.ranks) {}
 
   /// Begins a call of train() with a step, whose version is the newest, on the calling thread.
-  void begin(long first, rank_threads<T, Transport>& threads) {
+  void begin(long first) {
     copies_state& copies = context_.copies;
     versions().begin_runs();
     newest_at_first_ = first;
     for (state& r : ranks_) r.updated = r.averaged = first;
     if (copies.versions == version_state::unknown) copies.oldest_version = first;
     if (copies.is_behind() || copies.versions != version_state::known)
-      threads.each_rank([&](int r) {
+      context_.each_rank([&](int r) {
         job const none;
         barrier_meeting meeting(context_, r, none);
         if (copies.is_behind()) renew_copies(context_, r, none, meeting);

@@ -29,7 +29,6 @@
 #include <pipe/runtime/host/overlap/flow_step.hpp>
 #include <pipe/runtime/host/overlap/flow_steps.hpp>
 #include <pipe/runtime/host/core/rank_context.hpp>
-#include <pipe/runtime/host/core/rank_threads.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/transport/waiting.hpp>
 
@@ -47,10 +46,9 @@ class step_flow {
   static constexpr bool streams = stream_transport<Transport>;
 
  public:
-  /// needs: both live as long
-  step_flow(rank_context<T, Transport>& context, rank_threads<T, Transport>& threads,
-            own_leaves const& own)
-      : context_(context), threads_(threads),
+  /// needs: the context, and the shares of leaves, live as long
+  step_flow(rank_context<T, Transport>& context, own_leaves const& own)
+      : context_(context),
         steps_(context.d, own, 3 + flow_order(context.d, own.count).most_steps_ahead()),
         ranks_(context, steps_, own.count) {}
 
@@ -64,7 +62,7 @@ class step_flow {
   long run(long first, Next const& next, Done const& done) {
     long begin = first;  // of a segment
     steps_.begin(first);
-    ranks_.begin(first, threads_);
+    ranks_.begin(first);
     std::exception_ptr failure;
     [[maybe_unused]] auto const saying = context_.during_run();
     typename action_runner<T, Transport>::part_of_flow const part(context_.runner,
@@ -72,7 +70,7 @@ class step_flow {
     while (rejected_ < 0 && !failure && (begin < steps_.given() || steps_.takes_more())) {
       ranks_.begin_segment(begin);
       try {
-        threads_.each_rank([&](int r) { ranks_.advance(r); }, [&] { feed(next, done); });
+        context_.each_rank([&](int r) { ranks_.advance(r); }, [&] { feed(next, done); });
         // No backward follows the last step of all.
         while (ranks_.is_free() && judge_updated()) continue;
         if (long const n = ranks_.judged(); !ranks_.is_free() && n < steps_.given())
@@ -91,7 +89,7 @@ class step_flow {
     }
     long const end = steps_.seen();
     if (!failure || ranks_.is_left_whole())
-      threads_.each_rank([&](int r) { ranks_.end(r, end, end > first); });
+      context_.each_rank([&](int r) { ranks_.end(r, end, end > first); });
     ranks_.end(end);
     try {
       if constexpr (streams)
@@ -117,7 +115,9 @@ class step_flow {
       if (see_judged(next, done)) continue;
       if (unsound_ == steps_.seen()) steps_.take_no_more(), give(next);
       if (ranks_.have_ended()) return;
-      threads_.watch(ranks_.news(), progress::after(news), steps_.at(steps_.seen()).of);
+      if (auto const why = context_.watch_until(ranks_.news(), progress::after(news),
+                                                steps_.at(steps_.seen()).of))
+        std::rethrow_exception(why);
     }
   }
   /// Gives ranks steps while there is room.
@@ -159,14 +159,14 @@ class step_flow {
   /// processes end after the same one.
   template <class Next, class Done>
   void reject(long n, Next const& next, Done const& done) {
-    threads_.each_rank([&](int r) { ranks_.take_back(r, n); });
+    context_.each_rank([&](int r) { ranks_.take_back(r, n); });
     gradient_outcome const o = steps_.at(n).outcome();
     if (!steps_.at(n).is_sound(o)) {
       give(next), steps_.take_no_more(), give(next);
       rejected_ = n;
       return;
     }
-    threads_.each_rank([&](int r) { ranks_.update_again(r, n, o.factor); });
+    context_.each_rank([&](int r) { ranks_.update_again(r, n, o.factor); });
     ranks_.confirm(n, o);
     see_judged(next, done);
   }
@@ -192,11 +192,10 @@ class step_flow {
       else
         --least;
     }
-    threads_.each_rank([&](int r) { ranks_.take_back(r, least); });
+    context_.each_rank([&](int r) { ranks_.take_back(r, least); });
   }
 
   rank_context<T, Transport>& context_;
-  rank_threads<T, Transport>& threads_;
   // In progress: one that is judged, the next one, one that waits, and those that forwards are
   // ahead of.
   flow_steps steps_;
