@@ -6,9 +6,11 @@
 
 #include <atomic>
 
+#include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 
+PIPE_OPTIMIZED_BEGIN
 namespace pp::detail {
 
 /// Whether all parameters are of the same step. Any thread may call its methods.
@@ -44,3 +46,4 @@ class update_guard {
 };
 
 }  // namespace pp::detail
+PIPE_OPTIMIZED_END
