@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
-#include <pipe/metrics/tensorboard.hpp>
 
 #include "../peer/turns.hpp"
 
@@ -42,8 +42,8 @@ class reader {
  private:
   void read(int port) const {
     std::string reason;
-    auto const to = detail::tcp_address::of("127.0.0.1", port, reason);
     using namespace std::chrono_literals;
+    auto const to = detail::tcp_address::of("127.0.0.1", port, detail::time_limit(1s), reason);
     std::string version = "-1";
     long points = 0;
     for (int tenths = 0; !ends_; ++tenths) {
