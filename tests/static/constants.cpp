@@ -345,4 +345,14 @@ constexpr bool defaults_are_of_their_family(detail::layers<Family...> all) {
 }
 static_assert(defaults_are_of_their_family(option_families{}));
 
+// ---- members ----
+
+// A trainer may be a member with its settings, for which g++ 12 asks whether all of them throw.
+struct owner {
+  Pipeline<SmallNet, PortableHost, AdamW> trainer{{.seed = 3}};
+  bool is_there;
+  owner() { is_there = true; }
+};
+static_assert(std::is_default_constructible_v<owner>);
+
 }  // namespace

@@ -91,7 +91,7 @@ namespace detail {
 /// header would cost every program more compile time.
 class learning_rate_function {
  public:
-  learning_rate_function() = default;
+  learning_rate_function() noexcept = default;  // g++ 12 fails to find that out by itself
   /// Holds f; an empty pointer or std::function is no schedule.
   ///
   /// needs: F is copyable, as std::any requires; f is called with steps from 1
