@@ -26,15 +26,7 @@ if(PIPE_NATIVE)
   target_compile_options(pipe.native INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-march=native>"
                                                "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=native>")
   # Kernels of the best instruction set of this CPU are all that such a program can call.
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros)
-  set(native_sets)
-  if(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__")
-    set(native_sets avx2)
-    if(macros MATCHES "__AVX512F__" AND macros MATCHES "__AVX512BW__" AND macros MATCHES "__AVX512VL__" AND macros MATCHES "__AVX512DQ__")
-      set(native_sets avx512)
-    endif()
-  endif()
-  target_compile_definitions(pipe.native INTERFACE PIPE_INSTRUCTION_SETS=${native_sets})
+  target_compile_definitions(pipe.native INTERFACE "PIPE_INSTRUCTION_SETS=host::least_isa()")
 endif()
 
 # nvcc: found here, enabled only when there is a .cu file to compile.

@@ -28,7 +28,8 @@ progress() {
   "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
     # The number of the step and the name of what it makes: [3/8] main.cpp.o
     [[ $line =~ ^(\[[0-9]+/[0-9]+\]).*[\ /]([^\ /]+)$ ]] && line="${BASH_REMATCH[1]} ${BASH_REMATCH[2]}"
-    printf '\r\e[K%s' "$(cut -c "-$((width - 1))" <<<"$((SECONDS - begin)) s $line")" >&2
+    line="$((SECONDS - begin)) s $line"
+    printf '\r\e[K%s' "${line:0:width-1}" >&2
   done || code=$?
   printf '\r\e[K' >&2
   return $code

@@ -4,10 +4,9 @@
 # examples/run.sh [NAME] [--ARGUMENT...]: sets up, builds and runs an example (gpt, when none is named). With `--device cuda` among the
 # arguments it is the one that nvcc compiles, where there is nvcc. What an example needs beside a compiler is in its setup.sh.
 #
+# --schedule NAME: one of gpt's schedules, which are compiled when they are asked for.
 # --processes N: gpt in N processes, started by pipe-run; with --launcher mpirun by MPI.
 # --help: this, and what the example says of itself: all of its options once it is built.
-#
-# gpt is compiled with the schedules that it was asked for, by `--schedule NAME`.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../cmake/setup.sh"
 

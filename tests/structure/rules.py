@@ -89,32 +89,25 @@ KERNEL = re.compile(r"^struct kernel_of<op_kind::|^[^/]*\b__global__\b|^  PIPE_H
 ABSOLUTE = re.compile(r'(?<![\w.:/~}$-])/(?:home|root|work|workspace|Users|mnt|opt|var/folders)/\w|#\s*include\s*[<"]/')
 
 
-def folder_of(path):
-    """base/config.hpp -> base; backend/host/x.hpp -> backend/host; pipe.hpp -> nothing."""
-    parts = Path(path).parts[:-1]
-    return "/".join(parts[:2] if parts[:1] == ("backend",) else parts[:1])
-
-
 def room_of(path):
     """The entry of ORDER of a header's path: the folder that it is in, or the first one; nothing if it has none."""
     folders = [str(folder) for folder in Path(path).parents]
     return next((folder for folder in folders if folder in ORDER), "")
 
 
-def may_include(user_name, used_name):
+def may_include(user, used):
     """Whether a header may include another one, by their folders; why not, otherwise."""
-    user, used = folder_of(user_name), folder_of(used_name)
-    user_top, used_top = room_of(user_name), room_of(used_name)
-    if not user:
+    room, other = room_of(user), room_of(used)
+    if not room:
         return ""
-    if not used:
+    if not other:
         return "a header inside a folder may not include a header of all"
-    for name in (user, user_top):
-        for apart in APART.get(name, []):
-            if used == apart or used_top == apart:
+    for name, refused in APART.items():
+        for apart in refused:
+            if user.startswith(f"{name}/") and used.startswith(f"{apart}/"):
                 return f"{name}/ may not include {apart}/"
-    if ORDER.index(used_top) > ORDER.index(user_top):
-        return f"{user_top}/ comes before {used_top}/"
+    if ORDER.index(other) > ORDER.index(room):
+        return f"{room}/ comes before {other}/"
     return ""
 
 
@@ -216,21 +209,26 @@ def check_declarations(root):
             yield f"{header.relative_to(root)}:{number}: a member of {name[1]}, which is of {min(homes).relative_to(root)}"
 
 
-def cycles(uses):
+def rings(uses):
+    """The cycles of a graph, each a list that ends with its first node: uses[node] are the nodes that it leads to."""
     done, trail = set(), []
 
-    def visit(name):
-        if name in trail:
-            yield f"include/pipe/{name}:1: includes itself: {' -> '.join([*trail[trail.index(name):], name])}"
-        elif name not in done:
-            trail.append(name)
-            for used, _ in uses.get(name, []):
+    def visit(node):
+        if node in trail:
+            yield [*trail[trail.index(node):], node]
+        elif node not in done:
+            trail.append(node)
+            for used in uses.get(node, []):
                 yield from visit(used)
-            trail.pop()
-            done.add(name)
+            done.add(trail.pop())
 
-    for name in uses:
-        yield from visit(name)
+    for node in uses:
+        yield from visit(node)
+
+
+def cycles(uses):
+    for ring in rings({name: [other for other, _ in used] for name, used in uses.items()}):
+        yield f"include/pipe/{ring[0]}:1: includes itself: {' -> '.join(ring)}"
 
 
 def folder_cycles(uses):
@@ -241,22 +239,9 @@ def folder_cycles(uses):
             user, folder = (str(Path(n).parent) for n in (name, other))
             if user != folder and "." not in (user, folder):
                 steps.setdefault(user, {}).setdefault(folder, f"{name}:{number} -> {other}")
-    done, trail = set(), []
-
-    def visit(folder):
-        trail.append(folder)
-        for other in sorted(steps.get(folder, {})):
-            if other in trail:
-                ring = [*trail[trail.index(other):], other]
-                yield (f"include/pipe/{folder}: folders include each other: {' -> '.join(ring)}: "
-                       + ", ".join(steps[a][b] for a, b in zip(ring, ring[1:])))
-            elif other not in done:
-                yield from visit(other)
-        done.add(trail.pop())
-
-    for folder in sorted(steps):
-        if folder not in done:
-            yield from visit(folder)
+    for ring in rings({user: sorted(folders) for user, folders in sorted(steps.items())}):
+        yield (f"include/pipe/{ring[-2]}: folders include each other: {' -> '.join(ring)}: "
+               + ", ".join(steps[a][b] for a, b in zip(ring, ring[1:])))
 
 
 def check_texts(root):

@@ -29,7 +29,7 @@ enum class text_split : unsigned char {
 namespace pp::detail {
 
 /// LLaMA-3's pattern, as its tokenizer.json has it: numbers in groups of three, line ends joined to
-/// what is before them.
+/// the piece before them.
 inline constexpr std::string_view llama3_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";

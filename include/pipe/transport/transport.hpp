@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// The interface between ranks. A transport defines how the ranks of a pipeline wait for each other,
-// how a value reaches another rank, and which ranks run in this process. An executor knows nothing
-// else about the other ranks.
+// The interface between ranks. A transport carries values from rank to rank, lets the ranks of a
+// pipeline wait for each other, and names the ranks of this process. An executor knows nothing else
+// about the other ranks.
 //
 // The location of a received value is a property of the edge. Between two chunks of one rank, and
 // between two ranks of a transport that shares memory, it is read where it was written; a transport

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <pipe/runtime/exclusive.hpp>
-#include <pipe/weights/parameter_view.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
+#include <pipe/weights/parameter_view.hpp>
 
 namespace pp::detail {
 
@@ -125,7 +125,7 @@ struct trainer_processes {
   }
   /// The least of a number in all processes, and whether `here` is true in all.
   long least(long here) const { return detail::least(*parameters.engine, here); }
-  bool agree(bool here) const { return least(here ? 1 : 0) == 1; }
+  bool agree(bool here) const { return agreement_in(*parameters.engine).agree(here); }
   bool writes_files() const { return engine::writes_files(); }
   /// What decides the bits of the steps, beside the program: of all processes alike.
   std::string arithmetic() const { return arithmetic_of(*parameters.engine); }

@@ -60,8 +60,9 @@ class process_calls {
     return place_in_world(world(), ranks, Messages::launcher);
   }
 
-  [[gnu::cold]] process_calls(message_tags const& tags, patience const& limits)
-      : world_(world()), place_(place(tags.ranks)), tags_(tags), limits_{limits.spin, no_deadline},
+  [[gnu::cold]] process_calls(process_place const& here, message_tags const& tags,
+                              patience const& limits)
+      : world_(world()), place_(here), tags_(tags), limits_{limits.spin, no_deadline},
         deadline_(limits.deadline) {}
   process_calls(process_calls const&) = delete;
   process_calls& operator=(process_calls const&) = delete;

@@ -56,7 +56,7 @@ class process_transport : public process_streams<Messages>,
  private:
   process_transport(message_tags const& tags, patience const& limits, process_place const& here)
       : all_streams(*this, here, tags), all_meetings(*this, here, {limits.spin, no_deadline}),
-        all_calls(tags, limits) {
+        all_calls(here, tags, limits) {
     this->begin();
   }
 };
