@@ -43,17 +43,17 @@
 #undef O_TMPFILE
 #undef RUSAGE_THREAD
 
+#include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/checkpoint/step_log.hpp>
 #include <pipe/data.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/trace.hpp>
-#include <pipe/checkpoint/checkpoint_parts.hpp>
-#include <pipe/checkpoint/checkpoints.hpp>
-#include <pipe/checkpoint/step_log.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/weights/weights.hpp>
 
 #if defined(_SYS_EPOLL_H) || defined(_SYS_EVENTFD_H) || defined(_LINUX_FUTEX_H)

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/pipe.hpp>
 
 #include "../peer/turns.hpp"
 

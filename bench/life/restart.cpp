@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
-#include <pipe/checkpoint/checkpoints.hpp>
 
 using namespace pp;
 

@@ -29,11 +29,11 @@
 #include <CLI/CLI.hpp>
 
 #include <pipe/pipe.hpp>
+#include <pipe/plan/compiled/planned.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
 #include <pipe/schedule/validate.hpp>
-#include <pipe/plan/compiled/planned.hpp>
 
 using namespace pp;
 

@@ -14,8 +14,8 @@
 #include <cstdio>
 
 #include <pipe/schedule/catalog/catalog.hpp>
-#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/validate.hpp>
 
 using namespace pp;

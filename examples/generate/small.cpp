@@ -8,9 +8,9 @@
 #include <system_error>
 
 #include <pipe/data.hpp>
+#include <pipe/data/text.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/data/text.hpp>
 
 #include "../models/hub/gpt2.hpp"
 #include "../models/transformers.hpp"

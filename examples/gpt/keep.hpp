@@ -15,9 +15,9 @@
 #include <utility>
 
 #include <pipe/base/error.hpp>
-#include <pipe/io/save_somewhere.hpp>
 #include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/checkpoint/step_log.hpp>
+#include <pipe/io/save_somewhere.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "gpt.hpp"

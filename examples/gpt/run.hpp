@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/data/text.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/data/text.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "../outputs.hpp"

@@ -10,12 +10,12 @@
 #include <string>
 #include <utility>
 
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/rank_load.hpp>
-#include <pipe/metrics/metrics.hpp>
-#include <pipe/metrics/tensorboard.hpp>
 
 #include "gpt.hpp"
 #include "recent_mean.hpp"

@@ -23,8 +23,8 @@
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/write_file.hpp>
-#include <pipe/weights/distinct_files.hpp>
 #include <pipe/train/stop_request.hpp>
+#include <pipe/weights/distinct_files.hpp>
 
 #include "../options.hpp"
 #include "../outputs.hpp"

@@ -9,9 +9,9 @@
 #include <span>
 #include <utility>
 
+#include <pipe/data/augment.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/data/augment.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "net.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include <pipe/pipe.hpp>
-#include <pipe/report/amounts.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/report/amounts.hpp>
 
 #include "hub/compare.hpp"
 #include "list.hpp"

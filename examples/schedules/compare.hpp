@@ -15,11 +15,11 @@
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/trace.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/communication.hpp>
-#include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/families/recompute_ahead.hpp>
 #include <pipe/schedule/families/repeated.hpp>
-#include <pipe/schedule/catalog/torch_csv.hpp>
+#include <pipe/schedule/floors.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

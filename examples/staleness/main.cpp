@@ -25,8 +25,8 @@
 #include <pipe/report/progress_line.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/write_file.hpp>
-#include <pipe/weights/distinct_files.hpp>
 #include <pipe/train/stop_request.hpp>
+#include <pipe/weights/distinct_files.hpp>
 
 #include "../gpt/standard_library.hpp"
 #include "../options.hpp"

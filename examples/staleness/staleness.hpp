@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/pipe.hpp>
 #include <pipe/data/text.hpp>
+#include <pipe/pipe.hpp>
 
 // [model]
 using SmallBlock = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<4>>,

@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/data.hpp>
+#include <pipe/metrics/bleu.hpp>
 #include <pipe/report/explain.hpp>
 #include <pipe/report/progress_line.hpp>
-#include <pipe/metrics/bleu.hpp>
-#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/train/stop_request.hpp>
 
 #include "../outputs.hpp"

@@ -8,7 +8,6 @@
 #pragma GCC system_header
 #endif
 
-#include <pipe/io/files_like.hpp>
 #include <pipe/data/augment.hpp>
 #include <pipe/data/byte_pairs.hpp>
 #include <pipe/data/cifar.hpp>
@@ -16,6 +15,7 @@
 #include <pipe/data/learn_byte_pairs.hpp>
 #include <pipe/data/message_catalogue.hpp>
 #include <pipe/data/npy.hpp>
-#include <pipe/data/tokenizer_file.hpp>
 #include <pipe/data/text.hpp>
 #include <pipe/data/token_shards.hpp>
+#include <pipe/data/tokenizer_file.hpp>
+#include <pipe/io/files_like.hpp>

@@ -26,9 +26,9 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
+#include <pipe/data/image_set.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/folder_reader.hpp>
-#include <pipe/data/image_set.hpp>
 
 namespace pp {
 

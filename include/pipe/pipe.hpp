@@ -14,6 +14,8 @@
 #include <pipe/base/config.hpp>  // first: reports an unsupported compiler
 #include <pipe/base/diagnosis.hpp>
 
+#include <pipe/loose/balanced_replicas.hpp>
+#include <pipe/metrics/accuracy.hpp>
 #include <pipe/nn/activation.hpp>
 #include <pipe/nn/attention.hpp>
 #include <pipe/nn/batch_norm.hpp>
@@ -61,8 +63,6 @@
 #include <pipe/report/kernels.hpp>
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/catalog/families.hpp>
-#include <pipe/metrics/accuracy.hpp>
-#include <pipe/loose/balanced_replicas.hpp>
 #include <pipe/train/evaluate_all.hpp>
 #include <pipe/train/pipeline.hpp>
 #include <pipe/train/predict.hpp>

@@ -12,17 +12,17 @@
 
 #include <pipe/schedule/boundary_slots.hpp>
 #include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/catalog/families.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/dynamic_table.hpp>
-#include <pipe/schedule/catalog/families.hpp>
+#include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/families/weave.hpp>
 #include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/list_schedule.hpp>
 #include <pipe/schedule/period.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/families/repeated.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>
-#include <pipe/schedule/families/weave.hpp>

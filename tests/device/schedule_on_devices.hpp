@@ -14,6 +14,8 @@
 #include <cuda_runtime.h>
 
 #include <pipe/pipe.hpp>
+#include <pipe/plan/compiled/chunk_layout.hpp>
+#include <pipe/plan/compiled/memory_map.hpp>
 #include <pipe/runtime/cuda/engine.cuh>
 #include <pipe/runtime/cuda/process_order.hpp>
 #include <pipe/runtime/cuda/replica_sums.cuh>
@@ -21,8 +23,6 @@
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
-#include <pipe/plan/compiled/chunk_layout.hpp>
-#include <pipe/plan/compiled/memory_map.hpp>
 
 namespace on_host {
 

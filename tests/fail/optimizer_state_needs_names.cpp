@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: BSL-1.0
 //
 // Optimizer state goes to PyTorch under the names of its arrays, which this optimizer does not say.
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/optimizer_state.hpp>
+#include <pipe/pipe.hpp>
 
 using namespace pp;
 

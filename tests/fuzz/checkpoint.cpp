@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/io/crc32c.hpp>
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/io/crc32c.hpp>
+#include <pipe/pipe.hpp>
 
 #include "fuzz.hpp"
 

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include <pipe/report/json_lines.hpp>
 #include <pipe/checkpoint/checkpoint_folder.hpp>
-#include <pipe/metrics/metrics.hpp>
 #include <pipe/checkpoint/step_log.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/report/json_lines.hpp>
 
 #include "fuzz.hpp"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <pipe/schedule/boundary_slots.hpp>
-#include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/catalog/torch_csv.hpp>
+#include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 
 #include "fuzz.hpp"

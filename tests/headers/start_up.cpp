@@ -6,10 +6,10 @@
 extern "C" char* getenv(char const*);
 char const* const early = getenv("HOME");
 #else
+#include <pipe/metrics/metrics.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/report/html.hpp>
 #include <pipe/schedule.hpp>
-#include <pipe/metrics/metrics.hpp>
 #include <pipe/weights/weights.hpp>
 
 using namespace pp;

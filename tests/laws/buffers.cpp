@@ -18,8 +18,8 @@
 #include "laws/schedules.hpp"
 #include "transport/messages.hpp"
 
-#include <pipe/weights/copy_weights.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/weights/copy_weights.hpp>
 #include <pipe/weights/weights.hpp>
 
 using namespace pp;

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include <pipe/report/progress_line.hpp>
 #include <pipe/metrics/loss_metrics.hpp>
+#include <pipe/report/progress_line.hpp>
 
 #include "laws/layer_laws.hpp"
 #include "transport/messages.hpp"

@@ -13,8 +13,8 @@
 #include <map>
 #include <utility>
 
-#include <pipe/report/trainer_drawing.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/report/trainer_drawing.hpp>
 
 using namespace pp;
 

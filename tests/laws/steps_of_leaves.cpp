@@ -10,8 +10,8 @@
 #include "laws/centered.hpp"
 #include "laws/overlap_law.hpp"
 
-#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 using namespace pp;
 using laws::mini_batches, laws::same_numbers, laws::snapshot;

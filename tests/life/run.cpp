@@ -19,8 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <pipe/io/file_descriptor.hpp>
 #include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/io/file_descriptor.hpp>
 #include <pipe/metrics/metrics.hpp>
 
 #if defined(BY_SOCKETS) || defined(BY_MPI)

@@ -14,14 +14,14 @@
 
 #include <malloc.h>
 
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
-#include <pipe/checkpoint/checkpoints.hpp>
-#include <pipe/metrics/metrics.hpp>
 #include <pipe/train/step_guard.hpp>
 #include <pipe/train/stop_request.hpp>
-#include <pipe/metrics/tensorboard.hpp>
 
 #include "laws/data.hpp"
 #include "runtime/switches.hpp"

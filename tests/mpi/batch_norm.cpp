@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/loose/delayed_replica.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 
 #include "message_of.hpp"
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include <pipe/pipe.hpp>
-#include <pipe/report/explain_delay.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/loose/delayed_replica.hpp>
+#include <pipe/pipe.hpp>
+#include <pipe/report/explain_delay.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

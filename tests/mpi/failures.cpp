@@ -21,11 +21,11 @@
 #endif
 #include <unistd.h>
 
-#include <pipe/pipe.hpp>
-#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/loose/delayed_replica.hpp>
 #include <pipe/loose/virtual_worker.hpp>
+#include <pipe/pipe.hpp>
+#include <pipe/schedule/catalog/families.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/report/trainer_drawing.hpp>
 #include <pipe/schedule/catalog/families.hpp>
-#include <pipe/checkpoint/checkpoint.hpp>
 
 #include "message_of.hpp"
 #include "mpi/folder.hpp"

@@ -13,9 +13,9 @@
 #include <type_traits>
 #include <vector>
 
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/loose/virtual_worker.hpp>
+#include <pipe/pipe.hpp>
 
 #include "laws/data.hpp"
 #include "mpi/between.hpp"

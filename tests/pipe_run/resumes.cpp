@@ -16,10 +16,10 @@
 
 #include <unistd.h>
 
+#include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
 #include <pipe/train/batches.hpp>
-#include <pipe/checkpoint/checkpoint.hpp>
 
 using namespace pp;
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <pipe/checkpoint/kept_checkpoints.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/catalog/families.hpp>
 #include <pipe/train/evaluate_all.hpp>
-#include <pipe/checkpoint/kept_checkpoints.hpp>
 
 #include "catch.hpp"
 #include "laws/data.hpp"

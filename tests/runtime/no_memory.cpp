@@ -17,17 +17,17 @@
 #include <system_error>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/checkpoint/newest_checkpoint.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
+#include <pipe/checkpoint/step_log.hpp>
+#include <pipe/metrics/metrics.hpp>
+#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/report/json_lines.hpp>
 #include <pipe/report/live_page.hpp>
 #include <pipe/report/progress_line.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/checkpoint/checkpoints.hpp>
 #include <pipe/weights/copy_weights.hpp>
-#include <pipe/metrics/metrics.hpp>
-#include <pipe/checkpoint/newest_checkpoint.hpp>
-#include <pipe/checkpoint/optimizer_state.hpp>
-#include <pipe/checkpoint/step_log.hpp>
-#include <pipe/metrics/tensorboard.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "runtime/allocation.hpp"

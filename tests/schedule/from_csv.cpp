@@ -7,10 +7,10 @@
 
 #include "catch.hpp"
 #include <pipe/pipe.hpp>
-#include <pipe/schedule/catalog/catalog.hpp>
-#include <pipe/schedule/families/from_csv.hpp>
-#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/plan/compiled/planned.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
+#include <pipe/schedule/families/from_csv.hpp>
 
 namespace {
 

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/communication.hpp>
 #include <pipe/schedule/critical_path.hpp>
 #include <pipe/schedule/families/dual_pipe.hpp>
 #include <pipe/schedule/families/eager.hpp>
 #include <pipe/schedule/families/interleaved.hpp>
 #include <pipe/schedule/families/paired.hpp>
-#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/shared_weights.hpp>
-#include <pipe/schedule/catalog/torch_csv.hpp>
 #include <pipe/schedule/validate.hpp>
 
 #include "reference.hpp"

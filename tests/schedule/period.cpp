@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/stage_ranks.hpp>
 
 #include "reference.hpp"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <pipe/schedule/catalog/catalog.hpp>
-#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/families/recompute_ahead.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/period.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
 

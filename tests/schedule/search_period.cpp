@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
-#include <pipe/schedule/search/search.hpp>
 #include <pipe/schedule/families/steady.hpp>
+#include <pipe/schedule/search/search.hpp>
 
 #include "reference.hpp"
 

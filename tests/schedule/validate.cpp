@@ -5,8 +5,8 @@
 
 #include <climits>
 
-#include <pipe/schedule/families/gpipe.hpp>
 #include <pipe/schedule/catalog/torch_csv.hpp>
+#include <pipe/schedule/families/gpipe.hpp>
 
 #include "reference.hpp"
 #include "same_slots.hpp"

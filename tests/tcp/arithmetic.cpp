@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <pipe/pipe.hpp>
 #include <pipe/loose/delayed_replica.hpp>
+#include <pipe/pipe.hpp>
 #include <pipe/weights/parameter_hash.hpp>
 
 #include "laws/data.hpp"

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/checkpoint/optimizer_state.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/tcp.hpp>
-#include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/weights/copy_weights.hpp>
-#include <pipe/checkpoint/optimizer_state.hpp>
 #include <pipe/weights/parameter_hash.hpp>
 #include <pipe/weights/weights.hpp>
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/train/batches.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/train/batches.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "laws/centered.hpp"

@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include <pipe/io/crc32c.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/io/crc32c.hpp>
 
 using namespace pp;
 

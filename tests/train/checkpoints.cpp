@@ -27,10 +27,10 @@
 #include <unistd.h>
 
 #include <pipe/base/thread.hpp>
-#include <pipe/io/temporary_file.hpp>
-#include <pipe/train/batches.hpp>
 #include <pipe/checkpoint/checkpoints.hpp>
+#include <pipe/io/temporary_file.hpp>
 #include <pipe/metrics/metrics.hpp>
+#include <pipe/train/batches.hpp>
 #include <pipe/weights/weights.hpp>
 
 #include "laws/data.hpp"

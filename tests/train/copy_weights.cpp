@@ -16,8 +16,8 @@
 #include <pipe/nn/loss.hpp>
 #include <pipe/nn/model.hpp>
 #include <pipe/nn/named.hpp>
-#include <pipe/weights/copy_weights.hpp>
 #include <pipe/train/pipeline.hpp>
+#include <pipe/weights/copy_weights.hpp>
 
 #include "folder.hpp"
 #include "system_calls.hpp"

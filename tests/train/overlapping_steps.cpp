@@ -14,10 +14,10 @@
 #include "message_of.hpp"
 #include "train/folder.hpp"
 
+#include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/schedule/catalog/families.hpp>
 #include <pipe/train/batches.hpp>
-#include <pipe/checkpoint/checkpoint.hpp>
 
 using namespace pp;
 

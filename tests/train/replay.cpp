@@ -11,10 +11,10 @@
 
 #include <sys/stat.h>
 
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/checkpoint/replay.hpp>
 #include <pipe/checkpoint/step_log.hpp>
+#include <pipe/pipe.hpp>
 
 #include "folder.hpp"
 

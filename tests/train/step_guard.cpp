@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <pipe/pipe.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/metrics/parameter_health.hpp>
+#include <pipe/pipe.hpp>
 #include <pipe/train/step_guard.hpp>
 
 #include "folder.hpp"

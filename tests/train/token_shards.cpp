@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include <pipe/checkpoint/checkpoint.hpp>
+#include <pipe/data/token_shards.hpp>
 #include <pipe/io/files_like.hpp>
 #include <pipe/pipe.hpp>
 #include <pipe/train/batches_ahead.hpp>
-#include <pipe/checkpoint/checkpoint.hpp>
-#include <pipe/data/token_shards.hpp>
 
 #include "folder.hpp"
 

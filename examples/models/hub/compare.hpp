@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/weights/names.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
+#include <pipe/weights/names.hpp>
 #include <pipe/weights/weights.hpp>
 
 namespace models::hub {

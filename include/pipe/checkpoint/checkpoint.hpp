@@ -28,18 +28,18 @@
 #include <pipe/base/list.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/base/together.hpp>
-#include <pipe/checkpoint/checkpoint_parts.hpp>
-#include <pipe/weights/named_parameter.hpp>
-#include <pipe/checkpoint/open_checkpoint.hpp>
-#include <pipe/train/parts/accumulation.hpp>
 #include <pipe/checkpoint/checkpoint_match.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/checkpoint/checkpoint_tensors.hpp>
-#include <pipe/checkpoint/with_checkpoints.hpp>
+#include <pipe/checkpoint/open_checkpoint.hpp>
+#include <pipe/checkpoint/resumed_run.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/checkpoint/state_blocks.hpp>
+#include <pipe/checkpoint/with_checkpoints.hpp>
+#include <pipe/train/parts/accumulation.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
-#include <pipe/checkpoint/resumed_run.hpp>
+#include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/safetensors_header.hpp>
 
 namespace pp {

@@ -27,12 +27,12 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/real_text.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/file_descriptor.hpp>
 #include <pipe/io/folder_reader.hpp>
 #include <pipe/io/temporary_file.hpp>
-#include <pipe/checkpoint/checkpoint_parts.hpp>
 
 namespace pp::detail {
 

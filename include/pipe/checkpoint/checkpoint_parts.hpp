@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include <pipe/base/hash.hpp>
-#include <pipe/io/folder_reader.hpp>
-#include <pipe/io/temporary_file.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
+#include <pipe/io/folder_reader.hpp>
+#include <pipe/io/temporary_file.hpp>
 
 namespace pp {
 

@@ -6,8 +6,8 @@
 #include <chrono>
 #include <string>
 
-#include <pipe/checkpoint/checkpoint_parts.hpp>
 #include <pipe/base/text_function.hpp>
+#include <pipe/checkpoint/checkpoint_parts.hpp>
 
 namespace pp::detail {
 

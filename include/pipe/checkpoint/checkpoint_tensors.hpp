@@ -24,9 +24,9 @@
 #include <pipe/base/together.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
-#include <pipe/weights/named_parameter.hpp>
 #include <pipe/checkpoint/run_numbers.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/weights/named_parameter.hpp>
 
 namespace pp::detail {
 

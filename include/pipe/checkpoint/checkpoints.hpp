@@ -27,18 +27,18 @@
 #include <pipe/base/signals_blocked.hpp>
 #include <pipe/base/thread.hpp>
 #include <pipe/base/together.hpp>
-#include <pipe/io/save_somewhere.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
 #include <pipe/checkpoint/checkpoint_folder.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
-#include <pipe/checkpoint/kept_checkpoints.hpp>
-#include <pipe/checkpoint/newest_checkpoint.hpp>
 #include <pipe/checkpoint/checkpoint_settings.hpp>
 #include <pipe/checkpoint/checkpoint_tensors.hpp>
 #include <pipe/checkpoint/checkpoint_warnings.hpp>
+#include <pipe/checkpoint/kept_checkpoints.hpp>
 #include <pipe/checkpoint/load_or_skip.hpp>
-#include <pipe/train/parts/trainer_processes.hpp>
+#include <pipe/checkpoint/newest_checkpoint.hpp>
 #include <pipe/checkpoint/resumed_run.hpp>
+#include <pipe/io/save_somewhere.hpp>
+#include <pipe/train/parts/trainer_processes.hpp>
 
 namespace pp {
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/io/save_somewhere.hpp>
 #include <pipe/checkpoint/checkpoint_folder.hpp>
+#include <pipe/io/save_somewhere.hpp>
 
 namespace pp::detail {
 

@@ -11,11 +11,11 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/together.hpp>
-#include <pipe/io/file_descriptor.hpp>
 #include <pipe/checkpoint/kept_checkpoints.hpp>
+#include <pipe/checkpoint/resumed_run.hpp>
+#include <pipe/io/file_descriptor.hpp>
 #include <pipe/train/parts/trainer_processes.hpp>
 #include <pipe/weights/named_parameter.hpp>
-#include <pipe/checkpoint/resumed_run.hpp>
 
 namespace pp::detail {
 

@@ -20,9 +20,9 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/io/temporary_file.hpp>
 #include <pipe/checkpoint/checkpoint_file.hpp>
 #include <pipe/checkpoint/checkpoint_parts.hpp>
+#include <pipe/io/temporary_file.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 
 namespace pp::detail {

@@ -38,12 +38,12 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/libm.hpp>
 #include <pipe/base/real_text.hpp>
-#include <pipe/graph/diagnostics.hpp>
 #include <pipe/checkpoint/checkpoint.hpp>
-#include <pipe/weights/name_map.hpp>
-#include <pipe/weights/named_parameter.hpp>
 #include <pipe/checkpoint/run_states.hpp>
 #include <pipe/checkpoint/state_blocks.hpp>
+#include <pipe/graph/diagnostics.hpp>
+#include <pipe/weights/name_map.hpp>
+#include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/safetensors_reader.hpp>
 #include <pipe/weights/weights.hpp>
 

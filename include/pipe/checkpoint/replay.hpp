@@ -22,8 +22,8 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/real_text.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/checkpoint/step_log.hpp>
+#include <pipe/runtime/job.hpp>
 
 namespace pp {
 

@@ -25,12 +25,12 @@
 #include <pipe/optim/optimizer.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/shards.hpp>
-#include <pipe/weights/file_blocks.hpp>
-#include <pipe/weights/named_parameter.hpp>
-#include <pipe/weights/names.hpp>
 #include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/transport/transport.hpp>
+#include <pipe/weights/file_blocks.hpp>
+#include <pipe/weights/named_parameter.hpp>
+#include <pipe/weights/names.hpp>
 
 namespace pp::detail {
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include <pipe/checkpoint/run_states.hpp>
 #include <pipe/weights/file_blocks.hpp>
 #include <pipe/weights/named_parameter.hpp>
-#include <pipe/checkpoint/run_states.hpp>
 
 namespace pp::detail {
 

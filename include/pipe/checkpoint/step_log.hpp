@@ -26,8 +26,8 @@
 #include <pipe/base/error.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/record_file.hpp>
-#include <pipe/runtime/job.hpp>
 #include <pipe/metrics/metrics.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/weights/parameter_hash.hpp>
 
 namespace pp {

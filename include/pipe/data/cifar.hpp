@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/io/file_bytes.hpp>
 #include <pipe/data/image_set.hpp>
+#include <pipe/io/file_bytes.hpp>
 
 namespace pp {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include <pipe/base/error.hpp>
-#include <pipe/io/file_bytes.hpp>
 #include <pipe/data/image_set.hpp>
 #include <pipe/data/number_array.hpp>
+#include <pipe/io/file_bytes.hpp>
 
 namespace pp {
 

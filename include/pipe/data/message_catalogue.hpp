@@ -16,8 +16,8 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
-#include <pipe/io/file_bytes.hpp>
 #include <pipe/data/plural_rule.hpp>
+#include <pipe/io/file_bytes.hpp>
 
 namespace pp {
 

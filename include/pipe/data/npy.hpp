@@ -18,8 +18,8 @@
 
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
-#include <pipe/io/file_bytes.hpp>
 #include <pipe/data/number_array.hpp>
+#include <pipe/io/file_bytes.hpp>
 
 namespace pp {
 

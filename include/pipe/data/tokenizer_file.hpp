@@ -19,12 +19,12 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/utf8.hpp>
+#include <pipe/data/byte_alphabet.hpp>
+#include <pipe/data/byte_pairs.hpp>
 #include <pipe/io/atomic_file.hpp>
 #include <pipe/io/file_bytes.hpp>
 #include <pipe/io/json_reader.hpp>
 #include <pipe/io/json_string.hpp>
-#include <pipe/data/byte_alphabet.hpp>
-#include <pipe/data/byte_pairs.hpp>
 
 namespace pp {
 

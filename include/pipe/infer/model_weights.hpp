@@ -13,10 +13,10 @@
 
 #include <pipe/backend/host/backend.hpp>
 #include <pipe/base/heap_array.hpp>
+#include <pipe/train/parts/view_parameters.hpp>
 #include <pipe/weights/named_parameter.hpp>
 #include <pipe/weights/names.hpp>
 #include <pipe/weights/parameter_view.hpp>
-#include <pipe/train/parts/view_parameters.hpp>
 
 namespace pp {
 

@@ -28,7 +28,6 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/schedule/families/wave_clock.hpp>
-#include <pipe/weights/parameter_hash.hpp>
 #include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/leaves.hpp>
 #include <pipe/train/parts/replica_check.hpp>
@@ -37,6 +36,7 @@
 #include <pipe/transport/process/call_ring.hpp>
 #include <pipe/transport/process/process_transport.hpp>
 #include <pipe/transport/process/wave_exchange.hpp>
+#include <pipe/weights/parameter_hash.hpp>
 
 PIPE_OPTIMIZED_BEGIN
 namespace pp {

@@ -20,10 +20,10 @@
 #include <pipe/base/hash.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/schedule/families/wave_clock.hpp>
-#include <pipe/weights/parameter_hash.hpp>
-#include <pipe/weights/parameter_view.hpp>
 #include <pipe/transport/process/process_transport.hpp>
 #include <pipe/transport/process/wave_exchange.hpp>
+#include <pipe/weights/parameter_hash.hpp>
+#include <pipe/weights/parameter_view.hpp>
 
 namespace pp {
 

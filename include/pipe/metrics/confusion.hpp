@@ -10,8 +10,8 @@
 #include <pipe/base/checked_index.hpp>
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/metrics/argmax.hpp>
 #include <pipe/data/batch_check.hpp>
+#include <pipe/metrics/argmax.hpp>
 
 namespace pp {
 

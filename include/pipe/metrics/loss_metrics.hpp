@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <pipe/runtime/job.hpp>
 #include <pipe/metrics/metrics.hpp>
+#include <pipe/runtime/job.hpp>
 
 namespace pp {
 

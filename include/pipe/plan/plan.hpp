@@ -9,9 +9,9 @@
 #include <pipe/base/list.hpp>
 #include <pipe/base/shape.hpp>
 #include <pipe/base/view.hpp>
+#include <pipe/plan/model_states.hpp>
 #include <pipe/runtime/shards.hpp>
 #include <pipe/schedule/step_period.hpp>
-#include <pipe/plan/model_states.hpp>
 
 namespace pp {
 

@@ -15,8 +15,8 @@
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/row_name.hpp>
 #include <pipe/schedule/critical_path.hpp>
-#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/families/repeated.hpp>
+#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/simulate.hpp>
 
 namespace pp {

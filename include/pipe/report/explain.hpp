@@ -9,14 +9,14 @@
 
 #include <pipe/base/type_name.hpp>
 #include <pipe/graph/diagnostics.hpp>
+#include <pipe/plan/options/partition.hpp>
+#include <pipe/plan/options/transport.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/report/amounts.hpp>
 #include <pipe/report/layer_list.hpp>
 #include <pipe/report/text_table.hpp>
 #include <pipe/report/timeline.hpp>
 #include <pipe/schedule/drain.hpp>
-#include <pipe/plan/options/partition.hpp>
-#include <pipe/plan/options/transport.hpp>
-#include <pipe/plan/plan.hpp>
 
 namespace pp {
 

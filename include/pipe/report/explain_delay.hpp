@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include <pipe/report/amounts.hpp>
 #include <pipe/plan/options/partition.hpp>
+#include <pipe/report/amounts.hpp>
 
 namespace pp {
 

@@ -14,8 +14,8 @@
 
 #include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
-#include <pipe/report/escape.hpp>
 #include <pipe/metrics/metrics.hpp>
+#include <pipe/report/escape.hpp>
 
 namespace pp {
 

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include <pipe/io/save_somewhere.hpp>
+#include <pipe/metrics/metrics.hpp>
 #include <pipe/report/background_thread.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
@@ -41,7 +42,6 @@
 #include <pipe/report/rank_load.hpp>
 #include <pipe/report/run_history.hpp>
 #include <pipe/report/write_file.hpp>
-#include <pipe/metrics/metrics.hpp>
 
 namespace pp {
 

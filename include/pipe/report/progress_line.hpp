@@ -29,9 +29,9 @@
 #include <pipe/base/config.hpp>
 #include <pipe/base/real_text.hpp>
 #include <pipe/io/record_file.hpp>
+#include <pipe/metrics/metrics.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/pace.hpp>
-#include <pipe/metrics/metrics.hpp>
 
 namespace pp {
 

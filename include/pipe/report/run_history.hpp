@@ -18,9 +18,9 @@
 
 #include <pipe/base/config.hpp>
 #include <pipe/base/real_text.hpp>
+#include <pipe/metrics/metrics.hpp>
 #include <pipe/report/escape.hpp>
 #include <pipe/report/json.hpp>
-#include <pipe/metrics/metrics.hpp>
 
 namespace pp::detail {
 

@@ -8,12 +8,12 @@
 
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
+#include <pipe/plan/compiled/chunk_layout.hpp>
+#include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/policy.hpp>
-#include <pipe/plan/compiled/chunk_layout.hpp>
-#include <pipe/plan/compiled/update_ranges.hpp>
 
 namespace pp::detail {
 

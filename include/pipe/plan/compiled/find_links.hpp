@@ -5,10 +5,10 @@
 #pragma once
 
 #include <pipe/base/view.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/placement.hpp>
 #include <pipe/schedule/stage_ranks.hpp>
-#include <pipe/plan/plan.hpp>
 
 namespace pp::detail {
 

@@ -7,10 +7,10 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/graph/position_tables.hpp>
 #include <pipe/passes/costs.hpp>
+#include <pipe/plan/plan.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/policy.hpp>
-#include <pipe/plan/plan.hpp>
 
 namespace pp::detail {
 

@@ -18,11 +18,6 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/sentence.hpp>
 #include <pipe/passes/compile.hpp>
-#include <pipe/schedule/boundary_slots.hpp>
-#include <pipe/schedule/catalog/catalog.hpp>
-#include <pipe/schedule/period.hpp>
-#include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/simulate.hpp>
 #include <pipe/plan/compiled/check_planned.hpp>
 #include <pipe/plan/compiled/chunk_layout.hpp>
 #include <pipe/plan/compiled/find_links.hpp>
@@ -34,6 +29,11 @@
 #include <pipe/plan/compiled/ties.hpp>
 #include <pipe/plan/compiled/update_ranges.hpp>
 #include <pipe/plan/options/diagnose.hpp>
+#include <pipe/schedule/boundary_slots.hpp>
+#include <pipe/schedule/catalog/catalog.hpp>
+#include <pipe/schedule/period.hpp>
+#include <pipe/schedule/proved.hpp>
+#include <pipe/schedule/simulate.hpp>
 
 namespace pp {
 

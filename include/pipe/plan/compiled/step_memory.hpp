@@ -7,14 +7,14 @@
 #include <pipe/base/bytes.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/graph/graph.hpp>
+#include <pipe/plan/compiled/flow_schedule.hpp>
+#include <pipe/plan/options/transport.hpp>
 #include <pipe/runtime/description.hpp>
 #include <pipe/runtime/device_blocks.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
 #include <pipe/runtime/runtime_of.hpp>
 #include <pipe/runtime/shards.hpp>
-#include <pipe/plan/compiled/flow_schedule.hpp>
-#include <pipe/plan/options/transport.hpp>
 
 namespace pp::detail {
 

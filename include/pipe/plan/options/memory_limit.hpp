@@ -10,9 +10,9 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/schedule/proved.hpp>
 #include <pipe/plan/options/family.hpp>
 #include <pipe/plan/plan.hpp>
+#include <pipe/schedule/proved.hpp>
 
 namespace pp {
 

@@ -4,13 +4,13 @@
 #pragma once
 
 #include <pipe/base/constant.hpp>
-#include <pipe/schedule/families/one_f_one_b.hpp>
-#include <pipe/schedule/policy.hpp>
-#include <pipe/schedule/proved.hpp>
 #include <pipe/plan/options/constants.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/stages.hpp>
 #include <pipe/plan/options/sum_in.hpp>
+#include <pipe/schedule/families/one_f_one_b.hpp>
+#include <pipe/schedule/policy.hpp>
+#include <pipe/schedule/proved.hpp>
 
 namespace pp {
 

@@ -5,10 +5,10 @@
 
 #include <type_traits>
 
+#include <pipe/plan/options/family.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/shared_weights.hpp>
 #include <pipe/schedule/stage_ranks.hpp>
-#include <pipe/plan/options/family.hpp>
 
 namespace pp {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include <pipe/schedule/dynamic_table.hpp>
 #include <pipe/schedule/catalog/families.hpp>
+#include <pipe/schedule/dynamic_table.hpp>
 
 namespace pp {
 

@@ -13,8 +13,8 @@
 #include <pipe/schedule/families/paired.hpp>
 #include <pipe/schedule/families/pipedream.hpp>
 #include <pipe/schedule/families/recompute_ahead.hpp>
-#include <pipe/schedule/search/search.hpp>
 #include <pipe/schedule/families/steady.hpp>
 #include <pipe/schedule/families/waves.hpp>
 #include <pipe/schedule/families/zb_v.hpp>
 #include <pipe/schedule/families/zero_bubble.hpp>
+#include <pipe/schedule/search/search.hpp>

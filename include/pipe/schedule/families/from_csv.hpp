@@ -23,9 +23,9 @@
 #include <pipe/base/diagnosis.hpp>
 #include <pipe/base/list.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
+#include <pipe/schedule/families/torch_text.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>
-#include <pipe/schedule/families/torch_text.hpp>
 
 namespace pp {
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <pipe/base/composed_name.hpp>
-#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
+#include <pipe/schedule/in_flight.hpp>
 #include <pipe/schedule/pairs.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/scratch.hpp>

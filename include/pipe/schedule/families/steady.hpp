@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include <pipe/base/composed_name.hpp>
-#include <pipe/schedule/objective.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
+#include <pipe/schedule/objective.hpp>
 #include <pipe/schedule/policy.hpp>
 
 namespace pp {

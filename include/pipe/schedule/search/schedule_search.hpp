@@ -12,17 +12,17 @@
 
 #include <pipe/schedule/families/building_block.hpp>
 #include <pipe/schedule/families/eager.hpp>
-#include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/families/gpipe.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
+#include <pipe/schedule/families/zb_v.hpp>
+#include <pipe/schedule/families/zero_bubble.hpp>
+#include <pipe/schedule/floors.hpp>
 #include <pipe/schedule/search/search_blocks.hpp>
 #include <pipe/schedule/search/search_order.hpp>
 #include <pipe/schedule/search/search_plan.hpp>
 #include <pipe/schedule/search/search_repeat.hpp>
 #include <pipe/schedule/simulate.hpp>
 #include <pipe/schedule/validate.hpp>
-#include <pipe/schedule/families/zb_v.hpp>
-#include <pipe/schedule/families/zero_bubble.hpp>
 
 namespace pp {
 

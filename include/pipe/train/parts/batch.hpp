@@ -11,11 +11,11 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/hash.hpp>
 #include <pipe/base/sentence.hpp>
-#include <pipe/graph/model_tables.hpp>
-#include <pipe/runtime/job.hpp>
-#include <pipe/plan/options/micro_batch_size.hpp>
 #include <pipe/data/batch_check.hpp>
 #include <pipe/data/inputs.hpp>
+#include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/options/micro_batch_size.hpp>
+#include <pipe/runtime/job.hpp>
 #include <pipe/train/parts/loss_terms.hpp>
 
 namespace pp::detail {

@@ -9,11 +9,11 @@
 #include <pipe/base/error.hpp>
 #include <pipe/base/heap_array.hpp>
 #include <pipe/base/sentence.hpp>
+#include <pipe/data/inputs.hpp>
 #include <pipe/graph/model_tables.hpp>
+#include <pipe/plan/options/transport.hpp>
 #include <pipe/runtime/job.hpp>
 #include <pipe/runtime/leaves.hpp>
-#include <pipe/plan/options/transport.hpp>
-#include <pipe/data/inputs.hpp>
 #include <pipe/train/parts/leaf_speeds.hpp>
 #include <pipe/train/parts/replica_check.hpp>
 #include <pipe/transport/transport.hpp>

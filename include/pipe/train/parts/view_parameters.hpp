@@ -8,9 +8,9 @@
 
 #include <pipe/graph/model_tables.hpp>
 #include <pipe/graph/position_tables.hpp>
+#include <pipe/train/parts/parameter_memory.hpp>
 #include <pipe/weights/names.hpp>
 #include <pipe/weights/parameter_view.hpp>
-#include <pipe/train/parts/parameter_memory.hpp>
 
 namespace pp::detail {
 

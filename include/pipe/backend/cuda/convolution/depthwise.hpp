@@ -4,9 +4,9 @@
 // thread has some channels of one pixel and adds up its window; bytes bound the speed.
 #pragma once
 
+#include <pipe/backend/cuda/convolution/patches.hpp>
 #include <pipe/backend/cuda/core/accesses.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
-#include <pipe/backend/cuda/convolution/patches.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 
 namespace pp::cuda {

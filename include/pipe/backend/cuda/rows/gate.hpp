@@ -6,8 +6,8 @@
 
 #include <pipe/backend/cuda/core/accesses.hpp>
 #include <pipe/backend/cuda/core/block.hpp>
-#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 
 #ifdef __CUDACC__  // a user's formula for the host alone would do nothing here, and nvcc only warns
                    // of that

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
-#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/warp.hpp>
 #include <pipe/backend/cuda/rows/column_moments.hpp>
 #include <pipe/backend/cuda/rows/column_sums.hpp>
 #include <pipe/base/bytes.hpp>

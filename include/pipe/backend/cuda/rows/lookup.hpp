@@ -13,8 +13,8 @@
 
 #include <pipe/backend/cuda/core/accesses.hpp>
 #include <pipe/backend/cuda/core/block.hpp>
-#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/radix_sort_rows.hpp>
 
 namespace pp::cuda {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <pipe/backend/cuda/core/accesses.hpp>
-#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 
 namespace pp::cuda {
 

@@ -5,8 +5,8 @@
 // what fits into no block's registers is read again.
 #pragma once
 
-#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/core/chain.hpp>
+#include <pipe/backend/cuda/core/kernel_list.hpp>
 #include <pipe/backend/cuda/rows/row_team.hpp>
 
 namespace pp::cuda {
