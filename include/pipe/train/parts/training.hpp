@@ -13,8 +13,10 @@
 #include <pipe/runtime/job.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/train/parts/accumulation.hpp>
+#include <pipe/train/parts/batch.hpp>
 #include <pipe/train/parts/find_nonfinite.hpp>
 #include <pipe/train/parts/replica_check.hpp>
+#include <pipe/train/parts/setting_checks.hpp>
 
 namespace pp::detail {
 
@@ -80,13 +82,9 @@ struct training_of {
       if (given > 0) ++at;
       if (at == end) return false;
       j = trainer.prepare_gradients("train", *at);
-      require_terms(j.has_terms());
-      j.updates = true;
-      j.step = before + ++given;
-      j.all_samples = j.samples;
-      j.learning_rate = learning_rate_of(settings, j.step);
-      j.clip_value = settings.clip_value;
-      j.clip_norm = settings.clip_norm;
+      require_terms(j.loss.has_terms());
+      long const step = before + ++given;
+      begin_step(j, settings, step, learning_rate_of(settings, step));
       return true;
     };
     bool has_thrown = false;
@@ -130,8 +128,8 @@ struct training_of {
                                "what other stages had updated is not taken back, so this trainer "
                                "is broken: load a checkpoint in another one"});
     job again = bad;
-    again.updates = false;
-    again.data = data_place::host;
+    again.update.applies = false;
+    again.batch.place = data_place::host;
     reject_step<model, element>({bad.step, ""}, again, trainer.leaves_.here(again),
                                 Trainer::labels_per_sample, compiled::ranks,
                                 trainer.parameter_places(), [&] { trainer.run(again); });
