@@ -41,7 +41,7 @@ MUTANTS = [
            "return peak_versions(run, rank) +", "return peak_versions(run, rank) - (peak_versions(run, rank) > 1) +"),
     Mutant("a ring of activations is one too short", "weight_versions", "plan/compiled/flow_schedule.hpp",
            "return peak_in_chunk(table(), chunk);", "return peak_in_chunk(table(), chunk) - 1;"),
-    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/compiled_stage.hpp",
+    Mutant("a ring has room for the micro-batches of one mini-batch", "weight_versions", "plan/compiled/chunk_layout.hpp",
            "if (Work::is_free && f.keeping_micro_batches > 0) f.keeping_micro_batches = f.in_flight;", ""),
     Mutant("a boundary's number is one too large for its writer", "weight_versions", "runtime/actions.hpp",
            "values + chunk.boundary.at(n)", "values + chunk.boundary.at(n + 1)"),

@@ -162,7 +162,7 @@ class delayed_replica {
   using compiled = typename Trainer::compiled;
   static_assert(!compiled::transport::copies && !compiled::backend::has_own_memory,
                 "a delayed replica is a pipeline on the Host, whose ranks are threads");
-  static_assert(compiled::work::overlap == detail::step_overlap::none,
+  static_assert(compiled::overlap == detail::step_overlap::none,
                 "a delayed replica has a schedule with a flush: its steps do not overlap");
   static_assert(compiled::sum::leaves == 1,
                 "a delayed replica is one leaf of a mini-batch: it has no SumIn");

@@ -58,7 +58,7 @@ class host_engine {
   /// for room_of, take_over and for_each_own, which exchange nothing.
   static constexpr bool divides_values = P::zero::level > 2;
   /// Whether gradients of these are divided, too, so that none is whole.
-  static constexpr bool divides_gradients = P::work::divides_gradients;
+  static constexpr bool divides_gradients = P::divides_gradients;
   /// A copy of all those of a chunk at their offsets, valid until the next training run.
   char* mirror(int chunk)
     requires divides_values
