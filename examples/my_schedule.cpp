@@ -43,8 +43,8 @@ static_assert(pp::peak_in_flight(table, 0) == 5);
 // [/proof]
 
 // And it trains: a pipeline takes it like any other.
-struct Mlp
-    : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELU>, pp::Linear<4>, pp::MSE> {};
+struct Mlp : pp::Model<pp::Input<16>, pp::Repeat<4, pp::Linear<32>, pp::GELUTanh>, pp::Linear<4>,
+                       pp::MSE> {};
 using Trainer = pp::Pipeline<Mlp, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<4>,
                              OneMore, pp::AdamW>;
 

@@ -26,7 +26,7 @@ using namespace pp;
 /// A Transformer's layer: attention, then two products with a GELU between them.
 template <int Width, int Heads>
 using Layer = Seq<Residual<LayerNorm, Attention<Heads>>,
-                  Residual<LayerNorm, Linear<4 * Width>, GELU, Linear<Width>>>;
+                  Residual<LayerNorm, Linear<4 * Width>, GELUTanh, Linear<Width>>>;
 
 // GPT-2 small: Radford et al., 2019. The head shares the table of the embedding.
 struct Gpt2 : Model<Tokens<50257, 1024>, Named<"tokens", Embedding<768>>, Positions,

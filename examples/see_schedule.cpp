@@ -20,8 +20,8 @@
 
 namespace {
 
-struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELU, pp::Linear<256>, pp::GELU,
-                        pp::Linear<256>, pp::GELU, pp::Linear<64>, pp::MSE> {};
+struct Wide : pp::Model<pp::Input<64>, pp::Linear<256>, pp::GELUTanh, pp::Linear<256>, pp::GELUTanh,
+                        pp::Linear<256>, pp::GELUTanh, pp::Linear<64>, pp::MSE> {};
 using Trainer = pp::Pipeline<Wide, pp::Stages<4>, pp::MicroBatches<8>, pp::MicroBatchSize<16>,
                              pp::OneFOneB, pp::SGD>;
 

@@ -68,8 +68,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-struct Small
-    : Model<Input<4>, Linear<8>, GELU, Linear<8>, Dropout<1, 4>, Tanh, Linear<3>, CrossEntropy> {};
+struct Small : Model<Input<4>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 4>, Tanh, Linear<3>,
+                     CrossEntropy> {};
 template <class... Options>
 using Trainer = Pipeline<Small, MicroBatches<6>, MicroBatchSize<2>, AdamW, Options...>;
 

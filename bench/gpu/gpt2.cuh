@@ -14,11 +14,11 @@
 
 namespace bench {
 
-using pp::Attention, pp::Embedding, pp::GELU, pp::LayerNorm, pp::Linear, pp::Named, pp::Positions,
-    pp::Repeat, pp::Residual, pp::Seq, pp::Tied, pp::Tokens;
+using pp::Attention, pp::Embedding, pp::GELUTanh, pp::LayerNorm, pp::Linear, pp::Named,
+    pp::Positions, pp::Repeat, pp::Residual, pp::Seq, pp::Tied, pp::Tokens;
 
-using Block =
-    Seq<Residual<LayerNorm, Attention<12>>, Residual<LayerNorm, Linear<3072>, GELU, Linear<768>>>;
+using Block = Seq<Residual<LayerNorm, Attention<12>>,
+                  Residual<LayerNorm, Linear<3072>, GELUTanh, Linear<768>>>;
 struct Gpt2 : pp::Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions,
                         Repeat<12, Block>, LayerNorm, Tied<"wte">, pp::CrossEntropy> {};
 

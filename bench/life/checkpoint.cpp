@@ -20,8 +20,8 @@ using namespace pp;
 
 namespace {
 
-using Block =
-    Seq<Residual<LayerNorm, Attention<12>>, Residual<LayerNorm, Linear<3072>, GELU, Linear<768>>>;
+using Block = Seq<Residual<LayerNorm, Attention<12>>,
+                  Residual<LayerNorm, Linear<3072>, GELUTanh, Linear<768>>>;
 struct Gpt2 : Model<Tokens<50304, 1024>, Named<"wte", Embedding<768>>, Positions, Repeat<12, Block>,
                     LayerNorm, Tied<"wte">, CrossEntropy> {};
 using Trainer = Pipeline<Gpt2, Stages<2>, MicroBatches<4>, AdamW, Host>;

@@ -153,7 +153,7 @@ int chunks_of(line const& l, machine const& m) {
 // GPT-3 as the library plans it, in fp32 on 12 stages: to compare with the formulas.
 struct Gpt3 : Model<Tokens<51200, 2048>, Named<"tokens", Embedding<12288>>, Positions,
                     Repeat<96, Seq<Residual<LayerNorm, Attention<96>>,
-                                   Residual<LayerNorm, Linear<49152>, GELU, Linear<12288>>>>,
+                                   Residual<LayerNorm, Linear<49152>, GELUTanh, Linear<12288>>>>,
                     LayerNorm, Tied<"tokens">, CrossEntropy> {};
 using Planned3 = Planned<Gpt3, Stages<12>, MicroBatches<384>, RecomputeAll, AdamW>;
 

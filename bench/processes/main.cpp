@@ -94,7 +94,7 @@ void two_stages() {
 /// A GPT of 3.3 million parameters.
 struct GPT : Model<Tokens<256, 128>, Embedding<256>, Positions,
                    Repeat<4, Residual<LayerNorm, Attention<4>>,
-                          Residual<LayerNorm, Linear<1024>, GELU, Linear<256>>>,
+                          Residual<LayerNorm, Linear<1024>, GELUTanh, Linear<256>>>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 template <class... More>
 using Replica = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, SumIn<2>, More...>;

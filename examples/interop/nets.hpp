@@ -11,11 +11,11 @@
 #include <pipe/pipe.hpp>
 
 // [nets]
-struct Mlp : pp::Model<pp::Input<4>, pp::Linear<32>, pp::GELU, pp::Linear<32>, pp::Tanh,
+struct Mlp : pp::Model<pp::Input<4>, pp::Linear<32>, pp::GELUTanh, pp::Linear<32>, pp::Tanh,
                        pp::Linear<4>, pp::CrossEntropy> {};
 
 using Block = pp::Seq<pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                      pp::Residual<pp::LayerNorm, pp::Linear<48>, pp::GELU, pp::Linear<24>>>;
+                      pp::Residual<pp::LayerNorm, pp::Linear<48>, pp::GELUTanh, pp::Linear<24>>>;
 struct Gpt : pp::Model<pp::Tokens<16, 12>, pp::Named<"tokens", pp::Embedding<24>>, pp::Positions,
                        pp::Repeat<2, Block>, pp::LayerNorm, pp::Tied<"tokens">, pp::CrossEntropy> {
 };

@@ -15,7 +15,7 @@ struct Bert : Model<Tokens<V, T>, Named<"words", Embedding<C>>, Named<"positions
                     Pop<"words">, Named<"norm", LayerNormWith<Epsilon<1, 1'000'000'000'000>>>,
                     Named<"layers", Repeat<L, Residual<Attention<H, NotCausal>>,
                                            LayerNormWith<Epsilon<1, 1'000'000'000'000>>,
-                                           Residual<Linear<4 * C>, GELUErf, Linear<C>>,
+                                           Residual<Linear<4 * C>, GELU, Linear<C>>,
                                            LayerNormWith<Epsilon<1, 1'000'000'000'000>>>>,
                     FirstPosition, Named<"pooler", Linear<C>>, Tanh,
                     Named<"classifier", Linear<Classes>>, CrossEntropy> {

@@ -12,7 +12,7 @@ namespace models {
 template <int L, int C, int H, int V = 50257, int N = 1024>
 struct Gpt2 : Model<Tokens<V, N>, Named<"wte", Embedding<C>>, Named<"wpe", Positions>,
                     Named<"h", Repeat<L, Residual<LayerNorm, Attention<H>>,
-                                      Residual<LayerNorm, Linear<4 * C>, GELU, Linear<C>>>>,
+                                      Residual<LayerNorm, Linear<4 * C>, GELUTanh, Linear<C>>>>,
                     Named<"ln_f", LayerNorm>, Tied<"wte">, CrossEntropy> {
   static constexpr int depth = L;
 };

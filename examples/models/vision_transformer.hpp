@@ -14,7 +14,7 @@ struct VisionTransformer
             Named<"class_token", ClassToken>, Named<"pos_embedding", Positions>,
             Named<"layers",
                   Repeat<L, Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Attention<H, NotCausal>>,
-                         Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Linear<4 * C>, GELUErf,
+                         Residual<LayerNormWith<Epsilon<1, 1'000'000>>, Linear<4 * C>, GELU,
                                   Linear<C>>>>,
             Named<"norm", LayerNormWith<Epsilon<1, 1'000'000>>>, FirstPosition,
             Named<"head", Linear<Classes>>, CrossEntropy> {

@@ -114,10 +114,10 @@ struct Focal : label_loss<Focal> {
 
 struct Texts
     : Model<Tokens<11, 6>, Embedding<12, Init<Normal<1, 10>>>, SinusoidalPositions,
-            Residual<RMSNorm, Attention<2, KeyValueHeads<1>, RoPE<>>>, Linear<46>, SwiGLU, GELU,
+            Residual<RMSNorm, Attention<2, KeyValueHeads<1>, RoPE<>>>, Linear<46>, SwiGLU, GELUTanh,
             Linear<46>, GEGLU, Dropout<1, 10>, Linear<21>, Positions,
             Residual<LayerNorm, Attention<3, SoftCap<20>, ALiBi>>, Tanh, Linear<38>, GLU, Sigmoid,
-            Linear<37>, LayerNorm, GELUErf, Softmax, Linear<13>, RMSNorm, Map<Softsign>, Linear<7>,
+            Linear<37>, LayerNorm, GELU, Softmax, Linear<13>, RMSNorm, Map<Softsign>, Linear<7>,
             SoftCap<30>, CrossEntropyWith<LabelSmoothing<1, 10>, ZLoss<1, 100>>> {};
 struct Images
     : Model<Input<8, 8, 3>, Conv2d<21, 3, Padding<1>>, BatchNorm, SiLU, LocalResponseNorm<5>,
@@ -126,9 +126,8 @@ struct Images
             BatchNorm, Softplus, Dropout2d<1, 4>, Flatten, Linear<19>, ELU, Linear<7>,
             CrossEntropyWith<ClassWeights<1, 2, 0, 4, 1, 2, 3>, LabelSmoothing<1, 10>>> {};
 template <class Loss>
-struct Numbers
-    : Model<Input<19>, Linear<37>, BatchNorm, GELU, Linear<29>, LayerNorm, Tanh, Linear<7>, Loss> {
-};
+struct Numbers : Model<Input<19>, Linear<37>, BatchNorm, GELUTanh, Linear<29>, LayerNorm, Tanh,
+                       Linear<7>, Loss> {};
 
 }  // namespace
 

@@ -71,7 +71,7 @@ struct Scaled {
 };
 struct WithOwn : Model<Input<5>, Linear<12>, Custom<Scaled>, Linear<3>, MSE> {};
 /// A chain that runs as one kernel, and as its launches where somebody watches.
-struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, MSE> {};
+struct Narrow : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Linear<10>, MSE> {};
 /// Angles of rotations keep their bits.
 struct Rotated : Model<Tokens<11, 6>, Embedding<8>, Residual<RMSNorm, Attention<2, RoPE<>>>,
                        Linear<11>, CrossEntropy> {};

@@ -19,10 +19,10 @@ namespace {
 using fake_gpu::gpu;
 
 constexpr int context = 12, vocabulary = 37;
-struct Gpt
-    : Model<Tokens<vocabulary, context>, Named<"table", Embedding<16>>, Positions,
-            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<20>, GELU, Linear<16>>,
-            LayerNorm, Tied<"table">, CrossEntropy> {};
+struct Gpt : Model<Tokens<vocabulary, context>, Named<"table", Embedding<16>>, Positions,
+                   Residual<LayerNorm, Attention<2>>,
+                   Residual<LayerNorm, Linear<20>, GELUTanh, Linear<16>>, LayerNorm, Tied<"table">,
+                   CrossEntropy> {};
 using Trainer = Pipeline<Gpt, on_host::Device, Stages<2>, MicroBatches<2>, MicroBatchSize<2>>;
 
 Trainer made() {

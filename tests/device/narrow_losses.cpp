@@ -12,14 +12,14 @@ using namespace on_host;
 namespace {
 
 template <class Loss>
-struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELU, Linear<10>, Loss> {};
+struct Ends : Model<Input<24>, Linear<40>, ReLU, Linear<40>, GELUTanh, Linear<10>, Loss> {};
 /// What is before the chain runs in forward.
 struct Normed : Model<Input<3, 24>, LayerNorm, Linear<40>, Tanh, Dropout<1, 10>, Linear<9>, MSE> {};
 /// Two heads, of which one is behind the loss of the other.
 struct Several
     : Model<Input<24>, Linear<40>, ReLU, Stash<"early">, Linear<10>,
-            Losses<MSE, FurtherLoss<"kind", "early", Linear<16>, GELU, Linear<6>, CrossEntropy>>> {
-};
+            Losses<MSE,
+                   FurtherLoss<"kind", "early", Linear<16>, GELUTanh, Linear<6>, CrossEntropy>>> {};
 /// Two losses of one value.
 struct Same : Model<Input<24>, Linear<40>, ReLU, Linear<10>, Stash<"y">,
                     Losses<MSE, FurtherLoss<"sizes", "y", LossWeight<2>, MSE>>> {};

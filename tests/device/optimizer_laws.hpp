@@ -17,7 +17,7 @@ using namespace pp;
 
 /// Vectors, matrices that lie and stand, tables, one of them shared, groups, and what is frozen.
 struct Mixed : Model<Tokens<11, 5>, Named<"table", Embedding<9>>,
-                     Group<LearningRate<1, 2>, Positions, LayerNorm>, Linear<37>, GELU,
+                     Group<LearningRate<1, 2>, Positions, LayerNorm>, Linear<37>, GELUTanh,
                      Frozen<Linear<7>>, Linear<70, NoBias>, Tanh, Group<WeightDecay<0>, Linear<9>>,
                      Tied<"table">, CrossEntropy> {};
 

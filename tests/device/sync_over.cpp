@@ -14,7 +14,7 @@ namespace {
 struct Mixed : Model<Input<2, 3>, BatchNormWith<SyncOver<2>>, Tanh, Linear<5, NoBias>,
                      BatchNormWith<Momentum<1, 2>, BiasedVariance, NoAffine, SyncOver<4>>, ReLU,
                      Frozen<BatchNormWith<SyncOver<2>>>,
-                     Residual<BatchNormWith<SyncOver<2>>, GELU, Linear<5>>, Linear<2>, MSE> {};
+                     Residual<BatchNormWith<SyncOver<2>>, GELUTanh, Linear<5>>, Linear<2>, MSE> {};
 template <int Count, int Size, class... Over>
 using Of = Pipeline<laws::Normed<Over...>, on_host::Device, AdamW, MicroBatches<Count>,
                     MicroBatchSize<Size>>;

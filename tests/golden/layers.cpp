@@ -24,11 +24,12 @@ struct Gated : Model<Input<3, 5>, Linear<14>, L, Linear<2>, MSE> {};
 struct Words : Model<Tokens<11, 6>, Embedding<5>, Linear<3>, MSE> {};
 template <class L>
 struct Placed : Model<Tokens<11, 6>, Embedding<5>, L, Linear<3>, MSE> {};
-struct Residuals : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>,
-                         Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
+struct Residuals
+    : Model<Input<3, 5>, Linear<6>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
+            Residual<Residual<Tanh>, Linear<6>>, Linear<2>, MSE> {};
 struct Flat : Model<Input<2, 3, 2>, Linear<4>, Tanh, Flatten, Linear<3>, MSE> {};
 struct PartlyFrozen : Model<Input<5>, Linear<7>, Tanh, Frozen<Linear<6>>, Tanh, Linear<3>, MSE> {};
-struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+struct Skips : Model<Input<4>, Linear<6>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELUTanh,
                      Linear<5>, Pop<"inner">, Linear<4>, Pop<"outer", Concat>, LayerNorm, Linear<5>,
                      Pop<"inner">, Linear<3>, MSE> {};
 struct Inputs : Model<Input<4, 3>, Linear<5>, Tanh, Stash<"left">, Named<"second", Tokens<9, 4>>,
@@ -62,8 +63,8 @@ TEST_CASE("activations are PyTorch's", "[golden]") {
   check<Activation<Tanh>>("tanh");
   check<Activation<Sigmoid>>("sigmoid");
   check<Activation<SiLU>>("silu");
-  check<Activation<GELU>>("gelu");
-  check<Activation<GELUErf>>("gelu_erf");
+  check<Activation<GELUTanh>>("gelu");
+  check<Activation<GELU>>("gelu_erf");
   check<Activation<ClipLogits<3, 4>>>("clip_logits");
   check<Activation<SoftCap<3, 2>>>("soft_cap");
 }

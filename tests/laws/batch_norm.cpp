@@ -24,7 +24,7 @@ namespace {
 
 /// Biases before a batch norm have no gradient, so there are none.
 struct Net : Model<Input<2, 3>, BatchNorm, Tanh, Linear<5, NoBias>, BatchNorm, ReLU, Linear<19>,
-                   Tanh, Residual<BatchNormWith<NoAffine>, GELU>, Linear<4, NoBias>,
+                   Tanh, Residual<BatchNormWith<NoAffine>, GELUTanh>, Linear<4, NoBias>,
                    BatchNormWith<Momentum<1, 2>, Epsilon<1, 100>, BiasedVariance>, Linear<2>, MSE> {
 };
 template <class... More>

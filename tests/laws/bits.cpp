@@ -15,7 +15,7 @@ namespace {
 /// handed to it), Flatten (no work at all).
 struct Mixed
     : Model<Tokens<7, 3>, Embedding<5>, Positions,
-            Repeat<2, Residual<LayerNorm, Linear<6>, GELU, Linear<5>>>, Attention<5>, Linear<4>,
+            Repeat<2, Residual<LayerNorm, Linear<6>, GELUTanh, Linear<5>>>, Attention<5>, Linear<4>,
             ReLU, Linear<3>, Flatten, Tanh, Positions, RMSNorm, Linear<7>, SiLU, CrossEntropy> {};
 static_assert(Mixed::graph.size.units == 13);
 
@@ -69,8 +69,8 @@ namespace {
 /// The gradient of the loss itself leaves the last stage.
 struct EndsInPositions : Model<Input<3>, Linear<5>, Tanh, Linear<4>, Positions, Positions, MSE> {};
 /// The input needs no gradient, and neither does a stage that only works on it.
-struct BeginsWithout : Model<Input<2, 3>, GELU, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {
-};
+struct BeginsWithout
+    : Model<Input<2, 3>, GELUTanh, Tanh, LayerNorm, Flatten, Linear<3>, CrossEntropy> {};
 
 }  // namespace
 
@@ -91,7 +91,8 @@ struct ManyGroups
             LoRA<Seq<Linear<4>, Attention<2>>, 3, Alpha<2>>,
             Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<4>>, Frozen<Attention<2>>,
                   Linear<7>>,
-            Tanh, Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELU, Linear<4>>>,
+            Tanh,
+            Group<WeightDecay<0>, Linear<4>, Residual<Frozen<Linear<5>>, GELUTanh, Linear<4>>>,
             Frozen<Linear<11>>, CrossEntropy> {};
 
 }  // namespace

@@ -29,7 +29,7 @@ using laws::Centered, laws::sample_batch;
 
 namespace {
 
-struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELU, Custom<Centered>, Linear<4>,
+struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELUTanh, Custom<Centered>, Linear<4>,
                    Custom<Centered>, Linear<2>, MSE> {};
 /// The statistic of a position whose number is 0 is not finite, though all else is.
 struct Logs : Centered {
@@ -39,7 +39,7 @@ struct Logs : Centered {
       a.sum[0][i % a.in.columns()] += T(std::log(std::fabs(double(a.x[i]))));
   }
 };
-struct WithLogs : Model<Input<2, 3>, Linear<4>, GELU, Linear<3>, Custom<Logs>, MSE> {};
+struct WithLogs : Model<Input<2, 3>, Linear<4>, GELUTanh, Linear<3>, Custom<Logs>, MSE> {};
 
 /// The frozen layer's buffer is a constant.
 struct Kept : Model<Input<2, 3>, Frozen<Named<"kept", Custom<Centered>>>, Linear<4>,

@@ -75,9 +75,9 @@ struct EveryLayer
                 pp::Residual<pp::LayerNorm, pp::Attention<3>>,
                 pp::Residual<pp::LayerNorm, pp::CrossAttention<2, "memory", pp::HeadSize<5>>>,
                 pp::Repeat<2, pp::Residual<pp::Linear<8>, pp::ReLU, pp::Linear<12>>>, pp::Tanh,
-                pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELU,
+                pp::Linear<16>, pp::GLU, pp::Sigmoid, pp::Linear<9>, pp::SiLU, pp::GELUTanh,
                 pp::LoRA<pp::Linear<12>, 3, pp::Alpha<2>>,
-                pp::Reversible<pp::Seq<pp::LayerNorm, pp::Linear<6>>, pp::SiLU>, pp::GELUErf,
+                pp::Reversible<pp::Seq<pp::LayerNorm, pp::Linear<6>>, pp::SiLU>, pp::GELU,
                 pp::Map<Softsign>, pp::Pop<"skip", pp::Concat>, pp::Softmax, pp::Linear<12>,
                 pp::LayerNorm, pp::Tied<"table">,
                 pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
@@ -88,7 +88,7 @@ struct EveryLayer
 template <class Pool>
 struct EveryPool
     : pp::Model<pp::Tokens<11, 5>, pp::Embedding<12>, pp::Residual<pp::LayerNorm, pp::Attention<3>>,
-                pp::GELU, Pool, pp::Linear<7>, pp::CrossEntropy> {
+                pp::GELUTanh, Pool, pp::Linear<7>, pp::CrossEntropy> {
   static constexpr bool pads = true;
 };
 

@@ -31,7 +31,8 @@ struct Reader
 
 /// Numbers and classes with weights as labels, from a value in the middle of the model.
 struct Several
-    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELU, Linear<3>,
+    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELUTanh,
+            Linear<3>,
             Losses<MSE,
                    FurtherLoss<"kind", "early", LossWeight<2>, Linear<4>,
                                CrossEntropyWith<ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
@@ -74,11 +75,12 @@ namespace {
 /// The same chains as in Several, each as a model of its own, under the names of Several's layers.
 template <int Kinds, int Sizes>
 struct Weighted
-    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELU, Linear<3>,
+    : Model<Input<3, 4>, Linear<6>, Tanh, Stash<"early">, Linear<5>, Stash<"late">, GELUTanh,
+            Linear<3>,
             Losses<CrossEntropy,
                    FurtherLoss<"kind", "early", LossWeight<Kinds>, Linear<4>, CrossEntropy>,
                    FurtherLoss<"size", "late", LossWeight<Sizes>, Flatten, Linear<2>, Huber<>>>> {};
-struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELU, Linear<3>, CrossEntropy> {};
+struct First : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, GELUTanh, Linear<3>, CrossEntropy> {};
 struct Kind : Model<Input<3, 4>, Linear<6>, Tanh, Linear<4>, CrossEntropy> {};
 struct Size : Model<Input<3, 4>, Linear<6>, Tanh, Linear<5>, Flatten, Linear<2>, Huber<>> {};
 

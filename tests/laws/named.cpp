@@ -16,7 +16,7 @@ using namespace pp;
 namespace {
 
 /// A skip inside another, one that crosses others, and a value read twice.
-struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELU,
+struct Skips : Model<Input<6>, Linear<8>, Stash<"outer">, ReLU, Linear<5>, Stash<"inner">, GELUTanh,
                      Linear<5>, Tanh, Pop<"inner">, Linear<8>, Stash<"late">, Pop<"outer", Concat>,
                      Linear<5>, LayerNorm, Pop<"inner">, Linear<8>, Pop<"late">, Linear<3>, MSE> {};
 static_assert(Skips::graph.size.units == 15);
@@ -33,8 +33,8 @@ struct Inputs
 struct Words
     : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions,
             Residual<LayerNorm, Attention<2>>, Stash<"left">, Named<"right", Tokens<11, 4>>,
-            Tied<"table">, Pop<"left">, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm,
-            Tied<"table">, CrossEntropy> {};
+            Tied<"table">, Pop<"left">, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
+            LayerNorm, Tied<"table">, CrossEntropy> {};
 /// Blocks that are all the same, as in ALBERT.
 struct Shared
     : Model<Input<3, 6>, Named<"block", Seq<Residual<LayerNorm, Attention<3, RoPE<>>>, Linear<6>>>,
@@ -44,7 +44,7 @@ struct Shared
 // [cells]
 struct Cells
     : Model<Input<3, 4>, Linear<6>, Stash<"before">,
-            SumOf<Seq<Linear<5>, ReLU, Linear<6>>, Linear<6, NoBias>, Seq<LayerNorm, GELU>>,
+            SumOf<Seq<Linear<5>, ReLU, Linear<6>>, Linear<6, NoBias>, Seq<LayerNorm, GELUTanh>>,
             Stash<"now">, Recall<"before">, ConcatOf<Linear<2>, Seq<Tanh, Linear<4>>, Tanh>,
             Linear<6>, Pop<"now">, Stash<"next">, Recall<"now">, SumOf<Tanh, Tanh>, Linear<6>,
             Pop<"next", Concat>, Linear<3>, Stash<"late">, Recall<"before">, Linear<3>, Pop<"late">,
@@ -136,8 +136,8 @@ namespace {
 /// Words with a table of its own in every place; the head's is transposed.
 struct Apart : Model<Tokens<11, 4>, Embedding<6>, Positions, Residual<LayerNorm, Attention<2>>,
                      Stash<"left">, Named<"right", Tokens<11, 4>>, Embedding<6>, Pop<"left">,
-                     Residual<LayerNorm, Linear<9>, GELU, Linear<6>>, LayerNorm, Linear<11, NoBias>,
-                     CrossEntropy> {};
+                     Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>, LayerNorm,
+                     Linear<11, NoBias>, CrossEntropy> {};
 
 /// see(parameter of one, that of the other, transposed): all of `one`, the shared table with each
 /// of its places in `other`.

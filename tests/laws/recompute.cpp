@@ -15,7 +15,7 @@ namespace {
 
 struct Words : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
                      Repeat<2, Residual<LayerNorm, Attention<2>>,
-                            Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                            Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>>,
                      SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 struct Numbers : Model<Input<2, 3>, Linear<5>, Tanh, Linear<4>, Positions, ReLU, Linear<3>, MSE> {};
 

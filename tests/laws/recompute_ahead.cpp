@@ -13,11 +13,11 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Dropout<1, 5>, Linear<8>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Dropout<1, 5>, Linear<8>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 struct Words
     : Model<Tokens<11, 4>, Named<"table", Embedding<6>>, Positions, Stash<"begin">,
-            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>,
+            Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>,
             SiLU, Pop<"begin">, LayerNorm, Tied<"table">, CrossEntropy> {};
 
 template <class M, class... More>

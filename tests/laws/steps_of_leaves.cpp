@@ -18,13 +18,13 @@ using laws::mini_batches, laws::same_numbers, laws::snapshot;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, Dropout<1, 5>, GELU, Linear<8>, GELU,
-                   Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, Dropout<1, 5>, GELUTanh, Linear<8>,
+                   GELUTanh, Linear<4>, MSE> {};
 /// A parameter in the first and the last stage.
 struct TiedNet : Model<Tokens<9, 4>, Named<"table", Embedding<8>>, Residual<LayerNorm, Linear<8>>,
-                       GELU, Linear<8>, Tied<"table">, CrossEntropy> {};
+                       GELUTanh, Linear<8>, Tied<"table">, CrossEntropy> {};
 /// Buffers that follow the data.
-struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELU, Linear<4>,
+struct FollowingNet : Model<Input<2, 3>, Custom<laws::Centered>, Linear<4>, GELUTanh, Linear<4>,
                             Custom<laws::Centered>, Linear<2>, MSE> {};
 
 template <class M, class... Options>

@@ -21,7 +21,7 @@ struct Normed
     : pp::Model<pp::Input<2, 3>, pp::BatchNormWith<Over...>, pp::Tanh,
                 pp::Frozen<pp::Linear<5, pp::NoBias>>,
                 pp::BatchNormWith<pp::Momentum<1, 2>, pp::BiasedVariance, Over...>, pp::ReLU,
-                pp::Frozen<pp::Linear<9>>, pp::Residual<pp::BatchNormWith<Over...>, pp::GELU>,
+                pp::Frozen<pp::Linear<9>>, pp::Residual<pp::BatchNormWith<Over...>, pp::GELUTanh>,
                 pp::Frozen<pp::Linear<2>>, pp::MSE> {};
 
 /// Mini-batches of 16, 11 and 3 samples: the last group may be partial, others absent.

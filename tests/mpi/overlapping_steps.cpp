@@ -21,8 +21,8 @@ using namespace pp;
 namespace {
 
 /// A step moves the running statistics, too.
-struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNorm, GELU, Linear<8>, GELU, Linear<8>,
-                   GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNorm, GELUTanh, Linear<8>, GELUTanh,
+                   Linear<8>, GELUTanh, Linear<4>, MSE> {};
 template <class Family, int A, int Ranks, class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, Stages<Ranks>, MicroBatches<A>, MicroBatchSize<2>,
                     Averaging<9, 10>, Family, More...>;

@@ -29,7 +29,7 @@ using OfWide =
 /// Every layer has parameters that replicas divide, and some that they do not.
 struct Deep : Model<Tokens<300, 4>, Embedding<128>, Positions,
                     Repeat<3, Residual<LayerNorm, Attention<2>>,
-                           Residual<LayerNorm, Linear<260>, GELU, Linear<128>>>,
+                           Residual<LayerNorm, Linear<260>, GELUTanh, Linear<128>>>,
                     LayerNorm, Linear<300>, CrossEntropy> {};
 template <class... More>
 using OfDeep =

@@ -17,7 +17,7 @@ using namespace pp;
 namespace {
 
 struct Gpt : Model<Tokens<160, 136>, Embedding<32>, Positions, Residual<LayerNorm, Attention<1>>,
-                   Residual<LayerNorm, Linear<160>, GELU, Linear<32>>, LayerNorm, Linear<160>,
+                   Residual<LayerNorm, Linear<160>, GELUTanh, Linear<32>>, LayerNorm, Linear<160>,
                    CrossEntropy> {};
 
 /// FNV-1a, of 64 bits.

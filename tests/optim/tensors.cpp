@@ -20,7 +20,7 @@ using numbers = std::vector<double>;
 
 /// Tall, wide and square matrices, one of a single row, one of a single column; tables; vectors.
 struct Net : Model<Input<5, 3>, Positions, Linear<17>, LayerNorm, Tanh, Linear<6, NoBias>,
-                   Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELU,
+                   Group<LearningRate<1, 2>, Linear<6>>, Linear<1>, Linear<35>, GELUTanh,
                    Group<WeightDecay<2>, Linear<4>>, MSE> {};
 constexpr int parameters = Net::graph.size.parameters;
 template <class Optimizer, class Precision = FP64>

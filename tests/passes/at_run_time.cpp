@@ -261,7 +261,7 @@ void repetitions_change_nothing(int count) {
 template <template <int, class...> class Repeat>
 struct Decoder : Model<Tokens<9, 4>, Embedding<8>, Positions,
                        Repeat<9, Residual<LayerNorm, Attention<2, RoPE<>>, Dropout<1, 8>>,
-                              Residual<LayerNorm, Linear<12>, GELU, Linear<8>>>,
+                              Residual<LayerNorm, Linear<12>, GELUTanh, Linear<8>>>,
                        LayerNorm, Linear<9>, CrossEntropy> {};
 /// Widths that differ before the first copy, layers without parameters that are units, and a
 /// repetition of repetitions.

@@ -34,13 +34,13 @@ std::string words(detail::op_list list) {
 constexpr auto forward = detail::op_list::forward, inputs = detail::op_list::input_gradients,
                again = detail::op_list::recompute;
 
-struct Feed : Model<Input<6>, Linear<6>, Residual<LayerNorm, Linear<8>, GELU, Linear<6>>,
+struct Feed : Model<Input<6>, Linear<6>, Residual<LayerNorm, Linear<8>, GELUTanh, Linear<6>>,
                     Linear<6, NoBias>, MSE> {};
 /// The first residual is added to what begins with a formula.
 struct Begins : Model<Input<6>, Residual<Tanh, Linear<6>>, Linear<6>, MSE> {};
 /// Pop adds in a unit of its own, and what GELU reads is read by a Pop, too.
-struct Apart : Model<Input<6>, Stash<"x">, Linear<6>, Pop<"x">, Linear<6>, GELU,
-                     Residual<Linear<6>, Stash<"y">, GELU, Linear<6>, Pop<"y">>, MSE> {};
+struct Apart : Model<Input<6>, Stash<"x">, Linear<6>, Pop<"x">, Linear<6>, GELUTanh,
+                     Residual<Linear<6>, Stash<"y">, GELUTanh, Linear<6>, Pop<"y">>, MSE> {};
 
 /// What is one op in the graph is in one group, whatever the cut and the policy.
 template <class C>

@@ -15,7 +15,7 @@ namespace {
 using namespace pp;
 using namespace pp::detail;
 using Block =
-    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELU, Linear<16>>>;
+    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<32>, GELUTanh, Linear<16>>>;
 struct Small : Model<Tokens<64, 8>, Embedding<16>, Positions, Repeat<6, Block>, LayerNorm,
                      Linear<64>, CrossEntropy> {};
 using Trainer = Pipeline<Small, Stages<2>, MicroBatches<4>, MicroBatchSize<3>, GPipe, AdamW>;
@@ -168,7 +168,7 @@ TEST_CASE("no line is wider than a hundred characters, and none ends in a space"
 TEST_CASE("kernels are listed with what was fused into them") {
   std::string const text = explain_kernels<Trainer>();
   INFO(text);
-  CHECK(has(text, "matmul 8 x 32 k16 + bias + GELU\n"));
+  CHECK(has(text, "matmul 8 x 32 k16 + bias + GELUTanh\n"));
   CHECK(has(text, "attention 8 x 16 h2\n"));
   CHECK(has(text, "lookup 8 x 16 v64 + row_bias\n"));
   CHECK(has(text, "backward, weight"));

@@ -24,7 +24,8 @@ using namespace pp;
 
 namespace {
 
-struct Net : Model<Input<6>, Linear<8>, GELU, Linear<8>, GELU, Linear<8>, GELU, Linear<4>, MSE> {};
+struct Net : Model<Input<6>, Linear<8>, GELUTanh, Linear<8>, GELUTanh, Linear<8>, GELUTanh,
+                   Linear<4>, MSE> {};
 template <class S, int A, class... More>
 using Of = Pipeline<Net, Stages<4>, MicroBatches<A>, MicroBatchSize<2>, SGD, S, More...>;
 

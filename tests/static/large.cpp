@@ -6,7 +6,7 @@
 
 using namespace pp;
 
-struct Deep : Model<Input<8>, Repeat<32, Linear<8>, GELU>, Linear<8>, MSE> {};
+struct Deep : Model<Input<8>, Repeat<32, Linear<8>, GELUTanh>, Linear<8>, MSE> {};
 
 using Largest = Pipeline<Deep, Stages<32>, MicroBatches<128>, VMin>;
 static_assert(Largest::compiled::by_compiler && Largest::plan.bubble < 0.5);

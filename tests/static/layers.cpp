@@ -59,7 +59,7 @@ struct Norms
 // [shapes]
 struct Mixer : Model<Input<28, 28, 1>, Pad<2>,                     // (32, 32, 1)
                      Conv2d<24, 8, Stride<8>>, Reshape<Rest, 24>,  // (4, 4, 24), then (16, 24)
-                     Residual<LayerNorm, Linear<48>, GELU, Linear<24>>,
+                     Residual<LayerNorm, Linear<48>, GELUTanh, Linear<24>>,
                      Flatten,  // (384)
                      Linear<10>, CrossEntropy> {};
 // [/shapes]
@@ -144,7 +144,7 @@ struct Cells : Model<Input<7, 6, 8>, L..., MSE> {};
 template <class M, class Without>
 inline constexpr long work_beside = work<M>() - work<Without>();
 static_assert(work_beside<Rows<Tanh, Linear<8>>, Rows<Tanh>> == 2 * 6 * 8 * 8 + 6 * 8);
-static_assert(work_beside<Rows<Tanh, GELU>, Rows<Tanh>> == 8 * 6 * 8);
+static_assert(work_beside<Rows<Tanh, GELUTanh>, Rows<Tanh>> == 8 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, LayerNorm>, Rows<Tanh>> == 8 * 6 * 8);
 static_assert(work_beside<Rows<Tanh, BatchNorm>, Rows<Tanh>> == 12 * 6 * 8);
 static_assert(
@@ -167,7 +167,7 @@ template <class... L>
 inline constexpr long kept_beside = (Pipeline<Kept<L...>>::plan.stages[0].saved_bytes -
                                      Pipeline<Kept<>>::plan.stages[0].saved_bytes) /
                                     long(sizeof(float));
-static_assert(kept_beside<Linear<32>, GELU, Dropout<1, 10>> == 16 * 32);  // x of GELU
+static_assert(kept_beside<Linear<32>, GELUTanh, Dropout<1, 10>> == 16 * 32);  // x of GELUTanh
 static_assert(kept_beside<Dropout<1, 10>, MaxPool1d<2>, UpsampleNearest1d<2>> == 16 * 32);
 static_assert(kept_beside<Softmax> == 16 * 32);
 static_assert(kept_beside<LayerNorm> == 16 * 2 && kept_beside<BatchNorm> == 3 * 32);

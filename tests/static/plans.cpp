@@ -139,7 +139,7 @@ static_assert(four::plan.exchange_bytes_of(3, 4) ==
 template <int N>
 struct Gpt : Model<Tokens<96, 32>, Embedding<48>, Positions,
                    Repeat<N, Residual<LayerNorm, Attention<4>>,
-                          Residual<LayerNorm, Linear<192>, GELU, Linear<48>>>,
+                          Residual<LayerNorm, Linear<192>, GELUTanh, Linear<48>>>,
                    LayerNorm, Linear<96>, CrossEntropy> {};
 template <int N, class... More>
 using compiled = compiled_pipeline<Gpt<N>, option_set<PortableHost, More...>>;
@@ -149,9 +149,10 @@ static_assert(Gpt<96>::graph.size.units == 2 + 2 * 96 + 2);
 
 namespace replicas {
 // [replicas]
-struct Net : Model<Input<512>, Linear<512>, ReLU,
-                   Residual<LayerNorm, Linear<2048>, GELU, Linear<512>>,  // four fifths of the time
-                   Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
+struct Net
+    : Model<Input<512>, Linear<512>, ReLU,
+            Residual<LayerNorm, Linear<2048>, GELUTanh, Linear<512>>,  // four fifths of the time
+            Linear<512>, ReLU, Linear<10>, CrossEntropy> {};
 using Three = Pipeline<Net, Stages<3>, MicroBatches<16>, AdamW>;
 using Six = Pipeline<Net, StageReplicas<1, 4, 1>, MicroBatches<16>, AdamW>;  // on 6 ranks
 static_assert(Three::plan.imbalance > 2.3 && Six::plan.imbalance < 1.25);

@@ -19,7 +19,7 @@ namespace {
 // [names]
 struct Net : Model<Tokens<11, 4>, Named<"words", Embedding<6>>, Positions,
                    Repeat<2, Residual<LayerNorm, Attention<2>>,
-                          Residual<RMSNorm, Linear<9, NoBias>, GELU, Linear<6>>>,
+                          Residual<RMSNorm, Linear<9, NoBias>, GELUTanh, Linear<6>>>,
                    Repeat<2, Named<"mix", Linear<6>>>, Seq<ReLU, Linear<5>>, Frozen<Linear<6>>,
                    Tied<"words">, CrossEntropy> {};
 // [/names]

@@ -26,7 +26,7 @@ namespace {
 /// Shared, frozen and grouped parameters, joined projections, random bits.
 struct Run : Model<Tokens<7, 4>, Named<"table", Embedding<6>>, Positions, Dropout<1, 5>,
                    Residual<LayerNorm, Attention<2>>,
-                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELU, Linear<6>>>,
+                   Group<LearningRate<1, 2>, Residual<LayerNorm, Linear<9>, GELUTanh, Linear<6>>>,
                    Frozen<Linear<6>>, Tied<"table">, CrossEntropy> {};
 template <class... More>
 using Of = Pipeline<Run, PortableHost, MicroBatches<4>, MicroBatchSize<2>, More...>;

@@ -14,9 +14,9 @@ using namespace pp::detail;
 
 namespace {
 
-struct Mlp : Model<Input<5>, Linear<8>, GELU, Linear<8>, ReLU, Linear<3>, CrossEntropy> {};
+struct Mlp : Model<Input<5>, Linear<8>, GELUTanh, Linear<8>, ReLU, Linear<3>, CrossEntropy> {};
 using Block =
-    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<16>, GELU, Linear<8>>>;
+    Seq<Residual<LayerNorm, Attention<2>>, Residual<LayerNorm, Linear<16>, GELUTanh, Linear<8>>>;
 struct Gpt : Model<Tokens<11, 6>, Named<"tokens", Embedding<8>>, Positions, Repeat<4, Block>,
                    LayerNorm, Tied<"tokens">, CrossEntropy> {};
 
@@ -65,8 +65,8 @@ void plans_are_the_same() {
 }
 
 /// The largest Transformer of GPipe's table 1.
-using Layer =
-    Seq<Residual<LayerNorm, Attention<32>>, Residual<LayerNorm, Linear<8192>, GELU, Linear<2048>>>;
+using Layer = Seq<Residual<LayerNorm, Attention<32>>,
+                  Residual<LayerNorm, Linear<8192>, GELUTanh, Linear<2048>>>;
 struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<1663, Layer>,
                      LayerNorm, Linear<32000>, CrossEntropy> {};
 

@@ -569,7 +569,7 @@ TEST_CASE("a trainer whose parameters have names is saved, loaded and told of th
 
 namespace {
 
-struct Net : pp::Model<pp::Input<5>, pp::Linear<7>, pp::GELU, pp::Linear<3>, pp::MSE> {};
+struct Net : pp::Model<pp::Input<5>, pp::Linear<7>, pp::GELUTanh, pp::Linear<3>, pp::MSE> {};
 template <int Stages>
 using Trainer = pp::Pipeline<Net, pp::Stages<Stages>, pp::MicroBatchSize<2>, pp::PortableHost>;
 

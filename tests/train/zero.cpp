@@ -21,7 +21,7 @@ struct Replicas {
 /// 7.7 billion parameters, 36 layers of 4,096 columns.
 struct Large : Model<Tokens<50257, 1024>, Embedding<4096>, Positions,
                      Repeat<36, Residual<LayerNorm, Attention<32>>,
-                            Residual<LayerNorm, Linear<16384>, GELU, Linear<4096>>>,
+                            Residual<LayerNorm, Linear<16384>, GELUTanh, Linear<4096>>>,
                      LayerNorm, Linear<50257>, CrossEntropy> {};
 template <int Level>
 using Divided = Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas, ZeRO<Level>>;

@@ -20,7 +20,7 @@ struct Counted {
 };
 
 /// Nothing needs a gradient before its first Linear.
-struct Ends : Model<Input<2, 3>, GELU, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
+struct Ends : Model<Input<2, 3>, GELUTanh, Flatten, Linear<5>, Tanh, Linear<4>, Positions, MSE> {};
 
 template <class Trainer>
 void moves_what_is_planned() {

@@ -132,13 +132,28 @@ struct SiLU : activation<SiLU> {
   }
 };
 
+/// x * Phi(x) exactly, as PyTorch's nn.GELU().
+struct GELU : activation<GELU> {
+  static constexpr bool derivative_reads_output = false;
+  template <math::product P = math::product::exact, class T>
+  PIPE_HD static PIPE_INLINE T forward(T x) {
+    return T(0.5) * x * (T(1) + math::erf<P>(x * T(0.7071067811865476)));
+  }
+  /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
+  template <math::product P = math::product::exact, class T>
+  PIPE_HD static PIPE_INLINE T derivative(T x) {
+    T const twice_density = T(0.7978845608028654) * math::exp<P>(T(-0.5) * x * x);
+    return T(0.5) *
+           math::multiply_add<P>(x, twice_density, T(1) + math::erf<P>(x * T(0.7071067811865476)));
+  }
+};
+
 /// x * Phi(x) by the tanh formula of Hendrycks and Gimpel (2016): PyTorch's
-/// GELU(approximate="tanh"), GPT-2's.
+/// nn.GELU(approximate="tanh"), GPT-2's.
 ///
 /// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the second
-/// form
-/// needs one exponential and one division, and does not cancel where Phi is small.
-struct GELU : activation<GELU> {
+/// form needs one exponential and one division, and does not cancel where Phi is small.
+struct GELUTanh : activation<GELUTanh> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -159,22 +174,6 @@ struct GELU : activation<GELU> {
   PIPE_HD static PIPE_INLINE T inverse_odds(T x) {
     return math::exp2<P>(
         x * math::multiply_add<P>(T(-0.1029432395800235), x * x, T(-2.302208198144325)));
-  }
-};
-
-/// x * Phi(x) exactly: PyTorch's default GELU.
-struct GELUErf : activation<GELUErf> {
-  static constexpr bool derivative_reads_output = false;
-  template <math::product P = math::product::exact, class T>
-  PIPE_HD static PIPE_INLINE T forward(T x) {
-    return T(0.5) * x * (T(1) + math::erf<P>(x * T(0.7071067811865476)));
-  }
-  /// Phi(x) + x * density(x), density(x) = e^(-x^2 / 2) / sqrt(2 pi).
-  template <math::product P = math::product::exact, class T>
-  PIPE_HD static PIPE_INLINE T derivative(T x) {
-    T const twice_density = T(0.7978845608028654) * math::exp<P>(T(-0.5) * x * x);
-    return T(0.5) *
-           math::multiply_add<P>(x, twice_density, T(1) + math::erf<P>(x * T(0.7071067811865476)));
   }
 };
 

@@ -122,7 +122,7 @@ constexpr blas_product describe_blas_product() {
   using product = contraction<P, G>;
   constexpr detail::group g = group_of<P, G>::value;
   constexpr auto leaves_gelu = []<class... L>(detail::layers<L...>) {
-    return detail::list<bool, sizeof...(L)>{{std::is_same_v<L, GELU>...}};
+    return detail::list<bool, sizeof...(L)>{{std::is_same_v<L, GELUTanh>...}};
   }(typename P::leaves{});
   auto const is_gelu = [&](detail::step const& s) { return leaves_gelu[s.leaf]; };
   return blas_product_of(g, product::shape, product::format,
