@@ -25,7 +25,6 @@
 #include <pipe/nn/cross_attention.hpp>
 #include <pipe/nn/custom.hpp>
 #include <pipe/nn/dropout.hpp>
-#include <pipe/nn/elsewhere.hpp>
 #include <pipe/nn/embedding.hpp>
 #include <pipe/nn/further_loss.hpp>
 #include <pipe/nn/gate.hpp>
@@ -51,7 +50,6 @@
 #include <pipe/nn/upsample.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
-#include <pipe/optim/elsewhere.hpp>
 #include <pipe/optim/error_feedback.hpp>
 #include <pipe/optim/lamb.hpp>
 #include <pipe/optim/learning_rate.hpp>

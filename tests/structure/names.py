@@ -41,7 +41,7 @@ OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-LEFT_OUT = ("page_script.hpp", "page_interaction.hpp", "elsewhere.hpp")  # no C++; names of what there is not
+LEFT_OUT = ("page_script.hpp", "page_interaction.hpp")  # no C++
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
 

@@ -36,9 +36,6 @@ template <member What>
 struct Function;
 template <member What>
 struct Value;
-/// The layer to use in place of one that does not exist.
-template <class... What>
-struct UseInstead;
 }  // namespace wrong
 
 namespace detail {
@@ -96,19 +93,6 @@ constexpr auto spell_option(word<L>) {
     return word<void>{};
 }
 
-/// The replacement of a layer that does not exist: L is derived from no_such<Instead>.
-template <template <class> class NoSuch, class Instead>
-constexpr auto spell_base(NoSuch<Instead> const*) {
-  return word<wrong::UseInstead<Instead>>{};
-}
-template <class L>
-constexpr auto spell_instead(word<L>) {
-  if constexpr (requires { typename L::use_instead; })
-    return spell_base(static_cast<L const*>(nullptr));
-  else
-    return word<void>{};
-}
-
 /// Words in a row.
 template <class... Words>
 struct word_list {};
@@ -147,14 +131,13 @@ constexpr auto diagnose() {
     return std::type_identity<nothing_wrong>{};
   } else {
     constexpr auto type = spell_written(spell_leaf<F.leaf>(Leaves{}));
-    constexpr bool has_replacement = requires { typename decltype(type)::type::use_instead; };
     return say_at<F.what, F.layer>(
         if_set<F.says_type>(type) + if_set<(F.option >= 0)>(spell_option<F.option>(type)) +
         if_set<F.says_name>(spell_name(type)) + Name{} +
         if_set<(F.expected.rank > 0)>(spell<wrong::Expected, F.expected>()) +
         if_set<(F.found.rank > 0)>(spell<wrong::Found, F.found>()) +
         spell_member<wrong::Missing, F.missing>() + spell_member<wrong::Function, F.function>() +
-        spell_member<wrong::Value, F.value>() + if_set<has_replacement>(spell_instead(type)));
+        spell_member<wrong::Value, F.value>());
   }
 }
 

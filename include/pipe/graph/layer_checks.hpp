@@ -17,9 +17,7 @@ namespace pp::detail {
 /// The fault of layer type L by itself, independent of its place in a model.
 template <class L>
 constexpr wrong::diagnosis fault_of_type() {
-  if constexpr (requires { typename L::use_instead; })
-    return wrong::there_is_no_such_layer;
-  else if constexpr (refuses_an_option<L>)
+  if constexpr (refuses_an_option<L>)
     return wrong::layer_does_not_take_this_option;  // or another: see report_option
   else if constexpr (is_base_alone<L>)
     return wrong::layer_is_derived_from_this_and_named_itself;
