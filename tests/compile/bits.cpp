@@ -87,7 +87,7 @@ struct Softsign {
     return T(1) / (s * s);
   }
 };
-struct LogCosh : element_loss<LogCosh> {
+struct LogCosh : ElementLoss<LogCosh> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const d = x - target, size = d < T(0) ? -d : d;
@@ -98,7 +98,7 @@ struct LogCosh : element_loss<LogCosh> {
     return math::tanh(x - target);
   }
 };
-struct Focal : label_loss<Focal> {
+struct Focal : LabelLoss<Focal> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l) {
     T const q = T(1) - math::exp(l);

@@ -16,7 +16,7 @@ void check(char const* name) {
 
 struct Linears : Model<Input<5>, Linear<7>, Linear<4, NoBias>, Linear<3>, MSE> {};
 template <class F>
-struct Activation : Model<Input<5>, Linear<9>, F, Linear<3>, MSE> {};
+struct Activated : Model<Input<5>, Linear<9>, F, Linear<3>, MSE> {};
 template <class L>
 struct OfRows : Model<Input<3, 5>, Linear<9>, L, Linear<2>, MSE> {};
 template <class L>
@@ -59,14 +59,14 @@ struct SampleNorms
 
 TEST_CASE("Linear is PyTorch's", "[golden]") { check<Linears>("linear"); }
 TEST_CASE("activations are PyTorch's", "[golden]") {
-  check<Activation<ReLU>>("relu");
-  check<Activation<Tanh>>("tanh");
-  check<Activation<Sigmoid>>("sigmoid");
-  check<Activation<SiLU>>("silu");
-  check<Activation<GELUTanh>>("gelu");
-  check<Activation<GELU>>("gelu_erf");
-  check<Activation<ClipLogits<3, 4>>>("clip_logits");
-  check<Activation<SoftCap<3, 2>>>("soft_cap");
+  check<Activated<ReLU>>("relu");
+  check<Activated<Tanh>>("tanh");
+  check<Activated<Sigmoid>>("sigmoid");
+  check<Activated<SiLU>>("silu");
+  check<Activated<GELUTanh>>("gelu");
+  check<Activated<GELU>>("gelu_erf");
+  check<Activated<ClipLogits<3, 4>>>("clip_logits");
+  check<Activated<SoftCap<3, 2>>>("soft_cap");
 }
 TEST_CASE("layers that work on rows are PyTorch's", "[golden]") {
   check<OfRows<LayerNorm>>("layer_norm");

@@ -22,7 +22,7 @@ struct Softsign {
 };
 
 /// And a loss.
-struct LogCosh : pp::element_loss<LogCosh> {
+struct LogCosh : pp::ElementLoss<LogCosh> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target) {
     T const d = x - target, size = d < T(0) ? -d : d;
@@ -36,8 +36,8 @@ struct LogCosh : pp::element_loss<LogCosh> {
 
 /// A loss that reads all that a row can have: its log-probability, two further targets and a
 /// weight.
-struct Surprise : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">,
-                                 pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
+struct Surprise : pp::LabelLoss<Surprise, pp::Target<"old">, pp::Target<"gain">,
+                                pp::Weights<"weight">, pp::Reduction<pp::Sum>> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T old, T gain) {
     return (l - old) * (l - old) * gain - l;
@@ -48,7 +48,7 @@ struct Surprise : pp::label_loss<Surprise, pp::Target<"old">, pp::Target<"gain">
   }
 };
 /// The same of elements.
-struct Spread : pp::element_loss<Spread, pp::Weights<"weight">, pp::Target<"variance">> {
+struct Spread : pp::ElementLoss<Spread, pp::Weights<"weight">, pp::Target<"variance">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target, T variance) {
     return (x - target) * (x - target) * variance;

@@ -196,7 +196,7 @@ expected with_class_weights(numbers<T> const& of, double smoothing, double z, in
 using Classes = ClassWeights<0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2, 1, 0>;
 
 /// (1 - softmax(x)[label])^2 a + l b
-struct Score : label_loss<Score, Target<"a">, Weights<"w">, Target<"b">> {
+struct Score : LabelLoss<Score, Target<"a">, Weights<"w">, Target<"b">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T l, T a, T b) {
     T const q = T(1) - math::exp(l);
@@ -210,7 +210,7 @@ struct Score : label_loss<Score, Target<"a">, Weights<"w">, Target<"b">> {
 };
 
 /// (x - target)^2 a + x b
-struct Mixed : element_loss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
+struct Mixed : ElementLoss<Mixed, Target<"a">, Target<"b">, Weights<"w">> {
   template <class T>
   PIPE_HD static PIPE_INLINE T value(T x, T target, T a, T b) {
     T const d = x - target, square = d * d;

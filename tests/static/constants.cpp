@@ -91,7 +91,7 @@ static_assert(names_function<said_of_layer<Seq<described, Custom<late_flops>>>, 
 static_assert(names_function<said_of_layer<Seq<Custom<Scale>, late_description>>, late_description,
                              member::describe>);
 
-struct late_formula : activation<late_formula> {
+struct late_formula : Activation<late_formula> {
   static inline bool derivative_reads_output = false;
   template <class T>
   static T forward(T x);

@@ -251,7 +251,7 @@ constexpr bool some_have_names(layers<L...>) {
   return any_of({false, (has_name<L> || names_parameters<L>)...});
 }
 
-/// Whether L is a base such as `activation<F>`, named in place of the layer F that is derived from
+/// Whether L is a base such as `Activation<F>`, named in place of the layer F that is derived from
 /// it. Such a base calls F `derived`.
 template <class L>
 inline constexpr bool is_base_alone = false;

@@ -58,11 +58,11 @@ constexpr void complain_of_formula(Builder& b) {
 
 }  // namespace detail
 
-/// The layer of a formula: F derives from activation<F>.
+/// The layer of a formula: F derives from Activation<F>.
 ///
 /// shape:  any -> the same
 template <class F>
-struct activation {
+struct Activation {
   using derived = F;
   template <class Builder>
   static constexpr void describe(Builder& b) {
@@ -75,7 +75,7 @@ struct activation {
 };
 
 /// max(x, 0)
-struct ReLU : activation<ReLU> {
+struct ReLU : Activation<ReLU> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -89,7 +89,7 @@ struct ReLU : activation<ReLU> {
 };
 
 /// tanh(x)
-struct Tanh : activation<Tanh> {
+struct Tanh : Activation<Tanh> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -103,7 +103,7 @@ struct Tanh : activation<Tanh> {
 };
 
 /// 1 / (1 + exp(-x))
-struct Sigmoid : activation<Sigmoid> {
+struct Sigmoid : Activation<Sigmoid> {
   static constexpr bool makes_probabilities = true;
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
@@ -118,7 +118,7 @@ struct Sigmoid : activation<Sigmoid> {
 };
 
 /// x * sigmoid(x), also called swish.
-struct SiLU : activation<SiLU> {
+struct SiLU : Activation<SiLU> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -133,7 +133,7 @@ struct SiLU : activation<SiLU> {
 };
 
 /// x * Phi(x) exactly, as PyTorch's nn.GELU().
-struct GELU : activation<GELU> {
+struct GELU : Activation<GELU> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -153,7 +153,7 @@ struct GELU : activation<GELU> {
 ///
 /// Phi(x) = (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3): the second
 /// form needs one exponential and one division, and does not cancel where Phi is small.
-struct GELUTanh : activation<GELUTanh> {
+struct GELUTanh : Activation<GELUTanh> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {

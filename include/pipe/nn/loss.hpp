@@ -107,12 +107,12 @@ struct MSE : MSEWith<> {};
 /// and slope(x, target), the derivative of value with respect to x, both marked PIPE_HD
 /// PIPE_INLINE; further arguments are the Targets, in order. The loss is the mean over all elements
 /// of the mini-batch. docs/howto/own_losses.md shows how to write and check one. (An F that does
-/// not derive from it is written `element_loss<F>` in the model.)
+/// not derive from it is written `ElementLoss<F>` in the model.)
 ///
 /// shape:  (...), targets: numbers of the same shape
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct element_loss : detail::loss_with<Options...> {
+struct ElementLoss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
   static constexpr auto takes = detail::option_kinds(
@@ -133,7 +133,7 @@ struct element_loss : detail::loss_with<Options...> {
 /// shape:  logits (..., V), labels (...) in [-1, V)
 /// options: Target, Weights, Reduction
 template <class F, class... Options>
-struct label_loss : detail::loss_with<Options...> {
+struct LabelLoss : detail::loss_with<Options...> {
   using formula = F;
   using with = detail::loss_with<Options...>;
   static constexpr auto takes = detail::option_kinds(
@@ -152,7 +152,7 @@ struct label_loss : detail::loss_with<Options...> {
 /// shape:  logits (...), targets: numbers of the same shape
 /// options: PosWeight, Weights, Reduction
 template <class... Options>
-struct BCEWith : element_loss<BCEWith<Options...>, Options...> {
+struct BCEWith : ElementLoss<BCEWith<Options...>, Options...> {
   static constexpr bool reads_logits = true;
   static constexpr auto takes =
       detail::option_kinds(detail::option_kind::positive_weight, detail::option_kind::weights,
@@ -197,14 +197,14 @@ struct BCE : BCEWith<> {};
 ///
 /// options: Weights, Reduction
 template <auto Numerator = 1, int Denominator = 1, class... Options>
-struct Huber : element_loss<Huber<Numerator, Denominator, Options...>, Options...> {
+struct Huber : ElementLoss<Huber<Numerator, Denominator, Options...>, Options...> {
   static constexpr auto takes =
       detail::option_kinds(detail::option_kind::weights, detail::option_kind::reduction);
   using delta = detail::ratio<Numerator, Denominator>;
   template <class Builder>
   static constexpr void describe(Builder& b) {
     if (b.needs_ratio(delta::in(delta::positive())))
-      element_loss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
+      ElementLoss<Huber<Numerator, Denominator, Options...>, Options...>::describe(b);
   }
   /// Both branches as one: s (d - s / 2), where s is d limited to [-delta, delta].
   template <math::product P = math::product::exact, class T>

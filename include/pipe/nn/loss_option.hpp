@@ -44,7 +44,7 @@ struct Weights {
 /// Further numbers that a formula reads, in the batch under this name. A loss may have several; its
 /// functions take them in this order.
 ///
-/// shape: that of the output for an element_loss, [rows of the output] for a label_loss
+/// shape: that of the output for an ElementLoss, [rows of the output] for a LabelLoss
 template <text Name>
 struct Target {
   static constexpr auto option = detail::option_kind::target;

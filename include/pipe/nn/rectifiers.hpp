@@ -10,12 +10,12 @@ namespace pp {
 
 /// x above 0, else s x, where s = Numerator / Denominator >= 0.
 template <auto Numerator, int Denominator = 1>
-struct LeakyReLUWith : activation<LeakyReLUWith<Numerator, Denominator>> {
+struct LeakyReLUWith : Activation<LeakyReLUWith<Numerator, Denominator>> {
   using slope = detail::ratio<Numerator, Denominator>;
   static constexpr bool derivative_reads_output = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(slope::in(slope::at_least_zero()))) activation<LeakyReLUWith>::describe(b);
+    if (b.needs_ratio(slope::in(slope::at_least_zero()))) Activation<LeakyReLUWith>::describe(b);
   }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -34,12 +34,12 @@ struct LeakyReLU : LeakyReLUWith<1, 100> {};
 ///
 /// source: Clevert, Unterthiner, Hochreiter, Exponential Linear Units, 2015
 template <auto Numerator, int Denominator = 1>
-struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
+struct ELUWith : Activation<ELUWith<Numerator, Denominator>> {
   using alpha = detail::ratio<Numerator, Denominator>;
   static constexpr bool derivative_reads_output = true;
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    if (b.needs_ratio(alpha::in(alpha::positive()))) activation<ELUWith>::describe(b);
+    if (b.needs_ratio(alpha::in(alpha::positive()))) Activation<ELUWith>::describe(b);
   }
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -55,7 +55,7 @@ struct ELUWith : activation<ELUWith<Numerator, Denominator>> {
 struct ELU : ELUWith<1> {};
 
 /// log(1 + e^x), as max(x, 0) + log(1 + e^-|x|), which does not overflow.
-struct Softplus : activation<Softplus> {
+struct Softplus : Activation<Softplus> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -74,7 +74,7 @@ struct Softplus : activation<Softplus> {
 /// x >= 0, and n = w (w + 2), d = n + 2 below.
 ///
 /// source: Misra, Mish, 2019
-struct Mish : activation<Mish> {
+struct Mish : Activation<Mish> {
   static constexpr bool derivative_reads_output = false;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
@@ -99,7 +99,7 @@ struct Mish : activation<Mish> {
 };
 
 /// x limited to [0, 6].
-struct ReLU6 : activation<ReLU6> {
+struct ReLU6 : Activation<ReLU6> {
   static constexpr bool derivative_reads_output = true;
   template <math::product P = math::product::exact, class T>
   PIPE_HD static PIPE_INLINE T forward(T x) {
