@@ -48,6 +48,7 @@
 #include <pipe/nn/soft_cap.hpp>
 #include <pipe/nn/softmax.hpp>
 #include <pipe/nn/upsample.hpp>
+#include <pipe/nn/with.hpp>
 #include <pipe/optim/adafactor.hpp>
 #include <pipe/optim/adam.hpp>
 #include <pipe/optim/error_feedback.hpp>

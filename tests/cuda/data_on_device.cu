@@ -74,7 +74,7 @@ void train(Prefetched& trainer, int count, Load load) {
 // [/prefetch]
 
 struct Weighted : Model<Input<12>, Linear<16>, GELUTanh, Dropout<1, 4>, Linear<16>, Tanh, Linear<5>,
-                        CrossEntropyWith<Weights<"weight">, ClassWeights<3, 1, 0, 7, 2>>> {};
+                        With<CrossEntropy, Weights<"weight">, ClassWeights<3, 1, 0, 7, 2>>> {};
 
 template <class M, class... Options>
 void has_the_bits_of_the_hosts_arrays() {

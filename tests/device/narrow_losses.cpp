@@ -97,10 +97,10 @@ TEST_CASE("several losses of narrow layers are launches of their own", "[cuda]")
 }
 
 TEST_CASE("other losses in backward have the bits of launches", "[cuda]") {
-  is_as_launches<Ends<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>, Weights<"weight">>>,
+  is_as_launches<Ends<With<CrossEntropy, ZLoss<1, 10>, LabelSmoothing<3, 10>, Weights<"weight">>>,
                  FP16, MicroBatches<2>>();
   is_as_launches<Ends<Clipped>, FP32, MicroBatches<2>>();
-  is_as_launches<Ends<BCEWith<Weights<"weight">>>, BF16, MicroBatches<2>>();
+  is_as_launches<Ends<With<BCE, Weights<"weight">>>, BF16, MicroBatches<2>>();
 }
 
 TEST_CASE("stages and schedules keep the bits of a loss in backward", "[cuda]") {

@@ -30,7 +30,7 @@ TEST_CASE("losses agree with the host", "[cuda]") {
   on_host::agrees_with_the_host<Wide<BCE>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Ends<Huber<1, 3>>, MicroBatches<2>, MicroBatchSize<3>>();
   on_host::agrees_with_the_host<Ends<CrossEntropy>, MicroBatches<2>, MicroBatchSize<3>>();
-  on_host::agrees_with_the_host<Wide<CrossEntropyWith<ZLoss<1, 10>, LabelSmoothing<3, 10>>>,
+  on_host::agrees_with_the_host<Wide<With<CrossEntropy, ZLoss<1, 10>, LabelSmoothing<3, 10>>>,
                                 MicroBatches<2>, MicroBatchSize<3>>();
 }
 TEST_CASE("losses with weights and further targets agree with the host", "[cuda]") {

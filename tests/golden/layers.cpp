@@ -44,12 +44,12 @@ struct TiedBlock
 
 template <class Pool>
 struct Pooled : Model<Tokens<11, 6>, Embedding<5>, Tanh, Pool, Linear<3>, CrossEntropy> {};
-struct Epsilons : Model<Input<3, 5>, Linear<9>, LayerNormWith<Epsilon<1, 2>>, Linear<9>,
-                        RMSNormWith<Epsilon<1, 1000>>, Linear<2>, MSE> {};
+struct Epsilons : Model<Input<3, 5>, Linear<9>, With<LayerNorm, Epsilon<1, 2>>, Linear<9>,
+                        With<RMSNorm, Epsilon<1, 1000>>, Linear<2>, MSE> {};
 template <class... Over>
 struct Batches
-    : Model<Input<3, 5>, Linear<7, NoBias>, BatchNormWith<Over...>, ReLU, Linear<6, NoBias>,
-            BatchNormWith<Epsilon<1, 4>, Momentum<1, 2>, Over...>, Linear<2>, MSE> {};
+    : Model<Input<3, 5>, Linear<7, NoBias>, With<BatchNorm, Over...>, ReLU, Linear<6, NoBias>,
+            With<BatchNorm, Epsilon<1, 4>, Momentum<1, 2>, Over...>, Linear<2>, MSE> {};
 struct SampleNorms
     : Model<Input<3, 5>, Linear<6>, GroupNorm<2>, Tanh, Linear<4, NoBias>, InstanceNorm, SiLU,
             Linear<7>, LocalResponseNorm<5, ResponseScale<1, 2>, ResponseOffset<2>>, Linear<2>,

@@ -90,7 +90,7 @@ struct VisionTransformer
     : Model<Input<12, 12, 3>, Named<"conv_proj", Conv2d<12, 4, Stride<4>>>, Reshape<Rest, 12>,
             Named<"class_token", ClassToken>, Named<"positions", Positions>,
             Named<"block", EncoderLayer<3, 12, 24>>,
-            Named<"norm", LayerNormWith<Epsilon<1, 1'000'000>>>, FirstPosition,
+            Named<"norm", With<LayerNorm, Epsilon<1, 1'000'000>>>, FirstPosition,
             Named<"head", Linear<5>>, CrossEntropy> {};
 name_map const vit_names{{"class_token.weight", "class_token"},
                          {"positions.weight", "positions"},

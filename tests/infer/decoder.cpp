@@ -278,7 +278,7 @@ struct Own : Model<Tokens<7, 3>, Embedding<4>, Custom<Scan>, Linear<7>, CrossEnt
 struct Numbers : Model<Input<3, 4>, Linear<7>, CrossEntropy> {};
 struct Regression : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, MSE> {};
 struct Weighted
-    : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, CrossEntropyWith<Weights<"weight">>> {};
+    : Model<Tokens<7, 3>, Embedding<4>, Linear<7>, With<CrossEntropy, Weights<"weight">>> {};
 struct OneToken : Model<Tokens<7, 1>, Embedding<4>, Flatten, Linear<7>, CrossEntropy> {};
 
 static_assert(check_decoding<Gpt>().what == decoding_fault::none);

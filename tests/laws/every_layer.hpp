@@ -58,8 +58,8 @@ struct Spread : pp::ElementLoss<Spread, pp::Weights<"weight">, pp::Target<"varia
     return T(2) * (x - target) * variance;
   }
 };
-struct UnequalClasses : pp::CrossEntropyWith<pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>,
-                                             pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
+struct UnequalClasses : pp::With<pp::CrossEntropy, pp::ClassWeights<1, 2, 0, 4, 1, 2, 3>,
+                                 pp::LabelSmoothing<1, 10>, pp::Weights<"weight">> {};
 
 /// An encoder and a decoder, with one layer of each kind along the way.
 struct EveryLayer
@@ -80,7 +80,7 @@ struct EveryLayer
                 pp::Reversible<pp::Seq<pp::LayerNorm, pp::Linear<6>>, pp::SiLU>, pp::GELU,
                 pp::Map<Softsign>, pp::Pop<"skip", pp::Concat>, pp::Softmax, pp::Linear<12>,
                 pp::LayerNorm, pp::Tied<"table">,
-                pp::CrossEntropyWith<pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
+                pp::With<pp::CrossEntropy, pp::LabelSmoothing<1, 10>, pp::ZLoss<1, 100>>> {
   static constexpr bool pads = true;
 };
 

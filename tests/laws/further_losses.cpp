@@ -35,7 +35,7 @@ struct Several
             Linear<3>,
             Losses<MSE,
                    FurtherLoss<"kind", "early", LossWeight<2>, Linear<4>,
-                               CrossEntropyWith<ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
+                               With<CrossEntropy, ClassWeights<1, 2, 1, 3>, LabelSmoothing<1, 10>>>,
                    FurtherLoss<"size", "late", Flatten, Linear<2>, Huber<>>>> {};
 
 /// Losses of one value: by itself, in another shape, and through a layer.

@@ -13,7 +13,7 @@ namespace {
 
 struct Net
     : Model<Input<2, 2, 3>, GroupNorm<3>, Linear<6>, Residual<GroupNorm<2>, Tanh>,
-            InstanceNormWith<WithAffine, Epsilon<1, 10>>, ReLU, Linear<20>,
+            With<InstanceNorm, WithAffine, Epsilon<1, 10>>, ReLU, Linear<20>,
             LocalResponseNorm<4, ResponseScale<3>, ResponsePower<3, 2>, ResponseOffset<2>>,
             InstanceNorm, SiLU, Linear<19>, GroupNorm<1, NoAffine>, GELUTanh, Linear<2>, MSE> {};
 template <class... More>

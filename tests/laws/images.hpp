@@ -15,7 +15,7 @@ struct Images
                 pp::Residual<pp::Conv2d<16, 3, pp::Groups<2>, pp::Padding<1>>, pp::InstanceNorm,
                              pp::Tanh, pp::Conv2d<8, 1>>,
                 pp::LocalResponseNorm<3>, pp::ConvTranspose2d<6, 3, pp::Stride<2>>,
-                pp::BatchNormWith<pp::NoAffine>, pp::SiLU, pp::AvgPool2d<3>, pp::Flatten,
+                pp::With<pp::BatchNorm, pp::NoAffine>, pp::SiLU, pp::AvgPool2d<3>, pp::Flatten,
                 pp::Linear<5>, pp::CrossEntropy> {};
 
 /// Beside the class of an image, numbers of each patch and of its class token, and a class of their
@@ -29,7 +29,7 @@ struct Vision
                            pp::FurtherLoss<"patches", "rows", pp::LossWeight<1, 2>, pp::Linear<3>,
                                            pp::BCE>,
                            pp::FurtherLoss<"kind", "late", pp::MeanPool, pp::Linear<4>,
-                                           pp::CrossEntropyWith<pp::Weights<"weight">,
-                                                                pp::LabelSmoothing<1, 10>>>>> {};
+                                           pp::With<pp::CrossEntropy, pp::Weights<"weight">,
+                                                    pp::LabelSmoothing<1, 10>>>>> {};
 
 }  // namespace laws

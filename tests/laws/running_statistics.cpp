@@ -26,9 +26,9 @@ namespace {
 
 /// Both kinds of buffers before all trained layers, and behind some.
 struct Net
-    : Model<Input<2, 3>, Residual<BatchNormWith<NoAffine>>, Custom<laws::Centered>, Linear<4>,
+    : Model<Input<2, 3>, Residual<With<BatchNorm, NoAffine>>, Custom<laws::Centered>, Linear<4>,
             BatchNorm, GELUTanh, Linear<4>, Custom<laws::Centered>, Tanh, Linear<4, NoBias>,
-            BatchNormWith<NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
+            With<BatchNorm, NoAffine, Momentum<1, 2>, BiasedVariance>, Tanh, Linear<2>, MSE> {};
 constexpr std::size_t of_data_alone = 9, of_weights = 8 + 4 + 8;  // numbers in buffers
 
 /// Those that data moves, whatever the weights are.

@@ -24,8 +24,8 @@ using Plain = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<8>, MicroBatc
 
 /// The last norm has one number for each sample and channel.
 // [model]
-struct Mixed : Model<Input<6, 3>, Linear<4, NoBias>, BatchNormWith<SyncOver<2>>, Tanh, MeanPool,
-                     Linear<3, NoBias>, BatchNormWith<SyncOver<4>, Epsilon<1, 10>, NoAffine>,
+struct Mixed : Model<Input<6, 3>, Linear<4, NoBias>, With<BatchNorm, SyncOver<2>>, Tanh, MeanPool,
+                     Linear<3, NoBias>, With<BatchNorm, SyncOver<4>, Epsilon<1, 10>, NoAffine>,
                      Linear<2>, MSE> {};
 using mixed = Pipeline<Mixed, FP64, PortableHost, MicroBatches<2>, MicroBatchSize<8>>;
 // [/model]

@@ -22,9 +22,9 @@ namespace {
 
 /// A convolution whose filters replicas divide, and each rule of running statistics.
 struct Net : Model<Input<3, 4, 3>, BatchNorm, Conv2d<40, 3, Padding<1>, NoBias>,
-                   BatchNormWith<NoAffine>, ReLU,
+                   With<BatchNorm, NoAffine>, ReLU,
                    Residual<Conv2d<40, 3, Groups<40>, Padding<1>, NoBias>,
-                            BatchNormWith<Momentum<1, 2>, BiasedVariance>, Tanh>,
+                            With<BatchNorm, Momentum<1, 2>, BiasedVariance>, Tanh>,
                    Conv2d<100, 3, Stride<2>>, Tanh, Flatten, Linear<3>, CrossEntropy> {};
 template <class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, MicroBatches<2>, MicroBatchSize<2>, More...>;

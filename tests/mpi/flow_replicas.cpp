@@ -22,7 +22,7 @@ using namespace pp;
 namespace {
 
 /// The variance of samples that are there twice is that of the samples, if it is biased.
-struct Net : Model<Input<2, 3>, Linear<8, NoBias>, BatchNormWith<BiasedVariance>, GELUTanh,
+struct Net : Model<Input<2, 3>, Linear<8, NoBias>, With<BatchNorm, BiasedVariance>, GELUTanh,
                    Linear<8>, GELUTanh, Linear<4>, MSE> {};
 template <class Family, int Ranks, class... More>
 using Of = Pipeline<Net, PortableHost, AdamW, Stages<Ranks>, MicroBatches<2>, MicroBatchSize<2>,

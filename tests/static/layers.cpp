@@ -21,8 +21,9 @@ struct Pictures : Model<Input<64, 64, 3>, PatchEmbedding<96, 16>,  // 4 x 4 patc
 // [linear]
 /// A feed-forward part as in Llama, and one with a slope, a limit and dropout of one in ten.
 using Gated = Residual<RMSNorm, Linear<2 * 172, NoBias>, SwiGLU, Linear<64, NoBias>>;
-using Plain = Residual<LayerNorm, Linear<256, Init<Kaiming, Zeros>>, LeakyReLUWith<1, 5>,
-                       Linear<64>, SoftCap<30>, Dropout<1, 10>>;
+using Plain =
+    Residual<LayerNorm, Linear<256, Init<Kaiming, Zeros>>, With<LeakyReLU, NegativeSlope<1, 5>>,
+             Linear<64>, SoftCap<30>, Dropout<1, 10>>;
 // [/linear]
 
 // [attention]
@@ -49,11 +50,11 @@ struct Segments
 // [normalisation]
 struct Norms
     : Model<Input<8, 8, 3>, Conv2d<16, 3, NoBias>, BatchNorm, ReLU,  // (6, 6, 16)
-            Conv2d<16, 3, NoBias>, BatchNormWith<SyncOver<4>, Momentum<1, 100>>,
+            Conv2d<16, 3, NoBias>, With<BatchNorm, SyncOver<4>, Momentum<1, 100>>,
             ReLU,  // (4, 4, 16)
-            Conv2d<16, 1>, GroupNorm<4>, InstanceNormWith<WithAffine>,
+            Conv2d<16, 1>, GroupNorm<4>, With<InstanceNorm, WithAffine>,
             LocalResponseNorm<5, ResponseScale<1, 2'000>>,
-            LayerNormWith<Epsilon<1, 1'000'000'000'000>>, MeanPool, Linear<10>, CrossEntropy> {};
+            With<LayerNorm, Epsilon<1, 1'000'000'000'000>>, MeanPool, Linear<10>, CrossEntropy> {};
 // [/normalisation]
 
 // [shapes]
@@ -68,11 +69,11 @@ struct Mixer : Model<Input<28, 28, 1>, Pad<2>,                     // (32, 32, 1
 /// Rare classes count more, targets are smoothed, and the batch brings a weight for each row.
 struct Classes
     : Model<Input<20>, Linear<32>, Tanh, Linear<3>,
-            CrossEntropyWith<ClassWeights<1, 5, 2>, LabelSmoothing<1, 10>, Weights<"weight">>> {};
+            With<CrossEntropy, ClassWeights<1, 5, 2>, LabelSmoothing<1, 10>, Weights<"weight">>> {};
 /// Robust regression of two numbers, on a scale of 1/2; a sample without them has a weight of 0.
 struct Line : Model<Input<20>, Linear<32>, Tanh, Linear<2>, Huber<1, 2, Weights<"there">>> {};
 /// Yes or no for each of five questions.
-struct Answers : Model<Input<20>, Linear<32>, Tanh, Linear<5>, BCEWith<PosWeight<3>>> {};
+struct Answers : Model<Input<20>, Linear<32>, Tanh, Linear<5>, With<BCE, PosWeight<3>>> {};
 // [/losses]
 
 /// The numbers of a model that are trained; constants: those that are not.

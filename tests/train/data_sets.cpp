@@ -80,7 +80,7 @@ std::vector<int> ascending(int n) {
 
 /// Rows and classes weigh.
 struct WeighsBoth
-    : Model<Input<2>, Linear<2>, CrossEntropyWith<Weights<"weight">, ClassWeights<3, 5>>> {};
+    : Model<Input<2>, Linear<2>, With<CrossEntropy, Weights<"weight">, ClassWeights<3, 5>>> {};
 
 /// Two classes apart by a line.
 struct Line : Model<Input<2>, Linear<2>, CrossEntropy> {};

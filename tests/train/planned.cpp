@@ -72,7 +72,8 @@ struct Large : Model<Tokens<32000, 1024>, Embedding<2048>, Positions, Repeat<166
 
 struct Constant : Model<Input<5>, Frozen<Linear<3>>, CrossEntropy> {};
 struct Normed : Model<Input<4>, Linear<6>, BatchNorm, Linear<2>, CrossEntropy> {};
-struct Grouped : Model<Input<4>, Linear<6>, BatchNormWith<SyncOver<2>>, Linear<2>, CrossEntropy> {};
+struct Grouped : Model<Input<4>, Linear<6>, With<BatchNorm, SyncOver<2>>, Linear<2>, CrossEntropy> {
+};
 struct Wide : Model<Input<4>, Linear<1048576>, Linear<2>, CrossEntropy> {};
 struct short_profile {
   static constexpr int layers = 2;

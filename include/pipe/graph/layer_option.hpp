@@ -50,6 +50,7 @@ enum class option_kind : unsigned char {
   real_cells,
   corners,
   alpha,
+  negative_slope,
   samples
 };
 
@@ -83,6 +84,21 @@ constexpr option_number number_of() {
   else
     return option_number{};
 }
+
+/// The index of the first option of a kind; -1 if there is none.
+template <option_kind Kind, class... Options>
+constexpr int index_of_option() {
+  bool const is[] = {kind_of<Options>() == Kind..., true};
+  int i = 0;
+  while (!is[i]) ++i;
+  return i < int(sizeof...(Options)) ? i : -1;
+}
+/// The first option of a kind; Default if there is none.
+template <option_kind Kind, class Default, class... Options>
+using option_or = leaf_at<index_of_option<Kind, Options...>() + 1, layers<Default, Options...>>;
+/// The same, with void if there is none.
+template <option_kind Kind, class... Options>
+using option_of = option_or<Kind, void, Options...>;
 
 /// Whether a layer may have several options of O's kind.
 template <class O>

@@ -83,23 +83,6 @@ struct PosWeight : detail::ratio<Numerator, Denominator> {
 
 namespace detail {
 
-/// The first option of a kind; void if there is none.
-template <option_kind Kind, class... Options>
-constexpr auto find_option() {
-  std::type_identity<void> none;
-  if constexpr ((... || (kind_of<Options>() == Kind)))
-    return spell_leaf<[] {
-      bool const is[] = {kind_of<Options>() == Kind..., true};
-      int i = 0;
-      while (!is[i]) ++i;
-      return i;
-    }()>(layers<Options...>{});
-  else
-    return none;
-}
-template <option_kind Kind, class... Options>
-using option_of = typename decltype(find_option<Kind, Options...>())::type;
-
 /// Base of every loss: the properties that its options give it.
 template <class... Options>
 struct loss_with {
