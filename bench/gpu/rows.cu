@@ -140,7 +140,7 @@ void measure_update(char const* name, double copy) {
   cuda::check(cudaMemcpy(judged.data(), &sound, sizeof sound, cudaMemcpyHostToDevice),
               "an outcome");
   step f;
-  auto const with = AdamW{}.prepare<float>(update_context{1, 1e-4, 1, 1});
+  auto const with = AdamW{}.prepare<float>(custom::update_context{1, 1e-4, 1, 1});
   cuda::device_buffer coefficients(sizeof with);
   cuda::check(cudaMemcpy(coefficients.data(), &with, sizeof with, cudaMemcpyHostToDevice),
               "coefficients");

@@ -116,12 +116,12 @@ struct Pause {
   static inline unsigned microseconds = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
     usleep(microseconds);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
 };

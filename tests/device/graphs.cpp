@@ -35,20 +35,20 @@ template <int Layer>
 struct Marked {
   static constexpr shape result(shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr custom_parameter parameter(int, shape in) {
+  static constexpr custom::parameter parameter(int, shape in) {
     return {1, in.columns(), "shift", {distribution::constant, 0.1f}, false};
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.y[i] = T(float(a.x[i]) + float(a.parameter[0][i % a.in.columns()]));
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a) {
+  static void weight_gradient(custom::weight_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.gradient[0][i % a.in.columns()] += float(a.dy[i]);
   }
@@ -60,17 +60,17 @@ struct Marked {
     if (throws && on->in != nullptr) throw 1;
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     on->put([a] { forward(a); });
     left(mark::forward, on);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
     left(mark::input_gradient, on);
   }
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const& a, cudaStream_t on) {
+  static void weight_gradient(custom::weight_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { weight_gradient(a); });
     left(mark::weight_gradient, on);
   }

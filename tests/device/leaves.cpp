@@ -38,20 +38,20 @@ struct Counted {
   static inline long enqueued = 0, done = 0, most_behind = 0;
   static constexpr shape result(shape in) { return in; }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     std::copy(a.x, a.x + a.samples * a.in.elements(), a.y);
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     std::copy(a.dy, a.dy + a.samples * a.in.elements(), a.dx);
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     most_behind = std::max(most_behind, ++enqueued - done);
     on->put([a] { forward(a), ++done; });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     on->put([a] { input_gradient(a); });
   }
 };

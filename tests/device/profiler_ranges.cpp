@@ -27,20 +27,20 @@ struct Noted {
     in.push_back(the_tool.open.size() == 2 ? the_tool.open[0] + ": " + the_tool.open[1] : "none");
   }
   template <class T>
-  static void forward(custom_forward<T> const& a) {
+  static void forward(custom::forward<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.y[i] = a.x[i];
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a) {
+  static void input_gradient(custom::input_gradient<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i) a.dx[i] = a.dy[i];
   }
   template <class T>
-  static void forward(custom_forward<T> const& a, cudaStream_t on) {
+  static void forward(custom::forward<T> const& a, cudaStream_t on) {
     note();
     on->put([a] { forward(a); });
   }
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const& a, cudaStream_t on) {
+  static void input_gradient(custom::input_gradient<T> const& a, cudaStream_t on) {
     note();
     on->put([a] { input_gradient(a); });
   }

@@ -34,7 +34,7 @@ struct Net : Model<Input<2, 3>, Custom<Centered>, Linear<4>, GELUTanh, Custom<Ce
 /// The statistic of a position whose number is 0 is not finite, though all else is.
 struct Logs : Centered {
   template <class T>
-  static void statistics(custom_statistics<T> const& a) {
+  static void statistics(custom::statistics<T> const& a) {
     for (long i = 0; i < a.samples * a.in.elements(); ++i)
       a.sum[0][i % a.in.columns()] += T(std::log(std::fabs(double(a.x[i]))));
   }

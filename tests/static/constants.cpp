@@ -28,21 +28,21 @@ using said_of_layer =
 struct Scale {
   static constexpr int parameters = 1;
   static constexpr shape result(shape in) { return in; }
-  static constexpr custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static constexpr custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
   static constexpr long saved_per_sample(shape in) { return in.elements(); }
   static constexpr long flops(shape in) { return in.elements(); }
   template <class T>
-  static void forward(custom_forward<T> const&);
+  static void forward(custom::forward<T> const&);
   template <class T>
-  static void input_gradient(custom_input_gradient<T> const&);
+  static void input_gradient(custom::input_gradient<T> const&);
   template <class T>
-  static void weight_gradient(custom_weight_gradient<T> const&);
+  static void weight_gradient(custom::weight_gradient<T> const&);
 };
 struct late_result : Scale {
   static shape result(shape in) { return in; }
 };
 struct late_parameter : Scale {
-  static custom_parameter parameter(int, shape in) { return {1, in.columns()}; }
+  static custom::parameter parameter(int, shape in) { return {1, in.columns()}; }
 };
 struct late_saved : Scale {
   static long saved_per_sample(shape in) { return in.elements(); }
@@ -54,8 +54,8 @@ struct late_parameters : Scale {
   static inline int parameters = 1;
 };
 struct fails : Scale {  // for the shape that it gets
-  static constexpr custom_parameter parameter(int, shape in) {
-    return in.columns() == 4 ? throw "no" : custom_parameter{1, in.columns()};
+  static constexpr custom::parameter parameter(int, shape in) {
+    return in.columns() == 4 ? throw "no" : custom::parameter{1, in.columns()};
   }
 };
 static_assert(std::is_same_v<said_of_layer<Custom<Scale>>, detail::nothing_wrong>);
@@ -174,14 +174,14 @@ struct late_title : SGD {
   static inline char const* name = "late";
 };
 struct late_takes : Muon {
-  static bool takes(tensor_kind) { return true; }
+  static bool takes(custom::tensor_kind) { return true; }
 };
 struct late_state_elements : Muon {
-  static long state_elements(tensor_shape const&) { return 0; }
+  static long state_elements(custom::tensor_shape const&) { return 0; }
 };
 struct late_workspace : Muon {
   template <class Backend, class T>
-  static long workspace_elements(tensor_shape const&) {
+  static long workspace_elements(custom::tensor_shape const&) {
     return 0;
   }
 };

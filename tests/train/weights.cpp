@@ -54,20 +54,20 @@ struct parameters_of_two_layers {
 struct Scales {
   static constexpr pp::shape result(pp::shape in) { return in; }
   static constexpr int parameters = 1;
-  static constexpr pp::custom_parameter parameter(int, pp::shape) {
+  static constexpr pp::custom::parameter parameter(int, pp::shape) {
     return {
         .name = "scales", .initial = {pp::distribution::normal, 1}, .form = pp::shape(2, 3, 2, 2)};
   }
   template <class T>
-  static void forward(pp::custom_forward<T> const& a) {
+  static void forward(pp::custom::forward<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.y[i] = a.parameter[0][i % 24] * a.x[i];
   }
   template <class T>
-  static void input_gradient(pp::custom_input_gradient<T> const& a) {
+  static void input_gradient(pp::custom::input_gradient<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.dx[i] = a.parameter[0][i % 24] * a.dy[i];
   }
   template <class T>
-  static void weight_gradient(pp::custom_weight_gradient<T> const& a) {
+  static void weight_gradient(pp::custom::weight_gradient<T> const& a) {
     for (int i = 0; i < a.samples * 24; ++i) a.gradient[0][i % 24] += a.x[i] * a.dy[i];
   }
 };

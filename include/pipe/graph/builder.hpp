@@ -337,9 +337,10 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
     return add_parameter(p);
   }
   /// Sets the role of parameter p. The role of a table is final.
-  constexpr void is_a(tensor_kind kind, operand p) {
+  constexpr void is_a(custom::tensor_kind kind, operand p) {
+    using enum custom::tensor_kind;
     if constexpr (keeps)
-      if (tensor_kind& now = graph_.parameters[p.index].kind; now != tensor_kind::table) now = kind;
+      if (auto& now = graph_.parameters[p.index].kind; now != table) now = kind;
   }
   constexpr shared_extents shared(int parameter) const {
     for (shared_extents const& e : shared_)
@@ -357,7 +358,7 @@ class builder : public leaf_finder<std::size_t(leaf_count(Leaves{}))>,
   constexpr operand add_parameter(detail::parameter p) {
     p.unit = unit_;
     p.leaf = short(leaf_);
-    p.kind = p.rows() > 1 ? tensor_kind::matrix : tensor_kind::vector;
+    p.kind = p.rows() > 1 ? custom::tensor_kind::matrix : custom::tensor_kind::vector;
     if constexpr (keeps) graph_.parameters[sizes_.parameters] = p;
     if constexpr (shares)
       if (!p.is_buffer && (tied_names_.open > 0 || p.tied_to >= 0)) {

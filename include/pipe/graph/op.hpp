@@ -119,12 +119,16 @@ struct initializer {
 
 }  // namespace detail
 
+namespace custom {
+
 /// The role of a parameter, by which some optimizers choose their rule.
 enum class tensor_kind : unsigned char {
   vector,  // biases, scales, shifts
   matrix,  // the right side of a contraction, [inputs, outputs]
   table,   // rows that are looked up or added: embeddings, positions
 };
+
+}  // namespace custom
 
 namespace detail {
 
@@ -134,7 +138,7 @@ struct parameter {
   short unit = 0, leaf = 0;
   short tied_to = -1;  // the earlier parameter with which it shares its memory, or -1
   initializer initial{};
-  tensor_kind kind = tensor_kind::vector;
+  custom::tensor_kind kind = custom::tensor_kind::vector;
   bool trained = true;     // false: it has no gradient and no optimizer state
   double rate_scale = 1;   // multiplies the optimizer's learning rate
   double decay_scale = 1;  // multiplies its weight decay: 0 for biases and norms

@@ -27,14 +27,14 @@ class op_functions {
   constexpr handle lookup(handle ids, operand table, int vocabulary, int width) {
     shape form = ids.form;
     form.extent[form.rank++] = width;
-    self().is_a(tensor_kind::table, table);
+    self().is_a(custom::tensor_kind::table, table);
     handle y = self().push(op_kind::lookup, ids, form, {table}, lookup_attributes{vocabulary});
     y.padding = ids.at;
     return y;
   }
   /// x[R, K] and w[K, N] -> [R, N]
   constexpr handle matmul(handle x, operand w, int columns) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     return self().push(op_kind::matmul, x, x.form.with_columns(columns), {w},
                        contraction_attributes{x.form.columns()});
   }
@@ -50,14 +50,14 @@ class op_functions {
   }
   /// x[H, W, C] and w[kh, kw, C / groups, N] -> [Y, X, N], of the shape `form`
   constexpr handle convolution(handle x, operand w, shape form, convolution_attributes const& of) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     return self().push(op_kind::convolution, x, form, {w}, of);
   }
   /// x[Y, X, N] and w[kh, kw, C / groups, N] -> [H, W, C], of the shape `form`: the input gradient
   /// of the convolution `of`. A depthwise one reads w as it is, any other its transpose.
   constexpr handle transposed_convolution(handle x, operand w, shape form,
                                           convolution_attributes const& of) {
-    self().is_a(tensor_kind::matrix, w);
+    self().is_a(custom::tensor_kind::matrix, w);
     if (!of.is_depthwise()) w.where = space::parameter_transposed;
     return self().push(op_kind::convolution_input_gradient, x, form, {w}, of);
   }
@@ -65,7 +65,7 @@ class op_functions {
   constexpr handle bias(handle x, operand b) { return self().push(op_kind::bias, x, x.form, {b}); }
   /// x[R, C] and table[R, C] -> x + table, the same table for every sample
   constexpr handle row_bias(handle x, operand table) {
-    self().is_a(tensor_kind::table, table);
+    self().is_a(custom::tensor_kind::table, table);
     return self().push(op_kind::row_bias, x, x.form, {table});
   }
   /// Applies the formula of the layer being described to each element. `reads_output`: its

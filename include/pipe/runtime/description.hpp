@@ -98,10 +98,10 @@ struct chunk_description;
 /// units: elements
 /// law:   the padding after a parameter is in its range; the shape of a whole one is without it
 struct update_range {
-  long begin = 0, end = 0;  ///< in the regions of parameters and of gradients
-  long state = 0;           ///< start of its optimizer state
-  bool whole = false;       ///< exactly one parameter, for an optimizer of whole tensors
-  tensor_shape shape{};     ///< of the parameter if `whole`, else a vector of all elements
+  long begin = 0, end = 0;       ///< in the regions of parameters and of gradients
+  long state = 0;                ///< start of its optimizer state
+  bool whole = false;            ///< exactly one parameter, for an optimizer of whole tensors
+  custom::tensor_shape shape{};  ///< of the parameter if `whole`, else a vector of all elements
   double rate_scale = 1, decay_scale = 1;  ///< factors of the learning rate and the weight decay
   long state_size = 0;                     ///< of its optimizer state, padded
 };

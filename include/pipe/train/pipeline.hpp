@@ -367,7 +367,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// needs: the engine has been entered
   template <class Batch>
   step_result step_by(Batch const& b, double learning_rate) {
-    setting_check().amount("learning_rate", learning_rate);
+    custom::setting_check().amount("learning_rate", learning_rate);
     averages_.require_out(steps_ + 1);
     detail::job j = prepare(b, detail::job::kind::train);
     detail::begin_step(j, settings_, steps_ + 1, learning_rate);

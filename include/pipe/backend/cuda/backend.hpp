@@ -45,9 +45,10 @@ using device_stream = struct no_stream*;
 /// Whether there are kernels for O's updates.
 template <class O>
 constexpr bool has_updates_for_cuda() {
-  if constexpr (tensor_optimizer<O> && !two_pass_optimizer<O> && !spectral_optimizer<O>)
+  if constexpr (custom::tensor_optimizer<O> && !custom::two_pass_optimizer<O> &&
+                !spectral_optimizer<O>)
     return false;
-  else if constexpr (element_optimizer<O>)
+  else if constexpr (custom::element_optimizer<O>)
     return O::states <= 2;
   else
     return true;
@@ -100,17 +101,17 @@ struct Cuda {
   /// Whether a Custom layer of values of type T has functions for a device.
   template <class Layer, class T>
   static constexpr bool can_call =
-      requires(custom_forward<T> const& f, custom_input_gradient<T> const& b,
+      requires(custom::forward<T> const& f, custom::input_gradient<T> const& b,
                detail::device_stream on) {
         Layer::kernels::forward(f, on);
         Layer::kernels::input_gradient(b, on);
       } &&
       (Layer::buffers == 0 ||
-       requires(custom_statistics<T> const& s, detail::device_stream on) {
+       requires(custom::statistics<T> const& s, detail::device_stream on) {
          Layer::kernels::statistics(s, on);
        }) &&
       (Layer::parameters == 0 ||
-       requires(custom_weight_gradient<T> const& w, detail::device_stream on) {
+       requires(custom::weight_gradient<T> const& w, detail::device_stream on) {
          Layer::kernels::weight_gradient(w, on);
        });
   /// The first of a model's layers that brings functions but none for a device, or -1.

@@ -42,8 +42,8 @@ struct compiled_pipeline : chosen_options<Options> {
       typename chosen::template option<option_family::transport>>();
   using model = M;
   using leaves = typename M::leaves;
-  using context = update_context;
-  using tensor = tensor_update<element>;
+  using context = custom::update_context;
+  using tensor = custom::tensor_update<element>;
 
   using work = pipeline_schedule<M, Options>;
   using passes = typename work::passes;

@@ -31,7 +31,7 @@ struct fact_of {
     if constexpr (Which == updates) return has_updates();
     if constexpr (Which == recomputes_ahead) return O::recomputes_ahead;
     if constexpr (Which == states) return O::states;
-    if constexpr (Which == takes) return O::takes(tensor_kind::matrix);
+    if constexpr (Which == takes) return O::takes(custom::tensor_kind::matrix);
     if constexpr (Which == state_elements) return O::state_elements(detail::smallest_tensor);
     if constexpr (Which == keeps_last) return O::keeps_last;
     if constexpr (Which == recomputes) return O::recomputes;

@@ -74,7 +74,7 @@ struct option_family::zero : detail::any_family {
     else if constexpr (option::level > 1 && !std::is_void_v<by> &&
                        detail::connects_replicas<typename connection::transport>)
       return detail::diagnosis_of<wrong::divided_gradients_are_of_one_rank, option, by>();
-    else if constexpr (option::level > 1 && tensor_optimizer<optimizer>)
+    else if constexpr (option::level > 1 && custom::tensor_optimizer<optimizer>)
       return detail::diagnosis_of<wrong::divided_gradients_are_updated_by_element, option,
                                   optimizer>();
     else if constexpr (sum::room > 1 && detail::device_transport<typename connection::transport>)

@@ -63,13 +63,13 @@ class cuda_parameters {
       for (int i = 0; i < d_.chunk[c].update_count; ++i, ++number) {
         update_range const& u = d_.chunk[c].updates[i];
         // The kernel multiplies gradients by the factor of the outcome: the context has none.
-        update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
-                                     u.decay_scale};
-        if constexpr (two_pass_optimizer<optimizer>)
+        custom::update_context const context{j.step, j.update.learning_rate * u.rate_scale, 1,
+                                             u.decay_scale};
+        if constexpr (custom::two_pass_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_tensor<float>(context));
         if constexpr (spectral_optimizer<optimizer>)
           if (u.whole) send(number, optimizer_.template prepare_matrix<float>(context, u.shape));
-        if constexpr (element_optimizer<optimizer>)
+        if constexpr (custom::element_optimizer<optimizer>)
           if (!u.whole) send(number, optimizer_.template prepare<float>(context));
       }
   }
@@ -133,7 +133,8 @@ class cuda_parameters {
     constexpr auto with_copies =
         cuda::maybe_before<P::passes::has_copies, over_flat<cuda::convert_elements<value>>>(
             with_buffers);
-    return cuda::maybe_before<element_optimizer<optimizer>, over_flat<step_type>>(with_copies);
+    return cuda::maybe_before<custom::element_optimizer<optimizer>, over_flat<step_type>>(
+        with_copies);
   }
   using kernels = decltype(all_kernels());
   static_assert(cuda::fit_every_device(kernels{}));
@@ -336,7 +337,7 @@ class cuda_parameters {
 
   /// Optimizer step on a chunk's parameters, if the step is sound.
   void update(int chunk) {
-    if constexpr (element_optimizer<optimizer>) update_elements(chunk);
+    if constexpr (custom::element_optimizer<optimizer>) update_elements(chunk);
     whole_.update(chunk);
   }
   /// Its ranges of single elements that are updated here.

@@ -116,7 +116,7 @@ class cuda_spectral_updates {
     own_.for_each(chunk, [&](update_range const& u, int i) {
       if (!u.whole) return;
       for (; next <= i; ++next)
-        if (tensor_shape const& s = c.updates[next].shape; c.updates[next].whole)
+        if (custom::tensor_shape const& s = c.updates[next].shape; c.updates[next].whole)
           begins = batches.next(s.rows, s.columns) || begins;
       if (begins) begin.push_back({long(tiles.size()), long(squares.size())});
       begins = false;

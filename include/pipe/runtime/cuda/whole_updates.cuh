@@ -22,7 +22,7 @@ namespace pp::detail {
 /// law:   work is enqueued only; at most as many bytes of bookkeeping are taken as
 ///        whole_update_bytes says
 /// needs: executor, updates and states outlive this object
-template <class P, bool = two_pass_optimizer<typename P::optimizer>>
+template <class P, bool = custom::two_pass_optimizer<typename P::optimizer>>
 class cuda_whole_updates {
  public:
   using kernels = cuda::kernel_list<>;

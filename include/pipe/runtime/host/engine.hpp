@@ -204,7 +204,7 @@ class host_engine {
             kernels_.approach};
   }
   static constexpr int states_of_element() {
-    if constexpr (element_optimizer<optimizer>)
+    if constexpr (custom::element_optimizer<optimizer>)
       return optimizer::states;
     else
       return 0;
@@ -215,9 +215,9 @@ class host_engine {
     update_range const& range = r.range;
     e.kernels_.update(
         e.optimizer_,
-        update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
-                       range.decay_scale},
-        tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
+        custom::update_context{r.step, r.learning_rate * range.rate_scale, r.gradient_scale,
+                               range.decay_scale},
+        custom::tensor_update<element>{range.shape, r.values, r.gradients, r.state, r.workspace},
         range.whole, r.own);
   }
 

@@ -20,44 +20,44 @@ struct custom_layer {
   static constexpr op_kind anchor = group_of<P, G>::value.anchor;
   static constexpr shape form = group_of<P, G>::value.attributes.custom().form;
 
-  static custom_forward<T> forward(arguments const& a) {
+  static custom::forward<T> forward(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_forward<T> with{P::samples,          form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]),
-                           a.maybe<T>(g.out[1])};
+    custom::forward<T> with{
+        P::samples, form, a.at<T const>(g.in[0]), {}, a.at<T>(g.out[0]), a.maybe<T>(g.out[1])};
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i)
       with.buffer[i] = a.at<float const>(g.in[1 + layer::parameters + i]);
     return with;
   }
-  static custom_input_gradient<T> input_gradient(arguments const& a) {
+  static custom::input_gradient<T> input_gradient(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_input_gradient<T> with{P::samples,
-                                  form,
-                                  a.at<T const>(g.in[0]),
-                                  a.at<T const>(g.in[1]),
-                                  a.maybe<T const>(g.in[2]),
-                                  {},
-                                  a.at<T>(g.out[0])};
+    custom::input_gradient<T> with{P::samples,
+                                   form,
+                                   a.at<T const>(g.in[0]),
+                                   a.at<T const>(g.in[1]),
+                                   a.maybe<T const>(g.in[2]),
+                                   {},
+                                   a.at<T>(g.out[0])};
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.maybe<T const>(g.in[3 + i]);
     for (int i = 0; i < layer::buffers; ++i)
       with.buffer[i] = a.at<float const>(g.in[3 + layer::parameters + i]);
     return with;
   }
-  static custom_weight_gradient<T> weight_gradient(arguments const& a) {
+  static custom::weight_gradient<T> weight_gradient(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_weight_gradient<T> with{
+    custom::weight_gradient<T> with{
         P::samples, form, a.at<T const>(g.in[0]), a.at<T const>(g.in[1]), a.maybe<T const>(g.in[2]),
         {}};
     for (int i = 0; i < layer::parameters; ++i) with.gradient[i] = a.maybe<float>(g.out[i]);
     return with;
   }
-  static custom_statistics<T> statistics(arguments const& a) {
+  static custom::statistics<T> statistics(arguments const& a) {
     constexpr detail::group g = group_of<P, G>::value;
-    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
-                              form,
-                              a.at<T const>(g.in[0]),
-                              a.maybe<T const>(g.in[1]),
-                              {}};
+    custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                               form,
+                               a.at<T const>(g.in[0]),
+                               a.maybe<T const>(g.in[1]),
+                               {}};
     for (int i = 0; i < layer::buffers; ++i) with.sum[i] = a.maybe<float>(g.out[i]);
     return with;
   }

@@ -52,7 +52,7 @@ constexpr long chunk_bookkeeping_bytes(Chunk const& c) {
 template <class Optimizer, class Chunk>
 constexpr long whole_update_bytes(Chunk const& c) {
   long bytes = 0;
-  if constexpr (two_pass_optimizer<Optimizer>) {
+  if constexpr (custom::two_pass_optimizer<Optimizer>) {
     long ranges = 0, tensors = 0, tiles = 0, sums = 0, means = 0;
     for (int i = 0; i < c.update_count; ++i) {
       auto const& u = c.updates[i];

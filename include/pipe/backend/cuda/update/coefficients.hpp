@@ -18,11 +18,11 @@ constexpr long coefficient_bytes() {
     bytes = size > bytes ? size : bytes;
     alignment = aligned > alignment ? aligned : alignment;
   };
-  if constexpr (element_optimizer<Optimizer>) {
+  if constexpr (custom::element_optimizer<Optimizer>) {
     using of_element = typename Optimizer::template coefficients<float>;
     add(long(sizeof(of_element)), long(alignof(of_element)));
   }
-  if constexpr (two_pass_optimizer<Optimizer>) {
+  if constexpr (custom::two_pass_optimizer<Optimizer>) {
     using of_tensor = typename Optimizer::template tensor_coefficients<float>;
     add(long(sizeof(of_tensor)), long(alignof(of_tensor)));
   }

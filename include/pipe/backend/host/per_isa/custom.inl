@@ -15,8 +15,8 @@ struct kernel_of<op_kind::custom> : custom_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    custom_forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
-                           a.at(g.out[0]), a.maybe(g.out[1])};
+    custom::forward<T> with{P::samples,     g.attributes.custom().form, a.at(g.in[0]), {},
+                            a.at(g.out[0]), a.maybe(g.out[1])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[1 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[1 + layer::parameters + i]);
@@ -34,9 +34,9 @@ struct kernel_of<op_kind::custom_input_gradient> : custom_facts {
     using k = group_rows<P, G>;
     using T = typename k::T;
     constexpr detail::group g = k::g;
-    custom_input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                  a.at(g.in[1]), a.maybe(g.in[2]),           {},
-                                  a.at(g.out[0])};
+    custom::input_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                   a.at(g.in[1]), a.maybe(g.in[2]),           {},
+                                   a.at(g.out[0])};
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
     for (int i = 0; i < layer::parameters; ++i) with.parameter[i] = a.at(g.in[3 + i]);
     for (int i = 0; i < layer::buffers; ++i) with.buffer[i] = a.at(g.in[3 + layer::parameters + i]);
@@ -57,8 +57,8 @@ struct kernel_of<op_kind::custom_weight_gradient> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    custom_weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
-                                   a.at(g.in[1]), a.maybe(g.in[2]),           {}};
+    custom::weight_gradient<T> with{P::samples,    g.attributes.custom().form, a.at(g.in[0]),
+                                    a.at(g.in[1]), a.maybe(g.in[2]),           {}};
     for (int i = 0; i < layer::parameters; ++i) {
       with.gradient[i] = a.maybe(g.out[i]);
       if (with.gradient[i] != nullptr && !a.accumulate)
@@ -83,11 +83,11 @@ struct kernel_of<op_kind::custom_statistics> : custom_facts {
     using T = typename k::T;
     constexpr detail::group g = k::g;
     using layer = detail::leaf_at<g.leaf, typename P::leaves>;
-    custom_statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
-                              g.attributes.custom().form,
-                              a.at(g.in[0]),
-                              a.maybe(g.in[1]),
-                              {}};
+    custom::statistics<T> with{a.valid_samples < P::samples ? a.valid_samples : P::samples,
+                               g.attributes.custom().form,
+                               a.at(g.in[0]),
+                               a.maybe(g.in[1]),
+                               {}};
     for (int i = 0; i < layer::buffers; ++i) {
       with.sum[i] = a.maybe(g.out[i]);
       if (with.sum[i] != nullptr && !a.accumulate)

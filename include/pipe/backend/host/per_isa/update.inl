@@ -168,7 +168,7 @@ void approach(extent n, T* average, T const* x, T amount) {
 template <class Optimizer, class Context, class Tensor>
 void update(Optimizer const& o, Context const& c, Tensor const& t, bool whole, share own) {
   using T = std::remove_reference_t<decltype(*t.values)>;
-  if constexpr (requires { Optimizer::takes(tensor_kind::matrix); })
+  if constexpr (requires { Optimizer::takes(custom::tensor_kind::matrix); })
     if (whole) return o.update(tensor_kernels{}, c, t);
   if constexpr (requires { Optimizer::states; })
     update_elements<Optimizer, T>(o.template prepare<T>(c), t.shape.elements(), own, t.values,
