@@ -28,10 +28,10 @@ using Trainer = pp::Pipeline<Wide, pp::Stages<4>, pp::MicroBatches<8>, pp::Micro
 void draw_schedule(std::string const& folder) {
   // [schedule]
   auto const problem =
-      pp::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
-  auto const table = pp::make_table<pp::OneFOneB, 4, 8>(problem);
-  pp::drawing const paper =
-      pp::drawing_of(problem, table, pp::simulate(problem, table), {"1F1B on four ranks"});
+      pp::schedules::equal_times(4, 8);  // ranks and micro-batches; F, B and W take one unit each
+  auto const table = pp::schedules::make_table<pp::OneFOneB, 4, 8>(problem);
+  pp::drawing const paper = pp::drawing_of(problem, table, pp::schedules::simulate(problem, table),
+                                           {"1F1B on four ranks"});
   std::fputs(pp::draw_text(paper, {.width = 66, .colours = pp::wants_colour(stdout)}).c_str(),
              stdout);
   pp::write_file(folder + "/schedule.svg", pp::draw_svg(paper, {.critical = true}));

@@ -98,8 +98,8 @@ double seconds_of_ring(double n, double bytes, double link) {
 int m_of(line const& l, machine const& m) { return l.batch / l.replicas() / m.samples; }
 
 /// Times in nanoseconds. The last stage has the head.
-run_time_problem question(line const& l, machine const& m, int chunks) {
-  run_time_problem p;
+schedules::run_time_problem question(line const& l, machine const& m, int chunks) {
+  schedules::run_time_problem p;
   p.ranks = l.stages;
   p.chunks = l.stages * chunks;
   p.micro_batches = m_of(l, m);
@@ -111,7 +111,7 @@ run_time_problem question(line const& l, machine const& m, int chunks) {
   for (int c = 0; c < p.chunks; ++c) {
     double const head = c + 1 == p.chunks ? seconds_of_head(l, m) : 0,
                  forward = layer + all_reduces;
-    chunk_cost cost;
+    schedules::chunk_cost cost;
     cost.forward = std::lround(1e9 * (forward + head));
     // Recomputation, and B and W, which 1F1B does not split.
     cost.backward_input = std::lround(1e9 * (forward + layer + head + all_reduces));
@@ -127,10 +127,11 @@ struct outcome {
   double bubble = 0, step = 0, tflops = 0;  // seconds; for each GPU
 };
 outcome simulated(char const* family, line const& l, machine const& m, int chunks) {
-  run_time_problem const problem = question(l, m, chunks);
-  auto const table = make_dynamic_table(*find_family(family), problem);
-  if (verdict const v = validate(problem, table); !v.ok()) throw error(v.text());
-  auto const when = simulate(problem, table);
+  schedules::run_time_problem const problem = question(l, m, chunks);
+  auto const table = schedules::make_dynamic_table(*find_family(family), problem);
+  if (schedules::verdict const v = schedules::validate(problem, table); !v.ok())
+    throw error(v.text());
+  auto const when = schedules::simulate(problem, table);
   outcome o;
   o.bubble = when.bubble_by_makespan();
   double const gradients = 4 * l.parameters() / (l.tensor * l.stages);

@@ -22,9 +22,9 @@ using on_host::hashing_executor;
 using on_host::pipeline_of_hashes;
 
 /// Whether a trainer runs a family's tables: they end in a flush, and each chunk is on one rank.
-bool is_for_trainers(family const& f, run_time_problem const& p) {
+bool is_for_trainers(family const& f, schedules::run_time_problem const& p) {
   return f.trains && !f.searches && replicas(f.where) == 1 && f.refuses(p) == nullptr &&
-         detail::check_runs(make_dynamic_table(f, p)).ok();
+         detail::check_runs(schedules::make_dynamic_table(f, p)).ok();
 }
 
 /// use(pipeline, micro-batches) for each family on 1 to 8 ranks, of up to `most` devices.
@@ -36,7 +36,7 @@ void for_every_schedule(int most, std::initializer_list<int> all_micro_batches, 
     for (int ranks = 1; ranks <= 8; ++ranks)
       for (int const micro_batches : all_micro_batches) {
         int const per_rank = f.chunks_per_rank == 0 ? 2 : f.chunks_per_rank;
-        run_time_problem p;
+        schedules::run_time_problem p;
         p.ranks = ranks, p.chunks = ranks * per_rank / replicas(f.where);
         p.micro_batches = micro_batches;
         p.costs.resize(std::size_t(p.chunks));

@@ -118,14 +118,14 @@ struct dependencies {
     };
     for (int r = 0; r < d.ranks; ++r)
       for (int i = 0; i < d.rank[r].training_count; ++i) {
-        action const& a = d.rank[r].training[i];
+        schedules::action const& a = d.rank[r].training[i];
         auto const add = [&](enum mark::kind kind) {
           before.emplace_back();
           if (!parts.empty() && d.chunk[parts.back().chunk].rank == r)
             before.back().push_back(int(parts.size()) - 1);
           parts.push_back({kind, a.chunk, a.micro_batch});
         };
-        if (a.kind == action_kind::forward) add(mark::forward);
+        if (a.kind == schedules::action_kind::forward) add(mark::forward);
         if (detail::makes_input_gradient(a.kind)) add(mark::input_gradient);
         if (splits && detail::makes_weight_gradient(a.kind)) add(mark::weight_gradient);
       }

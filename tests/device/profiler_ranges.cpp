@@ -68,9 +68,9 @@ TEST_CASE("every action is a range in that of its run, with a registered name", 
   auto const& table = Trainer::compiled::table();
   for (int r = 0; r < table.ranks(); ++r)
     for (int i = 0; i < table.size(r); ++i) {
-      action const a = table.at(r, i);
-      planned.insert(short_name(a.kind) + (" chunk " + std::to_string(a.chunk)) + " micro-batch " +
-                     std::to_string(a.micro_batch));
+      schedules::action const a = table.at(r, i);
+      planned.insert(schedules::short_name(a.kind) + (" chunk " + std::to_string(a.chunk)) +
+                     " micro-batch " + std::to_string(a.micro_batch));
     }
   CHECK(seen == planned);
   CHECK(planned.count("BW chunk 1 micro-batch 1") == 1);

@@ -6,9 +6,10 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, action const& a) {
-    action_kind const other =
-        a.kind == action_kind::forward ? action_kind::backward : action_kind::forward;
+  static constexpr void push(Table& table, int rank, schedules::action const& a) {
+    schedules::action_kind const other = a.kind == schedules::action_kind::forward
+                                             ? schedules::action_kind::backward
+                                             : schedules::action_kind::forward;
     table.push(rank, {rank == 1 ? other : a.kind, a.chunk, a.micro_batch});
   }
 };

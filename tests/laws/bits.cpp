@@ -58,10 +58,11 @@ TEST_CASE("B and W apart give the bits of one stage", "[laws]") {
   check<Mixed, 9, laws::MixedWeights, Stages<5>, Cut<1, 2, 6, 9>>();
 }
 TEST_CASE("several chunks per rank give the bits of one stage", "[laws]") {
-  check<Mixed, 4, laws::ManyChunks<placement::loop, 2>, Stages<4>>();
-  check<Mixed, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>, Cut<6, 7, 9, 10, 12>>();
-  check<Mixed, 4, laws::ManyChunks<placement::vee, 2>, Stages<6>>();
-  check<Mixed, 9, laws::ManyChunks<placement::loop, 2>, Stages<2>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::loop, 2>, Stages<4>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::loop, 3, true>, Stages<6>,
+        Cut<6, 7, 9, 10, 12>>();
+  check<Mixed, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<6>>();
+  check<Mixed, 9, laws::ManyChunks<schedules::placement::loop, 2>, Stages<2>>();
 }
 
 namespace {

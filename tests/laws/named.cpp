@@ -81,8 +81,8 @@ TEST_CASE("skips give the bits of one stage", "[laws]") {
   check<Skips, 5, GPipe, Stages<6>, ByCount>();
   check<Skips, 5, laws::LastWeights, Stages<5>>();
   check<Skips, 4, laws::MixedWeights, Stages<8>, ByCount>();
-  check<Skips, 4, laws::ManyChunks<placement::loop, 3, true>, Stages<6>>();
-  check<Skips, 4, laws::ManyChunks<placement::vee, 2>, Stages<8>>();
+  check<Skips, 4, laws::ManyChunks<schedules::placement::loop, 3, true>, Stages<6>>();
+  check<Skips, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<8>>();
 }
 TEST_CASE("further inputs have the gradients of central differences", "[laws]") {
   holds<Exact<Inputs>>(3);
@@ -100,7 +100,7 @@ TEST_CASE("branches and recalled values give the bits of one stage", "[laws]") {
   check<Cells, 4, Stages<Cells::graph.size.units>>();
   check<Cells, 5, Stages<3>, GPipe, RecomputeAll>();
   check<Cells, 4, laws::MixedWeights, Stages<4>>();
-  check<Cells, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Cells, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<4>>();
 }
 TEST_CASE("a sum of branches is the sum, and they stand side by side", "[laws]") {
   struct both : Model<Input<2>, Linear<2, NoBias>,
@@ -127,7 +127,7 @@ TEST_CASE("shared weights give the bits of one stage", "[laws]") {
   check<Words, 4, Stages<Words::graph.size.units>>();
   check<Words, 4, Stages<3>, GPipe>();
   check<Words, 5, laws::MixedWeights, Stages<4>>();
-  check<Words, 4, laws::ManyChunks<placement::vee, 2>, Stages<4>>();
+  check<Words, 4, laws::ManyChunks<schedules::placement::vee, 2>, Stages<4>>();
   check<Shared, 4, Stages<Shared::graph.size.units>>();
   check<Shared, 4, Stages<4>>();
 }
@@ -227,5 +227,5 @@ TEST_CASE("an encoder and a decoder give the bits of one stage", "[laws]") {
   check<Translator, 4, Stages<Translator::graph.size.units>>();
   check<Translator, 4, Stages<5>, GPipe, RecomputeAll>();
   check<Translator, 5, laws::MixedWeights, Stages<4>>();
-  check<Translator, 4, laws::ManyChunks<placement::loop, 2>, Stages<6>>();
+  check<Translator, 4, laws::ManyChunks<schedules::placement::loop, 2>, Stages<6>>();
 }

@@ -213,7 +213,7 @@ TEST_CASE("every launch of models with special cuts finds its operands", "[passe
   check<compiled<ManyGroups, Stages<ManyGroups::graph.size.units>>>();
   check<compiled<Gpt, Stages<5>>>();
   check<compiled<Gpt, Stages<10>, GPipe>>();
-  check<compiled<Gpt, Stages<6>, laws::ManyChunks<placement::loop, 2>>>();
+  check<compiled<Gpt, Stages<6>, laws::ManyChunks<schedules::placement::loop, 2>>>();
   check<compiled<Skips, Stages<7>>>();
   check<compiled<Buffers, Stages<1>>>();
   check<compiled<Skips, Stages<4>, laws::LastWeights>>();

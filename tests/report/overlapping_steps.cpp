@@ -40,7 +40,7 @@ std::vector<typename Trainer::batch> mini_batches(int count, int samples = Train
 /// The updates in the weights that micro-batch k of all reads in chunk s, of A in a mini-batch, in
 /// the trainer's whole life: the table of docs/howto/overlapping_steps.md. begin: those before the
 /// call.
-using version_rule = long (*)(action_kind, long k, int s, int A, long begin);
+using version_rule = long (*)(schedules::action_kind, long k, int s, int A, long begin);
 
 /// shown: steps that are recorded, behind `first`, of a call after `before` steps. samples: of each
 template <class Trainer>
@@ -57,13 +57,14 @@ void check_records(executed_run const& run, long before, int first, int shown, i
     std::map<int, long> made;      // versions, by their time
     std::map<int, long> complete;  // by step, the last gradient
     for (executed_action const& e : run.rows[row]) {
-      INFO(Trainer::plan().schedule << ": " << short_name(e.what.kind) << " of step " << e.step);
+      INFO(Trainer::plan().schedule << ": " << schedules::short_name(e.what.kind) << " of step "
+                                    << e.step);
       CHECK(e.start >= end);
       CHECK(e.end >= e.start);
       end = e.end;
       CHECK(e.what.micro_batch < there);
       auto const key = std::tuple(e.step, e.what.micro_batch, e.what.chunk);
-      if (e.what.kind == action_kind::update) {
+      if (e.what.kind == schedules::action_kind::update) {
         CHECK(++updates[e.step] == 1);
         CHECK(e.what.version == e.step + 1);
         CHECK(e.what.micro_batch == there - 1);
@@ -71,7 +72,7 @@ void check_records(executed_run const& run, long before, int first, int shown, i
         made[e.what.version] = e.end;
         continue;
       }
-      if (e.what.kind == action_kind::forward) CHECK(forwards.emplace(key, e).second);
+      if (e.what.kind == schedules::action_kind::forward) CHECK(forwards.emplace(key, e).second);
       if (detail::makes_input_gradient(e.what.kind)) CHECK(backwards.emplace(key, e).second);
       if (detail::makes_weight_gradient(e.what.kind)) complete[e.step] = e.end;
       if (e.what.version > first) CHECK(made.count(e.what.version) == 1);
@@ -106,7 +107,7 @@ void check_run(version_rule version, typename Trainer::settings const& settings 
   check_records<Trainer>(gather_executed(trainer), 12, 2, 4, samples, version);
 }
 
-long of_step(action_kind, long k, int, int A, long) { return k / A; }
+long of_step(schedules::action_kind, long k, int, int A, long) { return k / A; }
 long from_zero(long n) { return n < 0 ? 0 : n; }
 
 /// Four steps in a new trainer are executed as they are planned, also in several chunks of a rank.
@@ -120,11 +121,12 @@ void check_plan() {
   CHECK(predicted.steps == 4);
   REQUIRE(measured.ranks.size() == predicted.ranks.size());
   for (std::size_t r = 0; r < measured.ranks.size(); ++r) {
-    std::vector<action> done, planned;
+    std::vector<schedules::action> done, planned;
     for (detail::drawn_action const& a : measured.ranks[r].actions) done.push_back(a.what);
     for (detail::drawn_action const& a : predicted.ranks[r].actions)
       // An update is recorded once for all chunks of the rank.
-      if (a.what.kind != action_kind::update || planned.back().kind != action_kind::update)
+      if (a.what.kind != schedules::action_kind::update ||
+          planned.back().kind != schedules::action_kind::update)
         planned.push_back(a.what);
     INFO(Trainer::plan().schedule << ", rank " << r);
     CHECK(done == planned);
@@ -139,15 +141,17 @@ TEST_CASE("the last of steps that overlap are recorded with the weights that the
   check_run<Of<Steady<>, 2>>(of_step);
   check_run<Of<Steady<ZeroBubbleH2>, 4>>(of_step);
   check_run<Of<Steady<>, 2, SumIn<2>>>(of_step);
-  check_run<Of<PipeDream<>, 2>>(
-      [](action_kind, long k, int s, int A, long) { return from_zero(k - (3 - s)) / A; });
+  check_run<Of<PipeDream<>, 2>>([](schedules::action_kind, long k, int s, int A, long) {
+    return from_zero(k - (3 - s)) / A;
+  });
   check_run<Of<PipeDream<true>, 2>>(
-      [](action_kind, long k, int, int A, long) { return from_zero(k - 3) / A; });
+      [](schedules::action_kind, long k, int, int A, long) { return from_zero(k - 3) / A; });
   check_run<Of<PipeDream2BW<>, 3>>(
-      [](action_kind, long k, int, int A, long) { return from_zero(k / A - 1); });
+      [](schedules::action_kind, long k, int, int A, long) { return from_zero(k / A - 1); });
   // One copy: a call begins with the newest. A prediction is made of these.
-  version_rule const newest = [](action_kind kind, long k, int s, int A, long begin) {
-    return std::max(begin, kind == action_kind::forward ? from_zero(k - (3 - s)) / A : k / A);
+  version_rule const newest = [](schedules::action_kind kind, long k, int s, int A, long begin) {
+    return std::max(begin,
+                    kind == schedules::action_kind::forward ? from_zero(k - (3 - s)) / A : k / A);
   };
   check_run<Of<PACI<>, 2>>(newest);
   check_run<Of<PACI<0, true>, 1>>(newest);

@@ -40,7 +40,7 @@ long number_of(std::string const& event, char const* name) {
 }
 
 pp::drawing with_details() {
-  pp::drawing d = tables::draw(pp::placement::vee);
+  pp::drawing d = tables::draw(pp::schedules::placement::vee);
   pp::detail::drawn_action const first = d.at(0, 0);
   d.ranks[0].details = {{"one \"kernel\"", first.start, first.start + 100},
                         {"two", first.start + 100, first.end}};
@@ -50,7 +50,8 @@ pp::drawing with_details() {
 }  // namespace
 
 TEST_CASE("a page is one file that loads nothing") {
-  std::string const page = pp::draw_html(tables::draw(pp::placement::loop), with_details());
+  std::string const page =
+      pp::draw_html(tables::draw(pp::schedules::placement::loop), with_details());
   CHECK(page.find("default-src 'none'") != page.npos);
   for (char const* loads :
        {"http:", "https:", "src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest"})
@@ -64,7 +65,7 @@ TEST_CASE("a page without a drawing is refused") {
 
 TEST_CASE("no name ends the script or becomes markup") {
   pp::detail::drawing_words const words{"</script><script>alert(1)</script><!--", "<i>", "&amp;"};
-  std::string const page = pp::draw_html(tables::draw(pp::placement::loop, words));
+  std::string const page = pp::draw_html(tables::draw(pp::schedules::placement::loop, words));
   CHECK(count(page, "<script") == 2);
   CHECK(count(page, "</script") == 2);
   CHECK(count(page, "<!--") == 0);
@@ -73,7 +74,7 @@ TEST_CASE("no name ends the script or becomes markup") {
 }
 
 TEST_CASE("a page has every action of every drawing") {
-  pp::drawing const d = tables::draw(pp::placement::vee);
+  pp::drawing const d = tables::draw(pp::schedules::placement::vee);
   std::string const page = pp::draw_html(d, with_details());
   for (pp::detail::drawn_rank const& r : d.ranks) {
     std::string const all = pp::detail::page_rank(r);
@@ -85,8 +86,8 @@ TEST_CASE("a page has every action of every drawing") {
 }
 
 TEST_CASE("a prediction in another unit is stretched until it computes as long") {
-  pp::drawing const measured = tables::draw(pp::placement::loop);
-  pp::drawing predicted = tables::draw(pp::placement::loop, {"predicted", "FLOP", "B"});
+  pp::drawing const measured = tables::draw(pp::schedules::placement::loop);
+  pp::drawing predicted = tables::draw(pp::schedules::placement::loop, {"predicted", "FLOP", "B"});
   for (pp::detail::drawn_rank& r : predicted.ranks)
     for (pp::detail::drawn_action& a : r.actions) a.start *= 4, a.end *= 4;
   CHECK(count(pp::draw_html(predicted, measured), "\"scale\":0.25,") == 1);
@@ -99,7 +100,7 @@ TEST_CASE("a prediction in another unit is stretched until it computes as long")
 }
 
 TEST_CASE("a trace has a track per rank with its actions") {
-  pp::drawing const d = tables::draw(pp::placement::loop);
+  pp::drawing const d = tables::draw(pp::schedules::placement::loop);
   std::string const trace = pp::draw_trace(d, with_details());
   CHECK(count(trace, "\"process_name\"") == 2);
   CHECK(count(trace, "\"thread_name\"") == 2 * d.ranks.size());
@@ -126,7 +127,7 @@ TEST_CASE("slices of a track nest") {
 }
 
 TEST_CASE("arrows lead from a slice to a later one") {
-  pp::drawing const d = tables::draw(pp::placement::vee);
+  pp::drawing const d = tables::draw(pp::schedules::placement::vee);
   std::string const trace = pp::draw_trace(d);
   auto const from = events(trace, 's'), to = events(trace, 'f');
   REQUIRE(from.size() == d.transfers.size());
@@ -148,7 +149,7 @@ TEST_CASE("arrows lead from a slice to a later one") {
 }
 
 TEST_CASE("an arrow goes forward where clocks of two processes disagree") {
-  pp::drawing d = tables::draw(pp::placement::loop);
+  pp::drawing d = tables::draw(pp::schedules::placement::loop);
   pp::detail::drawn_transfer const t = d.transfers[0];
   auto& from = d.ranks[std::size_t(t.from_rank)].actions[std::size_t(t.from)];
   auto& to = d.ranks[std::size_t(t.to_rank)].actions[std::size_t(t.to)];

@@ -59,7 +59,8 @@ TEST_CASE("a run is drawn as it was executed") {
       CHECK(a.start >= before);
       CHECK(a.end >= a.start);
       before = a.end;
-      starts = starts || (a.critical && a.what == pp::action{pp::action_kind::forward, 0, 0});
+      starts = starts || (a.critical && a.what == pp::schedules::action{
+                                                      pp::schedules::action_kind::forward, 0, 0});
       ends = ends || (a.critical && a.end == d.makespan);
     }
   }

@@ -27,7 +27,7 @@ struct Twice : OneFOneB {
   static constexpr bool fits_a_constant(int, int) { return false; }
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    table.push(1, action{action_kind::forward, 1, 0});
+    table.push(1, schedules::action{schedules::action_kind::forward, 1, 0});
     OneFOneB::fill(problem, table);
   }
 };

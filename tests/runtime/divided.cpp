@@ -13,7 +13,7 @@ using results = std::vector<std::string>;
 
 /// Runs an action of a leaf as the executor does; returns what is wrong.
 std::string run(replica& r, program p) {
-  pp::action const& a = r.of.training[p == program::backward];
+  pp::schedules::action const& a = r.of.training[p == program::backward];
   program_set const& set = r.of.chunk.keeping;
   program_view const& view = set.programs[int(p)];
   region_bases const at = arena_bases(

@@ -106,7 +106,8 @@ struct matrices {
   chunk_description chunk;
   rank_description rank;
   chunk_holder holder;
-  pp::action training[2]{{pp::action_kind::forward, 0, 0}, {pp::action_kind::backward, 0, 0}};
+  pp::schedules::action training[2]{{pp::schedules::action_kind::forward, 0, 0},
+                                    {pp::schedules::action_kind::backward, 0, 0}};
   pipeline_description d;
   long bytes = 0;  ///< of parameters
 

@@ -60,7 +60,7 @@ struct shared_chunk {
   long run(int micro_batch) {
     program_set const& set = chunk.set_for(micro_batch);
     sum_order<notes> const order(d, now, transport, failed,
-                                 {pp::action_kind::backward, 0, micro_batch}, set,
+                                 {pp::schedules::action_kind::backward, 0, micro_batch}, set,
                                  program::backward, shift);
     long waited_for = 0, time = 0;
     for (int i = 0; i < set.programs[int(program::backward)].count; ++i) {

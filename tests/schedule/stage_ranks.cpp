@@ -17,6 +17,7 @@
 namespace {
 
 using namespace pp;
+using namespace pp::schedules;
 using reference::dice;
 
 /// The numbers of the ranks of four stages, or of fewer and no ranks for the others.

@@ -135,7 +135,7 @@ struct late_name : Order {
   static inline char const* name = "late";
 };
 struct late_where : Order {
-  static inline placement where = placement::straight;
+  static inline schedules::placement where = schedules::placement::straight;
 };
 struct late_chunks : Order {
   static inline int chunks_per_rank = 1;

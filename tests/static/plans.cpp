@@ -118,7 +118,7 @@ static_assert(Even1F1B<4, 8, SumIn<2>>::plan.step_bytes_of(four::plan.links[5]) 
 static_assert([] {
   long slowest = 0;
   for (int s = 0; s < 4; ++s) {
-    chunk_cost const& c = four::compiled::times().cost(s);
+    schedules::chunk_cost const& c = four::compiled::times().cost(s);
     long const time = c.forward + c.backward_input + c.backward_weight;
     slowest = time > slowest ? time : slowest;
   }

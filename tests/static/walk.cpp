@@ -57,8 +57,9 @@ static_assert(Trainer::compiled::work::judgement().ok());
 static_assert(Trainer::compiled::table().size(0) ==
               16);  // 8 forwards, 8 backwards; the update follows
 static_assert(Trainer::compiled::table().at(0, 3).kind ==
-              action_kind::forward);  // rank 0 begins with four
-static_assert(Trainer::compiled::table().at(0, 4) == action{action_kind::backward, 0, 0});
+              schedules::action_kind::forward);  // rank 0 begins with four
+static_assert(Trainer::compiled::table().at(0, 4) ==
+              schedules::action{schedules::action_kind::backward, 0, 0});
 // [/schedule]
 
 // [memory]

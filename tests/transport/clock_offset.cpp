@@ -75,7 +75,7 @@ TEST_CASE("a run of several processes is on the clock of the first") {
     places.push_back(process_place::of(p, 4, 2));
     clock.began = begins + ahead;
     for (meeting& m : clock.met) m = {5000 + ahead, 5000 + 10 * p + ahead};
-    run.rows.push_back({{action{}, 0, 3, 7, 2}, {action{}, 0, 20, 30, 1}});
+    run.rows.push_back({{schedules::action{}, 0, 3, 7, 2}, {schedules::action{}, 0, 20, 30, 1}});
   }
   detail::align_clocks(places, clocks, run);
   CHECK(run.clock_error == 15 + 10);  // the two worst, each to process 0

@@ -236,7 +236,7 @@ class delayed_replica {
   /// The most samples of a mini-batch.
   int batch_samples() const { return share_.leaves * share_.samples; }
   /// Which updates a step reads.
-  static constexpr wave_clock clock() { return {1}; }
+  static constexpr schedules::wave_clock clock() { return {1}; }
   /// Bytes beside the trainer's: for n replicas n times the gradients, and 88 bytes each; twice the
   /// running means of batch norms.
   long allocated_bytes() const {

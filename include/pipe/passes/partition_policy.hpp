@@ -84,11 +84,11 @@ struct ByProfile {
   }
   /// Times of a layer in nanoseconds. The profile has one backward time: its split into B and W,
   /// and the time of R, a share of forward, are in proportion to the estimates.
-  static constexpr chunk_cost time_of(int layer, chunk_cost const& estimate) {
+  static constexpr schedules::chunk_cost time_of(int layer, schedules::chunk_cost const& estimate) {
     long const forward = P::forward_nanoseconds[layer], backward = P::backward_nanoseconds[layer];
     long const weight = detail::in_proportion(backward, estimate.backward_weight,
                                               estimate.backward_input + estimate.backward_weight);
-    chunk_cost c{forward, backward - weight, weight};
+    schedules::chunk_cost c{forward, backward - weight, weight};
     c.recompute = detail::in_proportion(forward, estimate.recompute, estimate.forward);
     return c;
   }

@@ -145,8 +145,9 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
     return d.words.time_unit == last.words.time_unit ? 1 : busy(last) / busy(d);
   };
   std::string const data = detail::json_object(
-      {{"kinds",
-        detail::page_kinds([](action_kind kind) { return detail::json_string(short_name(kind)); })},
+      {{"kinds", detail::page_kinds([](schedules::action_kind kind) {
+          return detail::json_string(schedules::short_name(kind));
+        })},
        {"fills", detail::page_colours([](detail::colour fill) { return fill; })},
        {"texts", detail::page_colours([](detail::colour fill) { return detail::text_on(fill); })},
        {"keys", detail::page_keys(drawings)},

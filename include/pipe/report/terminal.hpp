@@ -60,9 +60,9 @@ inline std::string draw_text(drawing const& d, detail::text_options const& optio
     }
   std::string const title = d.words.title.empty() ? "" : terminal_escaped(d.words.title) + "\n";
   return title + detail::summary_of(d) + "\n" + lines.str(options.colours) +
-         detail::drawing_legend(kinds & detail::bit(action_kind::backward_weight)) +
-         (kinds & detail::bit(action_kind::recompute) ? ", + recompute" : "") +
-         (kinds & detail::bit(action_kind::update) ? ", * update" : "") + "\n";
+         detail::drawing_legend(kinds & detail::bit(schedules::action_kind::backward_weight)) +
+         (kinds & detail::bit(schedules::action_kind::recompute) ? ", + recompute" : "") +
+         (kinds & detail::bit(schedules::action_kind::update) ? ", * update" : "") + "\n";
 }
 
 }  // namespace pp

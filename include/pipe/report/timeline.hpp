@@ -125,7 +125,7 @@ class timeline_drawing {
 /// A simulated schedule as text. Throws pp::error for a timeline of another table, or a negative
 /// width.
 template <detail::action_table Table, class Rows>
-std::string draw(Table const& table, timeline<Rows> const& when, int width = 88) {
+std::string draw(Table const& table, schedules::timeline<Rows> const& when, int width = 88) {
   detail::require_spans(table, when);
   detail::timeline_drawing drawing(table.ranks(), when.makespan, width);
   for (int rank = 0; rank < table.ranks(); ++rank)

@@ -50,10 +50,10 @@ drawing drawing_of_plan(int steps) {
   drawing one = drawing_of_plan<Trainer>();
   if (steps == 1) return one;
   if constexpr (work::is_free) {
-    auto const problem = repeated(work::times(), steps * work::sum::leaves);
+    auto const problem = schedules::repeated(work::times(), steps * work::sum::leaves);
     using endless = detail::run_of_flow<typename work::schedule, work::mini_batch>;
-    auto const run = make_dynamic_table<endless>(problem, work::where);
-    drawing d = drawing_of(problem, run, simulate(problem, run), one.words);
+    auto const run = schedules::make_dynamic_table<endless>(problem, work::where);
+    drawing d = drawing_of(problem, run, schedules::simulate(problem, run), one.words);
     d.steps = steps;
     return d;
   } else {
@@ -123,11 +123,11 @@ drawing drawing_of_run(
     auto table = detail::dynamic_table_on(run.ranks, compiled::table().where, false);
     for (int rank = 0; rank < run.ranks; ++rank)
       for (executed_action const& e : rows[std::size_t(rank)]) {
-        action a = e.what;
+        schedules::action a = e.what;
         a.micro_batch += (e.step - run.first_step) * of_step;
         a.version -= run.first_step;
         table.push(rank, a);
-        table.trains = table.trains || e.what.kind != action_kind::forward;
+        table.trains = table.trains || e.what.kind != schedules::action_kind::forward;
       }
     detail::add_replica(d, drawing_of(question, table, detail::timeline_of(rows), d.words),
                         d.makespan);
@@ -224,8 +224,8 @@ class seen_kernels {
   };
   /// Whether a launch is part of action a. A program that is not F, B, W or R alone is B and W in
   /// one.
-  static bool belongs(launched const& k, action const& a) {
-    using enum action_kind;
+  static bool belongs(launched const& k, schedules::action const& a) {
+    using enum schedules::action_kind;
     bool const same_program =
         k.which == detail::program::forward           ? a.kind == forward
         : k.which == detail::program::backward_input  ? a.kind == backward_input

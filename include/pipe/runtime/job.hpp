@@ -24,7 +24,7 @@ struct executed_action {
   /// Of steps that overlap, its version counts from the weights before the first step of the call
   /// of train(): a negative one is older; and micro-batches count through the leaves of a step. An
   /// update is of all chunks of the rank.
-  action what;
+  schedules::action what;
   int step = 0;  ///< of those of a call of train() that overlap, from 0
   long start = 0, end = 0, waited = 0;
 };

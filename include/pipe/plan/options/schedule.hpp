@@ -68,7 +68,7 @@ struct schedule : detail::any_family {
   using fallback = OneFOneB;
   template <class O>
   static constexpr bool holds() {
-    return schedule_policy<O>;
+    return schedules::schedule_policy<O>;
   }
 
   template <class O>
@@ -114,7 +114,8 @@ struct schedule : detail::any_family {
     else if constexpr (!detail::is_constant<detail::fit_call<option, ranks, parts::value>>)
       return detail::diagnosis_of<wrong::function_must_be_constexpr, option,
                                   wrong::Function<member::fits_a_constant>>();
-    else if constexpr (why_refused<detail::flushed_of<option>>(ranks, parts::value) != nullptr ||
+    else if constexpr (schedules::why_refused<detail::flushed_of<option>>(ranks, parts::value) !=
+                           nullptr ||
                        detail::refuses_mini_batch<option>(ranks, parts::value * leaves::leaves))
       return detail::diagnosis_of<wrong::schedule_refuses_these_numbers, option, cut, parts>();
     else

@@ -82,7 +82,7 @@ struct ordered_step {
   using turn = detail::cuda_turn;
   std::vector<turn> turns;
   auto const completes = [&](std::size_t i, int chunk) {
-    action const& a = all[i].step.of;
+    schedules::action const& a = all[i].step.of;
     return a.chunk == chunk && detail::makes_weight_gradient(a.kind);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {

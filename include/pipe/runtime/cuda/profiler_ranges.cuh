@@ -80,7 +80,7 @@ class profiler_ranges {
     bool is_shown_;
   };
 
-  range of(action const& a) const {
+  range of(schedules::action const& a) const {
     return range(of_action_.size() > 0 ? of_action_[index_of(a)] : nullptr);
   }
   range of(detail::job::kind k) const { return range(of_job_[int(k)]); }
@@ -102,13 +102,13 @@ class profiler_ranges {
            : k == detail::job::kind::evaluate ? "evaluate"
                                               : "infer";
   }
-  long index_of(action const& a) const {
+  long index_of(schedules::action const& a) const {
     return (long(a.micro_batch) * chunks_ + a.chunk) * action_kinds + int(a.kind);
   }
-  void name_actions(action const* actions, int count) {
-    for (action const* a = actions; a < actions + count; ++a)
+  void name_actions(schedules::action const* actions, int count) {
+    for (schedules::action const* a = actions; a < actions + count; ++a)
       if (nvtxStringHandle_t& name = of_action_[index_of(*a)]; name == nullptr)
-        name = registered(detail::sentence({short_name(a->kind), " chunk ", a->chunk,
+        name = registered(detail::sentence({schedules::short_name(a->kind), " chunk ", a->chunk,
                                             " micro-batch ", a->micro_batch})
                               .begin());
   }
@@ -141,7 +141,7 @@ class profiler_ranges {
   struct [[nodiscard]] range {
     ~range() {}
   };
-  range of(action const&) const { return {}; }
+  range of(schedules::action const&) const { return {}; }
   range of(detail::job::kind) const { return {}; }
 };
 

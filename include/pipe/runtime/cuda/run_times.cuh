@@ -71,7 +71,7 @@ class run_times {
   }
   /// Calls run(), with events before and after what it puts on the rank's stream.
   template <class Run>
-  void record(int rank, action const& a, Run const& run) {
+  void record(int rank, schedules::action const& a, Run const& run) {
     rank_timeline& mine = timelines_[rank];
     std::size_t const at = mine.actions.size();
     cudaStream_t const on = streams_.of(rank);
