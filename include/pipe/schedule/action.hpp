@@ -21,10 +21,8 @@ enum class action_kind : unsigned char {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
 
-namespace detail {
+using namespace schedules;
 
 inline constexpr int action_kinds = 6;
 

@@ -90,8 +90,4 @@ constexpr detail::slot_count boundary_slots(Problem const& problem, Table const&
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

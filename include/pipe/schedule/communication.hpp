@@ -100,8 +100,4 @@ constexpr auto communicate(Problem const& problem, Table const& table, Slots con
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

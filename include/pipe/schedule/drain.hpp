@@ -23,30 +23,25 @@ struct exchange_window {
   long drain = 0;  ///< from the rank's last action that adds to gradients to the end of all
 };
 
-}  // namespace schedules
-
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 /// The window of a rank of a table and its timeline. For a rank without actions that add to
 /// gradients the drain is the makespan, for a rank without actions the fill, too.
 ///
 /// throws: pp::error if there is no such rank, or the timeline is not the table's
 template <detail::action_table Table, class Rows>
-constexpr schedules::exchange_window window_of(Table const& table,
-                                               schedules::timeline<Rows> const& when, int rank) {
+constexpr exchange_window window_of(Table const& table, timeline<Rows> const& when, int rank) {
   detail::require_spans(table, when);
   detail::require_rank(table, rank);
-  schedules::exchange_window w{when.makespan, when.makespan};
+  exchange_window w{when.makespan, when.makespan};
   for (int i = 0; i < when.spans.size(rank); ++i) {
-    schedules::time_span const span = when.spans.at(rank, i);
-    schedules::action_kind const kind = table.at(rank, i).kind;
+    time_span const span = when.spans.at(rank, i);
+    action_kind const kind = table.at(rank, i).kind;
     if (span.start < w.fill) w.fill = span.start;
-    if (kind == schedules::action_kind::backward || kind == schedules::action_kind::backward_weight)
+    if (kind == action_kind::backward || kind == action_kind::backward_weight)
       if (when.makespan - span.end < w.drain) w.drain = when.makespan - span.end;
   }
   return w;
 }
+
+}  // namespace schedules
 
 }  // namespace pp

@@ -55,10 +55,6 @@ struct dynamic_rows {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// A table of any size, for run time, on a placement of type Where.
 template <class Where>

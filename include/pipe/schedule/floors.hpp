@@ -87,8 +87,4 @@ constexpr flush_floor floor_of(Problem const& problem, placement where = placeme
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

@@ -42,10 +42,6 @@ constexpr int peak_in_flight(Table const& table, int rank, int chunk = detail::a
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// The maximum number of micro-batches in flight at once in a chunk on one of its ranks.
 template <action_table Table>

@@ -71,8 +71,4 @@ constexpr void list_schedule(Problem const& problem, Table& table, Order order, 
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

@@ -370,34 +370,28 @@ constexpr step_period period_of(Problem const& problem, Table const& table,
   return detail::repeated_step_of(problem, table, slots).run();
 }
 
-}  // namespace schedules
-
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 /// The period of a family without a flush that updates after every `mini_batch` micro-batches, once
 /// its pipeline is full. The problem's number of micro-batches does not matter. As updates take no
 /// time and the order repeats with every micro-batch, the period is `mini_batch` times that of one
 /// micro-batch.
 ///
 /// throws: pp::error if the problem does not fit the family's placement
-template <schedules::schedule_policy Flow, schedules::pipeline_problem Problem,
-          class Slots = detail::unbounded_slots>
+template <schedule_policy Flow, pipeline_problem Problem, class Slots = detail::unbounded_slots>
   requires(detail::is_unflushed<Flow>())
-constexpr schedules::step_period schedules::period_of(Problem const& problem, int mini_batch,
-                                                      Slots const& slots = Slots{}) {
+constexpr step_period period_of(Problem const& problem, int mini_batch,
+                                Slots const& slots = Slots{}) {
   detail::require_placement(problem, Flow::where);
   auto const each = [&](auto use) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      Flow::for_each_in_period(problem.ranks, rank, 1,
-                               [&](schedules::action const& a) { use(rank, a); });
+      Flow::for_each_in_period(problem.ranks, rank, 1, [&](action const& a) { use(rank, a); });
   };
-  auto const one = detail::repeated_step<Problem, schedules::placement, Slots>(problem, Flow::where,
-                                                                               slots, true, 1, each)
-                       .run();
+  auto const one =
+      detail::repeated_step<Problem, placement, Slots>(problem, Flow::where, slots, true, 1, each)
+          .run();
   return detail::in_lowest_terms(mini_batch * one.time, one.steps);
 }
+
+}  // namespace schedules
 
 namespace detail {
 

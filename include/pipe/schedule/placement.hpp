@@ -33,10 +33,8 @@ constexpr int replicas(placement where, int) { return where == placement::bidire
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
 
-namespace detail {
+using namespace schedules;
 
 /// The replica of a micro-batch, 0 .. replicas - 1.
 constexpr int replica_of(placement where, int micro_batch) {

@@ -100,10 +100,6 @@ constexpr char const* why_refused(Problem const& problem) {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// How steps follow each other. none: with a barrier of all ranks. confirmed: each rank updates its
 /// weights when its own gradients are complete, and the first backward of the next step confirms

@@ -142,8 +142,4 @@ constexpr auto unequal_times(int ranks, int micro_batches, chunk_cost const (&ea
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

@@ -45,8 +45,4 @@ inline constexpr bool proved = detail::accepted<decltype(detail::diagnose_schedu
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

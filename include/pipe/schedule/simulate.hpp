@@ -75,10 +75,6 @@ struct timeline {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// throws: pp::error if a timeline has another number of ranks than the table, or more spans than
 ///         the table has actions

@@ -59,10 +59,6 @@ struct stage_ranks {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 template <int Stages>
 inline constexpr bool adds_in_order<stage_ranks<Stages>> = true;

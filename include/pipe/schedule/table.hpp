@@ -83,10 +83,6 @@ inline constexpr long most_actions = 1L << 28;
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// The interface of a table that the algorithms of this folder use.
 template <class T>

@@ -85,10 +85,6 @@ struct verdict {
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// Whether table, placement, problem and costs have the same sizes, and at most most_actions
 /// actions.

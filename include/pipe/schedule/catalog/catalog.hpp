@@ -20,10 +20,6 @@ using run_time_problem = problem<std::vector<chunk_cost>>;
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 /// A policy as a value.
 struct family {
   std::string_view name;

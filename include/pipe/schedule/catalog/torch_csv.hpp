@@ -170,10 +170,6 @@ struct read_schedule {
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 namespace torch_format {
 
 /// Text of a file for a message: bytes other than printable ASCII as \xNN, cut after 40 bytes.

@@ -58,10 +58,6 @@ constexpr void insert_recomputes(Problem const& problem, From const& from, Table
 }  // namespace schedules
 
 namespace detail {
-using namespace schedules;
-}  // namespace detail
-
-namespace detail {
 
 /// Whether a forward and its backward read the same version of the weights, as R has to.
 template <class S>

@@ -73,8 +73,4 @@ auto repeated(Problem const& problem, Table const& table, int steps, int leaves 
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

@@ -33,10 +33,6 @@ enum class csv_fault : unsigned char {
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 namespace torch_format {
 
 /// A place in the text, counted from 1.

@@ -102,8 +102,4 @@ constexpr void weave(Problem const& problem, Fixed const& fixed, Table& table, L
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 }  // namespace pp

@@ -56,10 +56,6 @@ constexpr long memory_of_1f1b(Problem const& problem, placement where) {
 
 }  // namespace schedules
 
-namespace detail {
-using namespace schedules;
-}  // namespace detail
-
 /// The best order found within Numerator/Denominator of the memory of 1F1B, or within the problem's
 /// own limit where it has one. Numerator 0: no limit but the problem's.
 ///
