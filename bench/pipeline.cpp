@@ -140,26 +140,26 @@ void compare_families() {
 /// spinning.
 double hand_off() {
   constexpr int trips = 2000, runs = 101;
-  in_process board(1, 2, patience{});
-  failure_flag never{false};
+  in_process board(1, 2, transports::patience{});
+  transports::failure_flag never{false};
   std::vector<double> each;
   for (int run = 0; run < runs; ++run) {
     board.reset();
     std::thread other([&] {
       pin_this_thread(1);
       for (int i = 0; i < trips; ++i) {
-        board.wait(0, milestone::forward, i, never);
-        board.publish(1, milestone::forward, i);
+        board.wait(0, transports::milestone::forward, i, never);
+        board.publish(1, transports::milestone::forward, i);
       }
     });
     std::thread one([&] {
       pin_this_thread(0);
-      board.publish(0, milestone::forward, 0);
-      board.wait(1, milestone::forward, 0, never);  // the other one is awake
+      board.publish(0, transports::milestone::forward, 0);
+      board.wait(1, transports::milestone::forward, 0, never);  // the other one is awake
       auto const start = std::chrono::steady_clock::now();
       for (int i = 1; i < trips; ++i) {
-        board.publish(0, milestone::forward, i);
-        board.wait(1, milestone::forward, i, never);
+        board.publish(0, transports::milestone::forward, i);
+        board.wait(1, transports::milestone::forward, i, never);
       }
       std::chrono::duration<double, std::nano> const took =
           std::chrono::steady_clock::now() - start;

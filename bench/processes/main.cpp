@@ -151,7 +151,7 @@ void shares() {
 void allreduce() {
   constexpr long n = 124'439'808;
   detail::mpi transport(1, 1, {});
-  process_place const place = detail::mpi::place(1);
+  transports::process_place const place = detail::mpi::place(1);
   long const room_bytes = detail::room_for_replicas(n * long(sizeof(float)));
   std::vector<char> room(std::size_t(room_bytes) + 64);
   char* const aligned =
@@ -167,7 +167,7 @@ void allreduce() {
   auto const add = [](std::ptrdiff_t elements, float* to, float const* from) {
     for (std::ptrdiff_t i = 0; i < elements; ++i) to[i] += from[i];
   };
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   transport.reset();
   int const one_leaf[]{1, 1};
   auto const ours = [&] {
@@ -198,12 +198,12 @@ void hand_off(char const* name, long bytes) {
   int const rank = detail::mpi::place(2).first_rank;
   std::vector<char> memory(std::size_t(2 * bytes));
   transport.set_memory(rank, memory.data());
-  boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
+  transports::boundary_stream there{{0, 1, 0, 0, bytes}, 0, 0, 1, 1},
       back{{1, 0, bytes, bytes, bytes}, 0, 0, 1, 1};
   transport.open(0, there);
   transport.open(1, back);
   transport.reset();
-  failure_flag const never{false};
+  transports::failure_flag const never{false};
   int const sends = rank, receives = 1 - rank;  // streams: 0 from rank 0, 1 from rank 1
   int next = 0;
   auto const round_trip = [&] {

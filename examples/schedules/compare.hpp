@@ -31,7 +31,7 @@ namespace schedules {
 
 /// A schedule with all that is known about it.
 struct entry {
-  std::string name, schedules::verdict = "ok";
+  std::string name, verdict = "ok";
   bool is_from_a_file = false;
   int chunks_per_rank = 1;
   int parts = 1;  // chunks of a rank, replicas counted once: memory is in units of one part

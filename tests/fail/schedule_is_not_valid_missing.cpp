@@ -6,8 +6,8 @@
 
 struct Wrong {
   template <class Table>
-  static constexpr void push(Table& table, int rank, schedules::action const& a) {
-    if (rank == 0 || a.kind == schedules::action_kind::forward || a.micro_batch == 0)
+  static constexpr void push(Table& table, int rank, pp::schedules::action const& a) {
+    if (rank == 0 || a.kind == pp::schedules::action_kind::forward || a.micro_batch == 0)
       table.push(rank, a);
   }
 };

@@ -19,11 +19,10 @@ struct LateReplicas : one_chunk {
       for (int first = 0; first < step; ++first) {
         int const rank = rank_of(table.where, problem.ranks, chunk, first);
         for (int mb = first; mb < m; mb += step)
-          table.push(rank, {schedules::action_kind::forward, chunk, mb});
+          table.push(rank, {action_kind::forward, chunk, mb});
         for (int mb = first; mb < m + step; mb += step) {
-          if (mb < m) table.push(rank, {schedules::action_kind::backward_input, chunk, mb});
-          if (mb >= step)
-            table.push(rank, {schedules::action_kind::backward_weight, chunk, mb - step});
+          if (mb < m) table.push(rank, {action_kind::backward_input, chunk, mb});
+          if (mb >= step) table.push(rank, {action_kind::backward_weight, chunk, mb - step});
         }
       }
     }

@@ -28,16 +28,13 @@ struct LateWeights : one_chunk {
     for (int rank = 0; rank < ranks; ++rank) {
       int const ahead = ranks - 1 - rank;
       int next = 0, weights = 0;
-      while (next < m && next < ahead)
-        table.push(rank, {schedules::action_kind::forward, rank, next++});
+      while (next < m && next < ahead) table.push(rank, {action_kind::forward, rank, next++});
       for (int mb = 0; mb < m; ++mb) {
-        if (next < m) table.push(rank, {schedules::action_kind::forward, rank, next++});
-        table.push(rank, {schedules::action_kind::backward_input, rank, mb});
-        if (mb >= rank)
-          table.push(rank, {schedules::action_kind::backward_weight, rank, weights++});
+        if (next < m) table.push(rank, {action_kind::forward, rank, next++});
+        table.push(rank, {action_kind::backward_input, rank, mb});
+        if (mb >= rank) table.push(rank, {action_kind::backward_weight, rank, weights++});
       }
-      while (weights < m)
-        table.push(rank, {schedules::action_kind::backward_weight, rank, weights++});
+      while (weights < m) table.push(rank, {action_kind::backward_weight, rank, weights++});
     }
   }
 };
@@ -50,8 +47,8 @@ struct LastWeights : one_chunk {
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
     for (int rank = 0; rank < problem.ranks; ++rank)
-      for (auto kind : {schedules::action_kind::forward, schedules::action_kind::backward_input,
-                        schedules::action_kind::backward_weight})
+      for (auto kind :
+           {action_kind::forward, action_kind::backward_input, action_kind::backward_weight})
         for (int mb = 0; mb < problem.micro_batches; ++mb) table.push(rank, {kind, rank, mb});
   }
 };
@@ -67,13 +64,13 @@ struct MixedWeights : one_chunk {
     int const m = problem.micro_batches;
     for (int rank = 0; rank < problem.ranks; ++rank) {
       bool const late = rank % 2 == 1;
-      for (int mb = 0; mb < m; ++mb) table.push(rank, {schedules::action_kind::forward, rank, mb});
+      for (int mb = 0; mb < m; ++mb) table.push(rank, {action_kind::forward, rank, mb});
       for (int mb = 0; mb < m; ++mb) {
-        table.push(rank, {schedules::action_kind::backward_input, rank, mb});
-        if (!late) table.push(rank, {schedules::action_kind::backward_weight, rank, mb});
+        table.push(rank, {action_kind::backward_input, rank, mb});
+        if (!late) table.push(rank, {action_kind::backward_weight, rank, mb});
       }
       for (int mb = 0; late && mb < m; ++mb)
-        table.push(rank, {schedules::action_kind::backward_weight, rank, mb});
+        table.push(rank, {action_kind::backward_weight, rank, mb});
     }
   }
 };
@@ -89,7 +86,7 @@ struct ManyChunks {
 
   template <class Problem, class Table>
   static constexpr void fill(Problem const& problem, Table& table) {
-    using enum schedules::action_kind;
+    using enum action_kind;
     for (int rank = 0; rank < problem.ranks; ++rank) {
       for (int i = 0; i < Chunks; ++i)
         for (int mb = 0; mb < problem.micro_batches; ++mb)

@@ -33,7 +33,7 @@
 #include "transport/models.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 using Many = Small<Shared, Between, Stages<8>>;
 using Replicas = Small<Shared, Between>;
 using Overlapping = Small<Shared, Between, Stages<2>, Steady<>>;

@@ -11,11 +11,11 @@
 #include "transport/models.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 namespace {
 
-using counted = transports::counted<detail::mpi>;
+using counted = test_transports::counted<detail::mpi>;
 struct Counted {
   using transport = counted;
 };

@@ -42,7 +42,7 @@ bool is_same_in_all(long number) {
 template <class Trainer, class Actions>
 void check_rows(Trainer const& trainer, executed_run const& run, Actions const& planned) {
   constexpr int ranks = Trainer::compiled::ranks;
-  process_place const here = Mpi::transport::place(ranks);
+  transports::process_place const here = Mpi::transport::place(ranks);
   CHECK(run.ranks == ranks);
   CHECK(run.replicas == here.replicas);
   CHECK(run.processes == Mpi::processes());
@@ -87,7 +87,7 @@ void check_transfers(drawing const& d, int ranks) {
 template <class Trainer>
 void check_clock(Trainer const& trainer, executed_run const& run) {
   constexpr int ranks = Trainer::compiled::ranks;
-  process_place const here = Mpi::transport::place(ranks);
+  transports::process_place const here = Mpi::transport::place(ranks);
   std::vector<long> truly(run.rows.size());
   long const began = detail::nanoseconds_of(trainer.processes().parameters.engine->began());
   for (int r = here.first_rank; r < here.first_rank + here.ranks; ++r)
@@ -134,7 +134,7 @@ TEST_CASE("one page has all ranks, predicted above measured") {
   drawing const measured = drawing_of_last_run(trainer);  // in all processes
   if (Mpi::process() == 0) write_file(path, draw_html(drawing_of_plan<Trainer>(), measured));
   // [/page]
-  process_place const here = Mpi::transport::place(2);
+  transports::process_place const here = Mpi::transport::place(2);
   CHECK(measured.ranks.size() == std::size_t(2 * here.replicas));
   if (Mpi::process() != 0) return;
   std::string const page = processes::bytes_of(path);

@@ -18,7 +18,7 @@ std::string run(replica& r, program p) {
   program_view const& view = set.programs[int(p)];
   region_bases const at = arena_bases(
       r.of.d, 0, 0, [&](int) { return r.start(); },
-      [](pp::transfer const&) -> char* { return nullptr; });
+      [](pp::transports::transfer const&) -> char* { return nullptr; });
   for (int i = 0; i < view.count; ++i) {
     void* slot[group::max_slots];
     if (r.leaves.place(0, set, p, i, at, slot) != waited::done)

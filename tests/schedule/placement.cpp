@@ -9,16 +9,16 @@ namespace {
 
 using pp::schedules::placement;
 
-static_assert(pp::schedules::rank_of(schedules::placement::straight, 4, 3) == 3);
-static_assert(pp::schedules::rank_of(schedules::placement::loop, 4, 6) == 2);
-static_assert(pp::schedules::rank_of(schedules::placement::vee, 4, 4) == 3 &&
-              pp::schedules::rank_of(schedules::placement::vee, 4, 7) == 0);
-static_assert(pp::schedules::rank_of(schedules::placement::bidirectional, 4, 1, 0) == 1 &&
-              pp::schedules::rank_of(schedules::placement::bidirectional, 4, 1, 1) == 2);
+static_assert(pp::schedules::rank_of(placement::straight, 4, 3) == 3);
+static_assert(pp::schedules::rank_of(placement::loop, 4, 6) == 2);
+static_assert(pp::schedules::rank_of(placement::vee, 4, 4) == 3 &&
+              pp::schedules::rank_of(placement::vee, 4, 7) == 0);
+static_assert(pp::schedules::rank_of(placement::bidirectional, 4, 1, 0) == 1 &&
+              pp::schedules::rank_of(placement::bidirectional, 4, 1, 1) == 2);
 
 TEST_CASE("every chunk lies on one rank, and every rank knows its chunks", "[placement]") {
-  for (schedules::placement where : reference::placements) {
-    bool const many = where == schedules::placement::loop || where == schedules::placement::vee;
+  for (placement where : reference::placements) {
+    bool const many = where == placement::loop || where == placement::vee;
     for (int ranks = 1; ranks <= 9; ++ranks)
       for (int wanted = 1; wanted <= (many ? 5 : 1); ++wanted) {
         int const chunks_per_rank = wanted * pp::schedules::replicas(where);

@@ -18,7 +18,7 @@ struct proved {
   static constexpr bool order = check_order(work, table).ok();
   static constexpr bool resources = check_resources(work, table).ok();
   static constexpr bool progress = check_progress(work, table).ok();
-  static constexpr auto when = schedules::simulate(work, table);
+  static constexpr auto when = pp::schedules::simulate(work, table);
 };
 
 template <class Policy, int P = 8, int M = 32>

@@ -31,43 +31,42 @@ inline int holder(pp::schedules::placement where, int ranks, int chunk, int mb) 
 /// A result: the chunk's output (F), its input's gradient (B) or its weights' gradient (W).
 using result = std::tuple<char, int, int>;
 
-inline std::set<result> results_of(schedules::action const& a) {
+inline std::set<result> results_of(action const& a) {
   switch (a.kind) {
-    case schedules::action_kind::forward: return {{'F', a.chunk, a.micro_batch}};
-    case schedules::action_kind::backward_input: return {{'B', a.chunk, a.micro_batch}};
-    case schedules::action_kind::backward_weight: return {{'W', a.chunk, a.micro_batch}};
-    case schedules::action_kind::backward:
+    case action_kind::forward: return {{'F', a.chunk, a.micro_batch}};
+    case action_kind::backward_input: return {{'B', a.chunk, a.micro_batch}};
+    case action_kind::backward_weight: return {{'W', a.chunk, a.micro_batch}};
+    case action_kind::backward:
       return {{'B', a.chunk, a.micro_batch}, {'W', a.chunk, a.micro_batch}};
-    case schedules::action_kind::recompute:
-    case schedules::action_kind::update: break;
+    case action_kind::recompute:
+    case action_kind::update: break;
   }
   return {};
 }
 
-inline std::set<result> needs_of(schedules::action const& a, int chunks) {
+inline std::set<result> needs_of(action const& a, int chunks) {
   std::set<result> needs;
-  bool const input_gradient = a.kind == schedules::action_kind::backward_input ||
-                              a.kind == schedules::action_kind::backward;
-  if (a.kind == schedules::action_kind::forward && a.chunk > 0)
+  bool const input_gradient =
+      a.kind == action_kind::backward_input || a.kind == action_kind::backward;
+  if (a.kind == action_kind::forward && a.chunk > 0)
     needs.insert({'F', a.chunk - 1, a.micro_batch});
-  if (input_gradient || a.kind == schedules::action_kind::recompute)
+  if (input_gradient || a.kind == action_kind::recompute)
     needs.insert({'F', a.chunk, a.micro_batch});
   if (input_gradient && a.chunk + 1 < chunks) needs.insert({'B', a.chunk + 1, a.micro_batch});
-  if (a.kind == schedules::action_kind::backward_weight)
-    needs.insert({'B', a.chunk, a.micro_batch});
-  if (a.kind == schedules::action_kind::update) needs.insert({'W', a.chunk, a.micro_batch});
+  if (a.kind == action_kind::backward_weight) needs.insert({'B', a.chunk, a.micro_batch});
+  if (a.kind == action_kind::update) needs.insert({'W', a.chunk, a.micro_batch});
   return needs;
 }
 
-inline long duration(many_costs const& problem, schedules::action const& a) {
+inline long duration(many_costs const& problem, action const& a) {
   auto const& cost = problem.costs[static_cast<std::size_t>(a.chunk)];
   switch (a.kind) {
-    case schedules::action_kind::forward: return cost.forward;
-    case schedules::action_kind::recompute: return cost.forward;
-    case schedules::action_kind::backward_input: return cost.backward_input;
-    case schedules::action_kind::backward_weight: return cost.backward_weight;
-    case schedules::action_kind::backward: return cost.backward_input + cost.backward_weight;
-    case schedules::action_kind::update: break;
+    case action_kind::forward: return cost.forward;
+    case action_kind::recompute: return cost.forward;
+    case action_kind::backward_input: return cost.backward_input;
+    case action_kind::backward_weight: return cost.backward_weight;
+    case action_kind::backward: return cost.backward_input + cost.backward_weight;
+    case action_kind::update: break;
   }
   return 0;
 }
@@ -97,9 +96,9 @@ inline course run(many_costs const& problem, pp::schedules::dynamic_table const&
         if (busy_until[rank] > now || done.size() == table.items[rank].size()) continue;
         // One action, or the two of a pair, which begins and ends with both.
         auto const first = table.items[rank].begin() + long(done.size());
-        std::vector<schedules::action> const begun(first, first + (first->with_next ? 2 : 1));
+        std::vector<action> const begun(first, first + (first->with_next ? 2 : 1));
         bool ready = true;
-        for (schedules::action const& a : begun)
+        for (action const& a : begun)
           for (result const& need : needs_of(a, problem.chunks)) {
             auto const found = made.find(need);
             ready = ready && found != made.end() &&
@@ -107,11 +106,11 @@ inline course run(many_costs const& problem, pp::schedules::dynamic_table const&
           }
         if (!ready) continue;
         long end = now;
-        for (schedules::action const& a : begun) {
+        for (action const& a : begun) {
           done.emplace_back(end, end + duration(problem, a));
           end = done.back().second;
         }
-        for (schedules::action const& a : begun)
+        for (action const& a : begun)
           for (result const& r : results_of(a)) made.emplace(r, std::pair{end, rank});
         busy_until[rank] = end;
         if (end > now) moments.insert(end);
@@ -135,34 +134,33 @@ inline bool is_right(many_costs const& problem, pp::schedules::dynamic_table con
   std::set<std::tuple<int, int>> recomputed, updated;
   for (int rank = 0; rank < table.ranks(); ++rank)
     for (int i = 0; i < table.size(rank); ++i) {
-      schedules::action const a = table.at(rank, i);
+      action const a = table.at(rank, i);
       if (a.with_next) {  // F, and a backward of another micro-batch, which has no mark
         if (i + 1 == table.size(rank)) return false;
-        schedules::action const b = table.at(rank, i + 1);
-        bool const is_backward = b.kind == schedules::action_kind::backward ||
-                                 b.kind == schedules::action_kind::backward_input;
-        if (a.kind != schedules::action_kind::forward || !is_backward ||
-            b.micro_batch == a.micro_batch || b.with_next)
+        action const b = table.at(rank, i + 1);
+        bool const is_backward =
+            b.kind == action_kind::backward || b.kind == action_kind::backward_input;
+        if (a.kind != action_kind::forward || !is_backward || b.micro_batch == a.micro_batch ||
+            b.with_next)
           return false;
       }
       if (a.chunk < 0 || a.chunk >= problem.chunks || a.micro_batch < 0 ||
           a.micro_batch >= problem.micro_batches)
         return false;
       if (holder(table.where, problem.ranks, a.chunk, a.micro_batch) != rank) return false;
-      if (!table.trains && a.kind != schedules::action_kind::forward) return false;
+      if (!table.trains && a.kind != action_kind::forward) return false;
       std::tuple const place{a.chunk, a.micro_batch};
-      if (a.kind == schedules::action_kind::recompute &&
+      if (a.kind == action_kind::recompute &&
           (!recomputed.insert(place).second || made.count({'B', a.chunk, a.micro_batch})))
         return false;
-      if (a.kind == schedules::action_kind::update &&
+      if (a.kind == action_kind::update &&
           (!updated.insert(place).second ||
            a.micro_batch + (table.where == pp::schedules::placement::bidirectional ? 2 : 1) <
                problem.micro_batches))
         return false;
       int const copy =
           table.where == pp::schedules::placement::bidirectional ? a.micro_batch % 2 : 0;
-      if (a.kind == schedules::action_kind::recompute)
-        order[{'R', a.chunk}][copy].push_back(a.micro_batch);
+      if (a.kind == action_kind::recompute) order[{'R', a.chunk}][copy].push_back(a.micro_batch);
       for (result const& r : results_of(a)) {
         ++made[r];
         order[{std::get<0>(r), a.chunk}][copy].push_back(a.micro_batch);
@@ -232,41 +230,39 @@ inline pp::schedules::dynamic_table random_table(dice& roll, many_costs const& p
            (mb < step || made.count({what, chunk, mb - step}) > 0);
   };
   for (;;) {
-    std::vector<schedules::action> next;
+    std::vector<action> next;
     for (int chunk = 0; chunk < problem.chunks; ++chunk)
       for (int mb = 0; mb < problem.micro_batches; ++mb) {
-        auto const offer = [&](schedules::action_kind kind) {
-          schedules::action const a{kind, chunk, mb};
+        auto const offer = [&](action_kind kind) {
+          action const a{kind, chunk, mb};
           for (result const& need : needs_of(a, problem.chunks))
             if (made.count(need) == 0) return;
           for (result const& r : results_of(a))
             if (!follows(std::get<0>(r), chunk, mb)) return;
           next.push_back(a);
         };
-        offer(schedules::action_kind::forward);
-        if (how == style::whole || how == style::anything) offer(schedules::action_kind::backward);
+        offer(action_kind::forward);
+        if (how == style::whole || how == style::anything) offer(action_kind::backward);
         if (how == style::split || how == style::anything) {
-          offer(schedules::action_kind::backward_input);
-          offer(schedules::action_kind::backward_weight);
+          offer(action_kind::backward_input);
+          offer(action_kind::backward_weight);
         }
         bool before_backward = made.count({'B', chunk, mb}) == 0;
         for (int later = mb; later < problem.micro_batches; ++later)
           before_backward = before_backward && made.count({'R', chunk, later}) == 0;
         if (how == style::anything && before_backward && roll(0, 9) == 0)
-          offer(schedules::action_kind::recompute);
+          offer(action_kind::recompute);
       }
     if (next.empty()) break;
-    schedules::action const a =
-        next[static_cast<std::size_t>(roll(0, static_cast<int>(next.size()) - 1))];
+    action const a = next[static_cast<std::size_t>(roll(0, static_cast<int>(next.size()) - 1))];
     for (result const& r : results_of(a)) made.insert(r);
-    if (a.kind == schedules::action_kind::recompute) made.insert({'R', a.chunk, a.micro_batch});
+    if (a.kind == action_kind::recompute) made.insert({'R', a.chunk, a.micro_batch});
     table.push(holder(where, problem.ranks, a.chunk, a.micro_batch), a);
   }
   for (int last = problem.micro_batches - 1;
        how == style::anything && last >= 0 && last > problem.micro_batches - 1 - step; --last)
     for (int chunk = 0; chunk < problem.chunks; ++chunk)
-      table.push(holder(where, problem.ranks, chunk, last),
-                 {schedules::action_kind::update, chunk, last});
+      table.push(holder(where, problem.ranks, chunk, last), {action_kind::update, chunk, last});
   return table;
 }
 

@@ -18,7 +18,7 @@ using pp::schedules::wave_clock;
 using reference::dice;
 
 /// The most that a step of `waves` waves does not read, counted step by step.
-constexpr long most_missing(schedules::wave_clock clock, int steps, int waves) {
+constexpr long most_missing(wave_clock clock, int steps, int waves) {
   long most = 0;
   for (int c = 0; c < waves; ++c)
     for (int j = 0; j < steps; ++j) {
@@ -32,7 +32,7 @@ constexpr long most_missing(schedules::wave_clock clock, int steps, int waves) {
 constexpr bool bound_is_attained() {
   for (int distance = 0; distance < 5; ++distance)
     for (int steps = 1; steps < 5; ++steps) {
-      schedules::wave_clock const clock{distance};
+      wave_clock const clock{distance};
       if (most_missing(clock, steps, distance + 3) != clock.staleness(steps)) return false;
       if (distance > 0 && most_missing(clock, steps, distance) >= clock.staleness(steps))
         return false;
@@ -40,8 +40,8 @@ constexpr bool bound_is_attained() {
   return true;
 }
 static_assert(bound_is_attained());
-static_assert(schedules::wave_clock{0}.staleness() == 0 && wave_clock{0}.staleness(4) == 3);
-static_assert(schedules::wave_clock{2}.staleness(4) == 11);  // and s_global is 14: s_local = 3 more
+static_assert(wave_clock{0}.staleness() == 0 && wave_clock{0}.staleness(4) == 3);
+static_assert(wave_clock{2}.staleness(4) == 11);  // and s_global is 14: s_local = 3 more
 
 /// Whether a distance of 1 between updates, at which delayed replicas apply sums, is the rule of
 /// PipeDream-2BW, in forward and backward and on all ranks.
@@ -53,7 +53,7 @@ constexpr bool is_that_of_two_versions() {
              {pp::schedules::action_kind::forward, pp::schedules::action_kind::backward}) {
           int const version =
               pp::PipeDream2BW<>::version({kind, micro_batch, ahead, 4, mini_batch});
-          if (schedules::wave_clock{1}.waves_of_others(micro_batch / mini_batch) !=
+          if (wave_clock{1}.waves_of_others(micro_batch / mini_batch) !=
               (version < 0 ? 0 : version))
             return false;
         }
@@ -62,8 +62,7 @@ constexpr bool is_that_of_two_versions() {
 static_assert(is_that_of_two_versions());
 
 /// Random speeds: ends[worker][wave], where a wave begins when those that it reads have ended.
-std::vector<std::vector<long>> ends_of(schedules::wave_clock clock, int workers, int waves,
-                                       dice& any) {
+std::vector<std::vector<long>> ends_of(wave_clock clock, int workers, int waves, dice& any) {
   std::vector ends(std::size_t(workers), std::vector<long>{});
   for (int c = 0; c < waves; ++c)
     for (int i = 0; i < workers; ++i) {

@@ -275,7 +275,7 @@ struct says_nothing {};
 struct of_no_ranks : in_process {};
 struct waits_in_vain : in_process {
   using in_process::in_process;
-  void wait(int, milestone, int, failure_flag const&);
+  void wait(int, transports::milestone, int, transports::failure_flag const&);
 };
 template <member Lacks, class T>
 inline constexpr bool lacks_of_transport =

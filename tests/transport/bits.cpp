@@ -19,7 +19,7 @@ using namespace pp::detail;
 
 namespace {
 
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 using Four = Small<Shared, Messages, Stages<4>, laws::LastWeights, RecomputeAll>;
 
 /// Its first stages hand on no gradient, its last one hands on the loss's own.

@@ -10,11 +10,11 @@
 #include "laws/data.hpp"
 
 using namespace pp;
-using transports::Shared, transports::Small;
+using test_transports::Shared, test_transports::Small;
 
 namespace {
 
-using counted = transports::counted<transports::messages>;
+using counted = test_transports::counted<test_transports::messages>;
 struct Counted {
   using transport = counted;
 };

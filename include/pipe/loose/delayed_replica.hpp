@@ -173,7 +173,7 @@ class delayed_replica {
   /// throws: error if replicas differ in the pipeline, the arithmetic of their kernels, the weights
   ///         or the number of steps;
   ///         rank_error if a process has failed
-  explicit delayed_replica(Trainer& trainer, patience const& waiting = {})
+  explicit delayed_replica(Trainer& trainer, transports::patience const& waiting = {})
       : of_{trainer},
         exchange_(detail::fingerprint(compiled::description()), bytes_of_slot(), 1, waiting,
                   {"waiting for the gradients of other replicas", "step", "replica",

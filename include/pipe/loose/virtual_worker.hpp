@@ -32,7 +32,7 @@ struct wave_settings {
   /// How many waves of each other worker a wave may begin without: see wave_clock. The same in all
   /// processes.
   int clock_distance = 0;
-  patience waiting{};  ///< for waves of other workers; a deadline of 0: there is none
+  transports::patience waiting{};  ///< for waves of other workers; a deadline of 0: there is none
 };
 
 /// A process as a virtual worker (HetPipe): a trainer whose ranks all live in this process, and the

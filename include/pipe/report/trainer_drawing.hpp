@@ -182,7 +182,7 @@ class seen_kernels {
     auto const processes = trainer.processes();
     auto& engine = *processes.parameters.engine;
     if constexpr (requires { engine.broadcast(0, nullptr, 0L); }) {
-      process_place const here = compiled::transport::place(compiled::ranks);
+      transports::process_place const here = compiled::transport::place(compiled::ranks);
       gathered_.assign(std::size_t(here.replicas) * ranks_.size(), {});
       detail::for_each_row(here, compiled::ranks,
                            [&](std::size_t row) { gathered_[row] = ranks_[row % ranks_.size()]; });

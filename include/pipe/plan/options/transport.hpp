@@ -21,7 +21,8 @@ struct InProcess {
 
 namespace detail {
 
-/// An option with a member type `transport` that satisfies concept transport, or device_transport.
+/// An option with a member type `transport` that satisfies concept transport, or
+/// device_transport.
 template <class O>
 concept transport_option =
     transport<typename O::transport> || device_transport<typename O::transport>;
@@ -104,7 +105,8 @@ struct transport : detail::any_family {
     using by = detail::replicated_by<typename Options::template get<stages>,
                                      typename Options::template get<schedule>>;
     using connection = typename option::transport;
-    if constexpr (!std::is_void_v<by> && connection::copies && !stream_transport<connection> &&
+    if constexpr (!std::is_void_v<by> && connection::copies &&
+                  !transports::stream_transport<connection> &&
                   !detail::device_transport<connection>)
       return detail::diagnosis_of<wrong::replicas_of_a_stage_need_shared_memory_or_streams, by,
                                   option>();

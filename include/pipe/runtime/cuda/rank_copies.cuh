@@ -31,7 +31,7 @@ class rank_copies {
                             detail::heap_array<device_buffer> const& arenas,
                             process_link* processes)
       : streams_(streams), arenas_(arenas), processes_(processes), links_(2 * d.chunks) {
-    detail::for_each_stream(d, [&](int number, boundary_stream const& s) {
+    detail::for_each_stream(d, [&](int number, transports::boundary_stream const& s) {
       int const maker = s.first.from_rank, reader = s.first.to_rank;
       bool const is_maker = local().has(maker), is_reader = local().has(reader);
       if (d.devices.share(maker, reader) || !(is_maker || is_reader)) return;
@@ -54,7 +54,7 @@ class rank_copies {
   void copy(int number, int micro_batch, event const& made, event const* released) {
     link const& l = *links_[number];
     cudaStream_t const on = l.on[0];
-    transfer const x = l.of.of(micro_batch);
+    transports::transfer const x = l.of.of(micro_batch);
     check(cudaStreamWaitEvent(on, made, 0), "a wait for a value");
     if (released != nullptr) check(cudaStreamWaitEvent(on, *released, 0), "a wait for a slot");
     copy_on_devices(at(x.to_rank, x.to), at(x.from_rank, x.from), x.bytes, on);
@@ -74,7 +74,7 @@ class rank_copies {
       if (e.after != nullptr) check(cudaStreamWaitEvent(on, *e.after, 0), "a wait for a value");
     messages_.clear();
     for (exchange const& e : group) {
-      transfer const x = links_[e.number]->of.of(e.micro_batch);
+      transports::transfer const x = links_[e.number]->of.of(e.micro_batch);
       if (local().has(x.from_rank))
         messages_.push_back(
             {local().process_of(x.to_rank), true, at(x.from_rank, x.from), x.bytes});
@@ -137,7 +137,7 @@ class rank_copies {
 
  private:
   struct link {
-    boundary_stream of;
+    transports::boundary_stream of;
     detail::heap_array<event> arrived;  // by micro-batch
     /// On the device of the maker; none where the copies are exchanges with another process.
     detail::heap_array<stream> on;
