@@ -100,7 +100,7 @@ TEMPLATE_TEST_CASE("contract agrees with three loops", "", float, double) {
     for (extent n : {1, 3, 10, 15, 16, 17, 33, 48, 49, 64, 65, 100})
       for (extent k : {1, 2, 5, 16, 17, 300})
         for (bool transposed : {false, true}) {
-          schedules::problem<TestType> const given(m, n, k, transposed);
+          problem<TestType> const given(m, n, k, transposed);
           on_every_isa([&](auto kernels) {
             CAPTURE(kernels.name, m, n, k, transposed);
             workspace space(contraction_workspace<TestType>(m, n, k));
@@ -120,7 +120,7 @@ TEMPLATE_TEST_CASE("contract gives the same bits for every blocking and every se
                    float, double) {
   for (extent n : {10, 64, 107}) {
     extent const m = 37, k = 150;
-    schedules::problem<TestType> const given(m, n, k, false);
+    problem<TestType> const given(m, n, k, false);
     on_every_isa([&](auto kernels) {
       exact<TestType> whole(m * n);
       workspace space(contraction_workspace<TestType>(m, n, k));
@@ -159,7 +159,7 @@ TEMPLATE_TEST_CASE(
   for (extent m : {1, 13, 300})
     for (extent n : {5, 48, 70})
       for (extent k : {3, 290}) {
-        schedules::problem<TestType> const given(m, n, k, false);
+        problem<TestType> const given(m, n, k, false);
         exact<TestType> const bias(n, 3);
         on_every_isa([&](auto kernels) {
           CAPTURE(kernels.name, m, n, k);
@@ -197,7 +197,7 @@ TEMPLATE_TEST_CASE("contract through each blocking that large shapes choose", ""
   };
   for (shape s : {shape{3, 700, 900}, shape{130, 1200, 1300}, shape{70, 40, 1100},
                   shape{261, 700, 900}, shape{261, 1000, 650}}) {
-    schedules::problem<TestType> const given(s.m, s.n, s.k, false);
+    problem<TestType> const given(s.m, s.n, s.k, false);
     on_every_isa([&](auto kernels) {
       workspace space(contraction_workspace<TestType>(s.m, s.n, s.k));
       exact<TestType> c(s.m * s.n);

@@ -205,9 +205,9 @@ struct several_devices {
       gpu.run_on(device, work);
     };
     struct sigaction action{};
-    schedules::action.sa_sigaction = &open_foreign_page;
-    schedules::action.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGSEGV, &schedules::action, &before);
+    action.sa_sigaction = &open_foreign_page;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGSEGV, &action, &before);
   }
   several_devices(several_devices const&) = delete;
   ~several_devices() {
