@@ -64,6 +64,6 @@ int main() {
   double last = first;
   for (int step = 0; step < 50; ++step) last = trainer.step({inputs, labels}).loss;
   std::printf("and trained with it: loss %.4f, after 50 steps %.4f; the last step as it ran:\n\n%s",
-              first, last, pp::draw_last_run(trainer).c_str());
+              first, last, pp::draw(pp::gather_executed(trainer)).c_str());
   return last < first ? 0 : 1;
 }

@@ -163,8 +163,8 @@ void run(options const& o) {
   stop.reset();  // what follows may be interrupted
   // [/train]
   if (done > first) {
-    pp::drawing const measured = pp::drawing_of_last_run(trainer);
-    show(o, pp::drawing_of_plan<Trainer>(measured.steps), measured);
+    pp::drawings::drawing const measured = pp::drawings::of_last_run(trainer);
+    show(o, pp::drawings::of_plan<Trainer>(measured.steps), measured);
   }
 
   double const validation = held_out_loss(trainer, text, 64) / std::numbers::ln2;

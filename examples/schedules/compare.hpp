@@ -274,13 +274,13 @@ inline std::string csv_word(std::string const& word) {
 }
 
 /// Its title says how large it is and what its numbers count.
-inline pp::drawing drawing_of(entry const& e) {
+inline pp::drawings::drawing drawing_of(entry const& e) {
   std::string title = e.name + ": P = " + std::to_string(e.problem.ranks) +
                       ", M = " + std::to_string(e.problem.micro_batches / e.steps);
   if (e.steps > 1) title += ", " + std::to_string(e.steps) + " steps";
   if (e.parts > 1) title += ", " + std::to_string(e.parts) + " chunks per rank; memory in chunks";
   if (e.scale > 1) title += "; a unit of time is 1/" + std::to_string(e.scale);
-  return pp::drawing_of(e.problem, e.table, e.when, {.title = title});
+  return pp::drawings::of_table(e.problem, e.table, e.when, {.title = title});
 }
 
 inline std::string text_of(request const& r, std::vector<entry> const& entries) {
@@ -306,7 +306,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
         text += e.name + ": " + e.verdict + "\n\n";
         continue;
       }
-      text += pp::draw_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
+      text += pp::drawings::as_text(drawing_of(e), {.width = r.width, .colours = r.colours}) + "\n";
     }
     return text;
   }
@@ -317,10 +317,10 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
   if (r.format == "torch") return pp::schedules::torch_csv(e.table);
   if (r.format == "torch-comms")
     return pp::schedules::torch_csv(pp::schedules::communicate(e.problem, e.table));
-  pp::drawing const d = drawing_of(e);
-  if (r.format == "svg") return pp::draw_svg(d, {.critical = true});
-  if (r.format == "html") return pp::draw_html(d);
-  return pp::draw_trace(d);
+  pp::drawings::drawing const d = drawing_of(e);
+  if (r.format == "svg") return pp::drawings::as_svg(d, {.critical = true});
+  if (r.format == "html") return pp::drawings::as_html(d);
+  return pp::drawings::as_trace(d);
 }
 
 struct reply {

@@ -205,7 +205,7 @@ TEST_CASE("replicas' memory is what the plan says", "[laws]") {
   CHECK(explain<Planned_>().find("1-2") != std::string::npos);
   laws::sample_batch<Planned_> const data(3);
   trainer.step(data.view());
-  drawing const run = drawing_of_last_run(trainer);
+  drawings::drawing const run = drawings::of_last_run(trainer);
   for (std::size_t r = 0; r < 4; ++r)
-    CHECK(run.ranks[r].actions.size() == drawing_of_plan<Planned_>().ranks[r].actions.size());
+    CHECK(run.ranks[r].actions.size() == drawings::of_plan<Planned_>().ranks[r].actions.size());
 }

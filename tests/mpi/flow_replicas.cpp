@@ -55,7 +55,7 @@ void trains_alike(One& one, std::vector<typename One::batch> const& data, Many& 
   one.swap_averages(), many.swap_averages();
   CHECK(processes::same_values(one, many));
   one.swap_averages(), many.swap_averages();
-  drawing const d = drawing_of_last_run(many);
+  drawings::drawing const d = drawings::of_last_run(many);
   CHECK(d.replicas == 2);
   CHECK(d.steps == 4);
 }

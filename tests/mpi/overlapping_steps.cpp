@@ -64,7 +64,7 @@ void are_recorded_alike(One const& one, Many const& many) {
       end = b.end;
     }
   }
-  drawing const d = drawing_of_run<Many>(all);
+  drawings::drawing const d = drawings::of_run<Many>(all);
   CHECK(d.steps == all.steps);
   for (detail::drawn_transfer const& t : d.transfers)
     CHECK(d.at(t.to_rank, t.to).start >= d.at(t.from_rank, t.from).start - d.clock_error);

@@ -74,7 +74,7 @@ void check_rows(Trainer const& trainer, executed_run const& run, Actions const& 
 
 /// No value is read before it was made, but for the error of clocks; its makers and readers are in
 /// one replica.
-void check_transfers(drawing const& d, int ranks) {
+void check_transfers(drawings::drawing const& d, int ranks) {
   CHECK(d.transfers.empty() == (ranks == 1));
   for (detail::drawn_transfer const& t : d.transfers) {
     CHECK(t.from_rank / ranks == t.to_rank / ranks);
@@ -110,7 +110,7 @@ void check_timeline() {
   executed_run const run = gather_executed(trainer);
   check_rows(trainer, run, Trainer::compiled::table());
   check_clock(trainer, run);
-  check_transfers(drawing_of_run<Trainer>(run), ranks);
+  check_transfers(drawings::of_run<Trainer>(run), ranks);
   trainer.evaluate(batch);
   check_rows(trainer, gather_executed(trainer), Trainer::compiled::work::evaluation());
 }
@@ -131,8 +131,9 @@ TEST_CASE("one page has all ranks, predicted above measured") {
   trainer.step(batch_of(trainer));
   std::string const path = processes::in_folder("step.html");
   // [page]
-  drawing const measured = drawing_of_last_run(trainer);  // in all processes
-  if (Mpi::process() == 0) write_file(path, draw_html(drawing_of_plan<Trainer>(), measured));
+  drawings::drawing const measured = drawings::of_last_run(trainer);  // in all processes
+  if (Mpi::process() == 0)
+    write_file(path, drawings::as_html(drawings::of_plan<Trainer>(), measured));
   // [/page]
   transports::process_place const here = Mpi::transport::place(2);
   CHECK(measured.ranks.size() == std::size_t(2 * here.replicas));
@@ -149,10 +150,10 @@ TEST_CASE("one page has all ranks, predicted above measured") {
 TEST_CASE("kernels of all processes are inside the actions that launched them") {
   using Trainer = Timed<Stages<2>>;
   Trainer trainer({.seed = 3});
-  seen_kernels<Trainer> kernels;
+  drawings::seen_kernels<Trainer> kernels;
   trainer.watch(batch_of(trainer), kernels.watcher());
   kernels.gather(trainer);
-  drawing d = drawing_of_last_run(trainer);
+  drawings::drawing d = drawings::of_last_run(trainer);
   kernels.add_to(d);
   for (std::size_t row = 0; row < d.ranks.size(); ++row) {
     stage_plan const& stage = Trainer::plan.stages[int(row % 2)];

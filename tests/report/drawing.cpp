@@ -40,7 +40,7 @@ TEST_CASE("every action is drawn where the timeline has it") {
   for_tables([](auto const& question, auto const& table, char const* name) {
     INFO(name);
     auto const when = pp::schedules::simulate(question, table);
-    pp::drawing const d = pp::drawing_of(question, table, when);
+    pp::drawings::drawing const d = pp::drawings::of_table(question, table, when);
     CHECK(d.makespan == when.makespan);
     CHECK(d.bubble_by_makespan == when.bubble_by_makespan());
     CHECK(d.bubble_by_stage_local_span == when.bubble_by_stage_local_span());
@@ -65,7 +65,7 @@ TEST_CASE("the critical path is that of the schedule") {
     std::set<std::pair<int, int>> expected, found;
     pp::detail::for_each_critical(
         question, table, when, [&](int rank, int position) { expected.insert({rank, position}); });
-    pp::drawing const d = pp::drawing_of(question, table, when);
+    pp::drawings::drawing const d = pp::drawings::of_table(question, table, when);
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)
         if (d.at(rank, i).critical) found.insert({rank, i});
@@ -76,7 +76,8 @@ TEST_CASE("the critical path is that of the schedule") {
 TEST_CASE("what crosses ranks is handed over once, in time") {
   for_tables([](auto const& question, auto const& table, char const* name) {
     INFO(name);
-    pp::drawing const d = pp::drawing_of(question, table, pp::schedules::simulate(question, table));
+    pp::drawings::drawing const d =
+        pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
     int expected = 0;
     for (int rank = 0; rank < table.ranks(); ++rank)
       for (int i = 0; i < table.size(rank); ++i)
@@ -94,7 +95,8 @@ TEST_CASE("what crosses ranks is handed over once, in time") {
 TEST_CASE("memory rises to the peak and is all given back") {
   for_tables([](auto const& question, auto const& table, char const* name) {
     INFO(name);
-    pp::drawing const d = pp::drawing_of(question, table, pp::schedules::simulate(question, table));
+    pp::drawings::drawing const d =
+        pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
     for (int rank = 0; rank < table.ranks(); ++rank) {
       pp::detail::drawn_rank const& r = d.ranks[std::size_t(rank)];
       long highest = 0, time = -1;
@@ -120,19 +122,20 @@ TEST_CASE("a deadlock is drawn up to where it is") {
   for (pp::schedules::action const& a :
        {pp::schedules::action{backward, 1, 0}, pp::schedules::action{forward, 1, 0}})
     table.push(1, a);
-  pp::drawing const d =
-      pp::drawing_of(question, table, pp::schedules::simulate(question, table), {"stuck"});
+  pp::drawings::drawing const d =
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table), {"stuck"});
   CHECK_FALSE(d.complete);
   CHECK(d.ranks[0].actions.size() == 1);
   CHECK(d.ranks[1].actions.empty());
   CHECK(pp::detail::summary_of(d).find("deadlock") == 0);
-  CHECK(pp::draw_text(d, {.width = 4}).find("rank 0  0000\nrank 1  ....\n") != std::string::npos);
+  CHECK(pp::drawings::as_text(d, {.width = 4}).find("rank 0  0000\nrank 1  ....\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("several steps are drawn one after the other, each with its updates") {
   auto const problem = pp::schedules::equal_times(4, 8, {}, 0, 2);
   auto const table = pp::schedules::make_dynamic_table<pp::ZeroBubbleV>(problem);
-  pp::drawing const d = pp::drawing_of_steps(problem, table, 3, {"three steps"});
+  pp::drawings::drawing const d = pp::drawings::of_steps(problem, table, 3, {"three steps"});
   CHECK(d.words.title == "three steps");
   CHECK(d.complete);
   CHECK(d.makespan < 3 * pp::schedules::simulate(problem, table).makespan);
@@ -146,7 +149,7 @@ TEST_CASE("several steps are drawn one after the other, each with its updates") 
     }
     CHECK(step == 3);
   }
-  CHECK_THROWS_AS(pp::drawing_of_steps(problem, table, 0), pp::error);
+  CHECK_THROWS_AS(pp::drawings::of_steps(problem, table, 0), pp::error);
 }
 
 TEST_CASE("two replicas have two shades") {
@@ -155,7 +158,8 @@ TEST_CASE("two replicas have two shades") {
   using enum pp::schedules::action_kind;
   table.push(0, {forward, 0, 0}), table.push(0, {forward, 1, 1});
   table.push(1, {forward, 0, 1}), table.push(1, {forward, 1, 0});
-  pp::drawing const d = pp::drawing_of(question, table, pp::schedules::simulate(question, table));
+  pp::drawings::drawing const d =
+      pp::drawings::of_table(question, table, pp::schedules::simulate(question, table));
   CHECK(d.at(0, 0).shade == 0);
   CHECK(d.at(0, 1).shade == 1);
   CHECK(d.at(1, 0).shade == 1);
@@ -179,7 +183,7 @@ TEST_CASE("a summary names both bubbles") {
   auto const table = pp::schedules::make_table<pp::OneFOneB, 4, 8>(question);
   CHECK(
       pp::detail::summary_of(
-          pp::drawing_of(question, table, pp::schedules::simulate(question, table))) ==
+          pp::drawings::of_table(question, table, pp::schedules::simulate(question, table))) ==
       "makespan 33, bubble 27.3 % of the makespan, 27.3 % of the stage-local span, peak memory 4");
 }
 
@@ -189,9 +193,9 @@ TEST_CASE("what is no drawing of a table is refused") {
   auto const when = pp::schedules::simulate(question, table);
   auto const other =
       pp::schedules::simulate(wider, pp::schedules::make_dynamic_table<pp::GPipe>(wider));
-  CHECK_THROWS_AS(pp::drawing_of(question, table, other), pp::error);
-  CHECK_THROWS_AS(pp::drawing_of(pp::schedules::equal_times(2, 1), table, when), pp::error);
-  pp::drawing const d = pp::drawing_of(question, table, when);
+  CHECK_THROWS_AS(pp::drawings::of_table(question, table, other), pp::error);
+  CHECK_THROWS_AS(pp::drawings::of_table(pp::schedules::equal_times(2, 1), table, when), pp::error);
+  pp::drawings::drawing const d = pp::drawings::of_table(question, table, when);
   CHECK(d.at(1, 3).what == table.at(1, 3));
   for (auto const& [rank, position] :
        {std::pair(-1, 0), std::pair(2, 0), std::pair(0, 4), std::pair(0, -1)})

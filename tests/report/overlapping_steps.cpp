@@ -115,8 +115,8 @@ template <class Trainer>
 void check_plan() {
   Trainer trainer;
   trainer.train(mini_batches<Trainer>(4));
-  drawing const measured = drawing_of_last_run(trainer);
-  drawing const predicted = drawing_of_plan<Trainer>(measured.steps);
+  drawings::drawing const measured = drawings::of_last_run(trainer);
+  drawings::drawing const predicted = drawings::of_plan<Trainer>(measured.steps);
   REQUIRE(measured.steps == 4);
   CHECK(predicted.steps == 4);
   REQUIRE(measured.ranks.size() == predicted.ranks.size());
@@ -174,12 +174,13 @@ TEST_CASE("a page shows the last steps, planned above measured") {
   Trainer trainer;
   trainer.train(mini_batches<Trainer>(6));
   // [page]
-  drawing const measured = drawing_of_last_run(trainer);  // the last four steps
-  std::string const page = draw_html(drawing_of_plan<Trainer>(measured.steps), measured);
+  drawings::drawing const measured = drawings::of_last_run(trainer);  // the last four steps
+  std::string const page = drawings::as_html(drawings::of_plan<Trainer>(measured.steps), measured);
   // [/page]
   CHECK(page.find("\"U update\"") != page.npos);
-  for (drawing const& d : {drawing_of_plan<Trainer>(measured.steps), measured}) {
-    std::string const svg = draw_svg(d), trace = draw_trace(d), text = draw_text(d);
+  for (drawings::drawing const& d : {drawings::of_plan<Trainer>(measured.steps), measured}) {
+    std::string const svg = drawings::as_svg(d), trace = drawings::as_trace(d),
+                      text = drawings::as_text(d);
     CHECK(svg.find("<title>U of micro-batch 15, chunk 3: ") != svg.npos);
     CHECK(svg.find("micro-batch 16") == svg.npos);
     CHECK(trace.find("\"B15\"") != trace.npos);
@@ -188,8 +189,8 @@ TEST_CASE("a page shows the last steps, planned above measured") {
   for (rank_load const& load : rank_loads(trainer, {})) CHECK((load.busy > 0 && load.busy <= 1));
   // A step alone is one, as ever.
   trainer.step(mini_batches<Trainer>(1)[0]);
-  drawing const alone = drawing_of_last_run(trainer);
+  drawings::drawing const alone = drawings::of_last_run(trainer);
   CHECK(alone.steps == 1);
   CHECK(alone.ranks[0].actions.size() ==
-        drawing_of_plan<Trainer>(alone.steps).ranks[0].actions.size());
+        drawings::of_plan<Trainer>(alone.steps).ranks[0].actions.size());
 }

@@ -40,13 +40,13 @@ inline pp::schedules::dynamic_table split(pp::schedules::problem<> const& questi
 /// Costs that differ by kind, in bytes and nanoseconds.
 inline constexpr pp::schedules::chunk_cost costs{300, 400, 200, {4096, -1024, -3072}, 0};
 inline constexpr pp::schedules::problem<> looped = pp::schedules::equal_times(3, 4, costs, 50, 2);
-inline pp::drawing draw(pp::schedules::placement where,
-                        pp::detail::drawing_words const& words = {"split", "ns", "B"}) {
+inline pp::drawings::drawing draw(pp::schedules::placement where,
+                                  pp::detail::drawing_words const& words = {"split", "ns", "B"}) {
   auto const table = split(looped, where);
-  return pp::drawing_of(looped, table, pp::schedules::simulate(looped, table), words);
+  return pp::drawings::of_table(looped, table, pp::schedules::simulate(looped, table), words);
 }
 
-inline std::size_t actions(pp::drawing const& d) {
+inline std::size_t actions(pp::drawings::drawing const& d) {
   std::size_t sum = 0;
   for (pp::detail::drawn_rank const& r : d.ranks) sum += r.actions.size();
   return sum;

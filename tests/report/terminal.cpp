@@ -22,8 +22,9 @@ std::string without_colours(std::string const& text) {
 TEST_CASE("colours change nothing but colours") {
   for (pp::schedules::placement const where :
        {pp::schedules::placement::loop, pp::schedules::placement::vee}) {
-    pp::drawing const d = tables::draw(where);
-    std::string const plain = pp::draw_text(d), coloured = pp::draw_text(d, {.colours = true});
+    pp::drawings::drawing const d = tables::draw(where);
+    std::string const plain = pp::drawings::as_text(d),
+                      coloured = pp::drawings::as_text(d, {.colours = true});
     CHECK(plain.find('\x1b') == plain.npos);
     CHECK(coloured != plain);
     CHECK(without_colours(coloured) == plain);
@@ -33,7 +34,7 @@ TEST_CASE("colours change nothing but colours") {
 
 TEST_CASE("a coloured line ends without colour") {
   std::istringstream lines(
-      pp::draw_text(tables::draw(pp::schedules::placement::loop), {.colours = true}));
+      pp::drawings::as_text(tables::draw(pp::schedules::placement::loop), {.colours = true}));
   for (std::string line; std::getline(lines, line);) {
     std::size_t const begins = line.rfind("\x1b[38"), ends = line.rfind("\x1b[0m");
     INFO(line);
@@ -62,8 +63,8 @@ TEST_CASE("a backward as one is half B, half W") {
 
 TEST_CASE("a title cannot speak to the terminal") {
   std::string const text =
-      pp::draw_text(tables::draw(pp::schedules::placement::vee, {"a\x1b]0;b\a\x9b"
-                                                                 "c\xC2\x9B"}));
+      pp::drawings::as_text(tables::draw(pp::schedules::placement::vee, {"a\x1b]0;b\a\x9b"
+                                                                         "c\xC2\x9B"}));
   CHECK(text.find("a�]0;b��c�\n") == 0);
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("more micro-batches than a constant holds") {
   STATIC_REQUIRE((one::compiled::by_compiler && !two::compiled::by_compiler));
   laws::same_as_one_stage<one, two>(3, 1);
   CHECK_THAT(explain<two>(), Contains("zb-h1"));
-  CHECK(drawing_of_plan<two>().makespan == two::compiled::timeline().makespan);
+  CHECK(drawings::of_plan<two>().makespan == two::compiled::timeline().makespan);
 }
 
 TEST_CASE("a wrong schedule is refused at construction") {

@@ -77,6 +77,8 @@ struct drawing_words {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A drawing of a schedule, planned or measured, independent of the output format.
 struct drawing {
   detail::drawing_words words;
@@ -118,7 +120,11 @@ struct drawing {
   }
 };
 
+}  // namespace drawings
+
 namespace detail {
+
+using namespace drawings;
 
 /// An amount with a readable unit: 1250000 "ns" -> "1.25 ms", 1536 "B" -> "1.5 KiB", 2000000 "FLOP"
 /// -> "2.00 MFLOP".
@@ -197,6 +203,8 @@ class sources {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// The drawing of a table with the times of a timeline, simulated or measured.
 ///
 /// law:    the critical actions are those of for_each_critical
@@ -204,8 +212,8 @@ class sources {
 ///         timeline's unit
 /// throws: pp::error for an action that does not exist, or a timeline of another table
 template <schedules::pipeline_problem Problem, detail::action_table Table, class Rows>
-drawing drawing_of(Problem const& problem, Table const& table,
-                   schedules::timeline<Rows> const& when, detail::drawing_words words = {}) {
+drawing of_table(Problem const& problem, Table const& table, schedules::timeline<Rows> const& when,
+                 detail::drawing_words words = {}) {
   detail::require_actions(problem, table, detail::unbounded_slots{});
   detail::require_spans(table, when);
   drawing d;
@@ -255,13 +263,15 @@ drawing drawing_of(Problem const& problem, Table const& table,
 ///
 /// throws: pp::error as repeated() does
 template <schedules::pipeline_problem Problem, detail::action_table Table>
-drawing drawing_of_steps(Problem const& problem, Table const& table, int steps,
-                         detail::drawing_words words = {}, int leaves = 1) {
+drawing of_steps(Problem const& problem, Table const& table, int steps,
+                 detail::drawing_words words = {}, int leaves = 1) {
   auto const run = schedules::repeated(problem, table, steps, leaves);
   Problem const all = schedules::repeated(problem, steps * leaves);
-  drawing d = drawing_of(all, run, schedules::simulate(all, run), std::move(words));
+  drawing d = of_table(all, run, schedules::simulate(all, run), std::move(words));
   d.steps = steps;
   return d;
 }
+
+}  // namespace drawings
 
 }  // namespace pp

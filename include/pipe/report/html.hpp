@@ -125,12 +125,14 @@ std::string page_colours(One one) {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// An HTML page of several drawings, one below the other on a common axis, in the time of the last
 /// one. A drawing in another unit is scaled so that a replica computes as long as one of the last
 /// drawing: the remaining differences are order and waiting.
 ///
 /// throws: pp::error for an empty list
-inline std::string draw_html(std::vector<drawing const*> const& drawings) {
+inline std::string as_html(std::vector<drawing const*> const& drawings) {
   auto const busy = [](drawing const& d) {
     long sum = 0;
     for (detail::drawn_rank const& r : d.ranks) sum += r.busy();
@@ -165,15 +167,15 @@ inline std::string draw_html(std::vector<drawing const*> const& drawings) {
 }
 
 /// An HTML page of one drawing.
-inline std::string draw_html(drawing const& d) {
-  return draw_html(std::vector<drawing const*>{&d});
-}
+inline std::string as_html(drawing const& d) { return as_html(std::vector<drawing const*>{&d}); }
 
 /// An HTML page of a prediction above a measurement.
 ///
 /// law: the page has the measurement's title
-inline std::string draw_html(drawing const& predicted, drawing const& measured) {
-  return draw_html(std::vector<drawing const*>{&predicted, &measured});
+inline std::string as_html(drawing const& predicted, drawing const& measured) {
+  return as_html(std::vector<drawing const*>{&predicted, &measured});
 }
+
+}  // namespace drawings
 
 }  // namespace pp

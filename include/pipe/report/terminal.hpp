@@ -47,10 +47,12 @@ struct text_options {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A drawing as text, with its title and numbers. Chunks of a rank differ in colour only.
 ///
 /// throws: pp::error for a negative width
-inline std::string draw_text(drawing const& d, detail::text_options const& options = {}) {
+inline std::string as_text(drawing const& d, detail::text_options const& options = {}) {
   detail::timeline_drawing lines(int(d.ranks.size()), d.makespan, options.width, d.replicas);
   unsigned kinds = 0;
   for (std::size_t rank = 0; rank < d.ranks.size(); ++rank)
@@ -64,5 +66,7 @@ inline std::string draw_text(drawing const& d, detail::text_options const& optio
          (kinds & detail::bit(schedules::action_kind::recompute) ? ", + recompute" : "") +
          (kinds & detail::bit(schedules::action_kind::update) ? ", * update" : "") + "\n";
 }
+
+}  // namespace drawings
 
 }  // namespace pp

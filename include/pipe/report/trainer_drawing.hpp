@@ -26,16 +26,18 @@
 
 namespace pp {
 
+namespace drawings {
+
 /// The planned training step. Its times are the costs that the partition used: estimates in FLOPs
 /// at full speed, or nanoseconds with ByProfile.
 template <class Trainer>
-drawing drawing_of_plan(
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", predicted") {
+drawing of_plan(std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                    ", predicted") {
   using compiled = typename Trainer::compiled;
   using partition = typename compiled::partition;
   constexpr bool profiled = requires { typename partition::profile; };
-  return drawing_of(compiled::times(), compiled::table(), compiled::timeline(),
-                    {std::move(title), profiled ? "ns" : "FLOP", "B"});
+  return of_table(compiled::times(), compiled::table(), compiled::timeline(),
+                  {std::move(title), profiled ? "ns" : "FLOP", "B"});
 }
 
 /// Several planned steps that overlap, to be drawn beside measured steps; 1: a step alone.
@@ -45,21 +47,23 @@ drawing drawing_of_plan(
 ///
 /// throws: pp::error as drawing_of_steps does
 template <class Trainer>
-drawing drawing_of_plan(int steps) {
+drawing of_plan(int steps) {
   using work = typename Trainer::compiled::work;
-  drawing one = drawing_of_plan<Trainer>();
+  drawing one = of_plan<Trainer>();
   if (steps == 1) return one;
   if constexpr (work::is_free) {
     auto const problem = schedules::repeated(work::times(), steps * work::sum::leaves);
     using endless = detail::run_of_flow<typename work::schedule, work::mini_batch>;
     auto const run = schedules::make_dynamic_table<endless>(problem, work::where);
-    drawing d = drawing_of(problem, run, schedules::simulate(problem, run), one.words);
+    drawing d = of_table(problem, run, schedules::simulate(problem, run), one.words);
     d.steps = steps;
     return d;
   } else {
-    return drawing_of_steps(work::times(), work::table(), steps, one.words, work::sum::leaves);
+    return of_steps(work::times(), work::table(), steps, one.words, work::sum::leaves);
   }
 }
+
+}  // namespace drawings
 
 namespace detail {
 
@@ -89,6 +93,8 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 
 }  // namespace detail
 
+namespace drawings {
+
 /// A measured run of a trainer. Micro-batches of steps that overlap are numbered throughout; what
 /// ranks did of other steps in that time is not drawn. On the critical path an action follows its
 /// predecessor on the rank or the producer of its operand, whichever ended later; of several
@@ -97,9 +103,9 @@ inline void add_replica(drawing& all, drawing replica, long makespan) {
 /// law:    a row for each rank of each replica: row r * ranks + k is rank k of replica r
 /// throws: pp::error for a run of another trainer
 template <class Trainer>
-drawing drawing_of_run(
-    executed_run const& run,
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
+drawing of_run(executed_run const& run,
+               std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                   ", measured") {
   using compiled = typename Trainer::compiled;
   auto question = compiled::times();
   // Planned transfer times do not apply: measured times include the transfers.
@@ -129,7 +135,7 @@ drawing drawing_of_run(
         table.push(rank, a);
         table.trains = table.trains || e.what.kind != schedules::action_kind::forward;
       }
-    detail::add_replica(d, drawing_of(question, table, detail::timeline_of(rows), d.words),
+    detail::add_replica(d, of_table(question, table, detail::timeline_of(rows), d.words),
                         d.makespan);
   }
   return d;
@@ -143,10 +149,10 @@ drawing drawing_of_run(
 ///
 /// throws: as gather_executed
 template <class Trainer>
-drawing drawing_of_last_run(
-    Trainer const& trainer,
-    std::string title = std::string(detail::type_name<typename Trainer::model>()) + ", measured") {
-  return drawing_of_run<Trainer>(gather_executed(trainer), std::move(title));
+drawing of_last_run(Trainer const& trainer,
+                    std::string title = std::string(detail::type_name<typename Trainer::model>()) +
+                                        ", measured") {
+  return of_run<Trainer>(gather_executed(trainer), std::move(title));
 }
 
 /// Watcher that records the kernels of a run and adds them to a drawing of it:
@@ -240,5 +246,7 @@ class seen_kernels {
       std::vector<std::vector<launched>>(Trainer::compiled::ranks);
   std::vector<std::vector<launched>> gathered_;  // of all replicas' ranks
 };
+
+}  // namespace drawings
 
 }  // namespace pp
