@@ -33,7 +33,8 @@ void draw_schedule(std::string const& folder) {
   pp::drawings::drawing const paper = pp::drawings::of_table(
       problem, table, pp::schedules::simulate(problem, table), {"1F1B on four ranks"});
   std::fputs(
-      pp::drawings::as_text(paper, {.width = 66, .colours = pp::wants_colour(stdout)}).c_str(),
+      pp::drawings::as_text(paper, {.width = 66, .colours = pp::console::wants_colour(stdout)})
+          .c_str(),
       stdout);
   pp::write_file(folder + "/schedule.svg", pp::drawings::as_svg(paper, {.critical = true}));
   // [/schedule]

@@ -194,9 +194,9 @@ int main(int count, char** arguments) {
         "GB/s, to other nodes %.1f GB/s after %.0f us\n",
         100 * m.share, m.flops * 1e-12, m.memory * 1e-9, m.node_link * 1e-9, m.link * 1e-9,
         m.hop * 1e6);
-    text_table table({"model", "GPUs", "T", "P", "replicas", "M", "ideal", "1F1B", "V", "bubble",
-                      "s per step", "TFLOP/s", "published", "ratio"},
-                     {0});
+    console::text_table table({"model", "GPUs", "T", "P", "replicas", "M", "ideal", "1F1B", "V",
+                               "bubble", "s per step", "TFLOP/s", "published", "ratio"},
+                              {0});
     double least = 1, most = 1;
     for (line const& l : lines) {
       int const v = chunks_of(l, m);
@@ -210,9 +210,9 @@ int main(int count, char** arguments) {
       };
       table.add({l.model, std::to_string(l.gpus), std::to_string(l.tensor),
                  std::to_string(l.stages), std::to_string(l.replicas()), std::to_string(m_of(l, m)),
-                 readable_percent((l.stages - 1.0) / (m_of(l, m) + l.stages - 1)),
-                 readable_percent(straight.bubble), std::to_string(v),
-                 readable_percent(best.bubble), real(best.step, 2), real(best.tflops, 0),
+                 console::readable_percent((l.stages - 1.0) / (m_of(l, m) + l.stages - 1)),
+                 console::readable_percent(straight.bubble), std::to_string(v),
+                 console::readable_percent(best.bubble), real(best.step, 2), real(best.tflops, 0),
                  published(l.published, 0), published(ratio, 2)});
     }
     std::fputs(table.str().c_str(), stdout);

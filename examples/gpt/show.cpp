@@ -11,6 +11,8 @@ void show(options const& o, pp::drawings::drawing const& predicted,
           pp::drawings::drawing const& measured) {
   if (o.timeline)
     for (pp::drawings::drawing const* const d : {&predicted, &measured})
-      std::printf("\n%s", pp::drawings::as_text(*d, {.colours = pp::wants_colour(stdout)}).c_str());
+      std::printf(
+          "\n%s",
+          pp::drawings::as_text(*d, {.colours = pp::console::wants_colour(stdout)}).c_str());
   if (!o.page.empty()) pp::write_file(o.page, pp::drawings::as_html(predicted, measured));
 }

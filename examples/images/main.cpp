@@ -42,7 +42,7 @@ struct options {
 /// Writes the page and prints what the network gets wrong.
 void show(options const& o, image_task const& task, trained const& result) {
   pp::write_file(o.out, page_of(task, result, o.command));
-  pp::text_table table({"is", "says", "times"}, {0, 1});
+  pp::console::text_table table({"is", "says", "times"}, {0, 1});
   std::vector<confused_pair> const pairs = confused_pairs(task, result);
   for (std::size_t i = 0; i < std::min<std::size_t>(pairs.size(), 8); ++i)
     table.add({task.class_names[std::size_t(pairs[i].is)],
@@ -131,7 +131,7 @@ int main(int count, char** arguments) {
     return 2;
   } catch (std::exception const& e) {
     std::fflush(stdout);
-    std::fprintf(stderr, "images: %s\n", pp::terminal_escaped(e.what()).c_str());
+    std::fprintf(stderr, "images: %s\n", pp::console::terminal_escaped(e.what()).c_str());
     return 1;
   }
 }

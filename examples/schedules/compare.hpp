@@ -296,7 +296,7 @@ inline std::string text_of(request const& r, std::vector<entry> const& entries) 
     return text;
   }
   if (r.format == "table") {
-    pp::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
+    pp::console::text_table table({std::begin(columns), std::end(columns)}, {0, 11});
     for (entry const& e : entries) table.add(row_of(r, e));
     return table.str();
   }
@@ -329,7 +329,7 @@ struct reply {
 };
 
 inline reply answer(request r) {
-  r.read_name = pp::terminal_escaped(r.read_name);
+  r.read_name = pp::console::terminal_escaped(r.read_name);
   std::optional<pp::schedules::read_schedule> file = read_file(r);
   r.ranks = r.asked_ranks.value_or(r.ranks);
   r.micro_batches = r.asked_micro_batches.value_or(r.micro_batches);

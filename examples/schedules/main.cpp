@@ -105,7 +105,7 @@ int run(int argc, char** argv) {
     r.read_name = read;
     r.read_text.assign(std::istreambuf_iterator<char>(file), {});
   }
-  r.colours = out.empty() && pp::wants_colour(stdout);
+  r.colours = out.empty() && pp::console::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
   if (!out.empty()) pp::write_file(out, found.text);
   errno = 0;
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (std::exception const& e) {
-    std::cerr << "schedules: " << pp::terminal_escaped(e.what()) << "\n";
+    std::cerr << "schedules: " << pp::console::terminal_escaped(e.what()) << "\n";
     return 1;
   }
 }

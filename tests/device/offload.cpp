@@ -142,8 +142,8 @@ TEST_CASE("explain lists state on the host by rank", "[cuda]") {
   std::string const text = explain<trainer>();
   INFO(text);
   CHECK(text.find("allocated  on the host\n") != text.npos);
-  CHECK(text.find(" in all, and " + readable_bytes(all) + " of optimizer state on the host\n") !=
-        text.npos);
+  CHECK(text.find(" in all, and " + console::readable_bytes(all) +
+                  " of optimizer state on the host\n") != text.npos);
   CHECK(explain<Net<Devices<4>>>().find("on the host") == std::string::npos);
 }
 

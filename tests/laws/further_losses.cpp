@@ -225,7 +225,7 @@ TEST_CASE("losses have the names of their labels", "[laws]") {
   CHECK(loss_metric_names<trainer>()[1] == "loss/kind");
   CHECK(loss_metrics<Exact<Size>>(r).empty());
   CHECK(loss_metrics<trainer>({}).empty());  // of an inference
-  CHECK(words_of_step({.loss = 13, .scalars = metrics})
+  CHECK(console::step_words({.loss = 13, .scalars = metrics})
             .starts_with("loss 13.0000 (labels 1.0000, kind 2.0000, size 3.0000)  rate"));
 }
 

@@ -75,16 +75,16 @@ TEST_CASE("colours are for terminals that want them") {
   REQUIRE(file != nullptr);
   ::unsetenv("NO_COLOR");
   ::setenv("TERM", "xterm", 1);
-  CHECK(pp::wants_colour(terminal));
-  CHECK_FALSE(pp::wants_colour(file));
-  CHECK_FALSE(pp::wants_colour(std::ostringstream()));
-  CHECK(pp::wants_colour(std::cout) == pp::wants_colour(stdout));
+  CHECK(pp::console::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(file));
+  CHECK_FALSE(pp::console::wants_colour(std::ostringstream()));
+  CHECK(pp::console::wants_colour(std::cout) == pp::console::wants_colour(stdout));
   ::setenv("NO_COLOR", "1", 1);
-  CHECK_FALSE(pp::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(terminal));
   ::setenv("NO_COLOR", "", 1);
-  CHECK(pp::wants_colour(terminal));
+  CHECK(pp::console::wants_colour(terminal));
   ::setenv("TERM", "dumb", 1);
-  CHECK_FALSE(pp::wants_colour(terminal));
+  CHECK_FALSE(pp::console::wants_colour(terminal));
   ::unsetenv("NO_COLOR");
   std::fclose(file);
 }

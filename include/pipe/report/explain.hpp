@@ -27,10 +27,14 @@ inline constexpr int explain_width = 100;
 
 }  // namespace detail
 
+namespace console {
+
 /// 1, "stage" -> "1 stage"; 4, "stage" -> "4 stages"
 inline std::string counted(long n, char const* what) {
   return readable_count(n) + " " + what + (n == 1 ? "" : "s");
 }
+
+}  // namespace console
 
 namespace detail {
 

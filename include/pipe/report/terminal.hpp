@@ -21,6 +21,8 @@
 
 namespace pp {
 
+namespace console {
+
 /// Whether to write colours to a file: it is a terminal, and neither NO_COLOR nor TERM=dumb is set.
 inline bool wants_colour(std::FILE* file) {
   char const* const none = std::getenv("NO_COLOR");
@@ -36,6 +38,8 @@ inline bool wants_colour(std::ostream const& stream) {
   if (stream.rdbuf() == std::cout.rdbuf()) return wants_colour(stdout);
   return stream.rdbuf() == std::cerr.rdbuf() && wants_colour(stderr);
 }
+
+}  // namespace console
 
 namespace detail {
 
@@ -60,7 +64,8 @@ inline std::string as_text(drawing const& d, detail::text_options const& options
       lines.add(int(rank), a.what, a.start, a.end, a.shade);
       kinds |= detail::bit(a.what.kind);
     }
-  std::string const title = d.words.title.empty() ? "" : terminal_escaped(d.words.title) + "\n";
+  std::string const title =
+      d.words.title.empty() ? "" : console::terminal_escaped(d.words.title) + "\n";
   return title + detail::summary_of(d) + "\n" + lines.str(options.colours) +
          detail::drawing_legend(kinds & detail::bit(schedules::action_kind::backward_weight)) +
          (kinds & detail::bit(schedules::action_kind::recompute) ? ", + recompute" : "") +
