@@ -36,7 +36,7 @@ void draw_schedule(std::string const& folder) {
       pp::drawings::as_text(paper, {.width = 66, .colours = pp::console::wants_colour(stdout)})
           .c_str(),
       stdout);
-  pp::write_file(folder + "/schedule.svg", pp::drawings::as_svg(paper, {.critical = true}));
+  pp::files::write_file(folder + "/schedule.svg", pp::drawings::as_svg(paper, {.critical = true}));
   // [/schedule]
 }
 
@@ -52,8 +52,8 @@ void draw_step(std::string const& folder, std::string const& title) {
   pp::drawings::drawing const predicted = pp::drawings::of_plan<Trainer>();
   pp::drawings::drawing measured = pp::drawings::of_last_run(trainer, title);
   kernels.add_to(measured);
-  pp::write_file(folder + "/step.html", pp::drawings::as_html(predicted, measured));
-  pp::write_file(folder + "/step.json", pp::drawings::as_trace(predicted, measured));
+  pp::files::write_file(folder + "/step.html", pp::drawings::as_html(predicted, measured));
+  pp::files::write_file(folder + "/step.json", pp::drawings::as_trace(predicted, measured));
   // [/step]
 }
 

@@ -64,7 +64,7 @@ int train_gpt2(char const* name, int argc, char** argv) {
     std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
         next(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = int(pp::random_block(1, 1, i).word[0] % 50257);
+      tokens[i] = int(pp::math::random_block(1, 1, i).word[0] % 50257);
     for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
     std::printf("GPT-2 124M, %s, %d samples of 1024 tokens, %.1f GB, on %s\n", Precision::name,
                 Trainer::samples, double(trainer.allocated_bytes(0)) * 1e-9,

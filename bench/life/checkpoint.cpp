@@ -31,7 +31,7 @@ void measure(std::string const& folder) {
   std::vector<int> tokens(std::size_t(Trainer::samples * Trainer::inputs_per_sample)),
       next(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i)
-    tokens[i] = int(random_block(1, 1, i).word[0] % 50257);
+    tokens[i] = int(math::random_block(1, 1, i).word[0] % 50257);
   for (std::size_t i = 0; i < tokens.size(); ++i) next[i] = tokens[(i + 1) % tokens.size()];
   auto const step = [&] { trainer.step({tokens, next}); };
 

@@ -14,5 +14,5 @@ void show(options const& o, pp::drawings::drawing const& predicted,
       std::printf(
           "\n%s",
           pp::drawings::as_text(*d, {.colours = pp::console::wants_colour(stdout)}).c_str());
-  if (!o.page.empty()) pp::write_file(o.page, pp::drawings::as_html(predicted, measured));
+  if (!o.page.empty()) pp::files::write_file(o.page, pp::drawings::as_html(predicted, measured));
 }

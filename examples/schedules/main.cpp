@@ -97,8 +97,8 @@ int run(int argc, char** argv) {
     return code;
   }
 
-  pp::require_distinct(
-      {{"--read", read, pp::file_use::way::read}, {"--out", out, pp::file_use::way::written}});
+  pp::files::require_distinct({{"--read", read, pp::files::file_use::way::read},
+                               {"--out", out, pp::files::file_use::way::written}});
   if (!read.empty()) {
     std::ifstream file(read, std::ios::binary);
     if (!file) throw pp::file_error("cannot read '" + read + "': " + std::strerror(errno));
@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
   }
   r.colours = out.empty() && pp::console::wants_colour(stdout);
   schedules::reply const found = schedules::answer(r);
-  if (!out.empty()) pp::write_file(out, found.text);
+  if (!out.empty()) pp::files::write_file(out, found.text);
   errno = 0;
   if (out.empty()) std::cout << found.text;
   flush_output();

@@ -117,8 +117,8 @@ int run(options const& o) {
   std::vector<ended_run> const runs = runs_of(o, e, which, stop);
   words.runs = long(runs.size());
   auto const all = summaries_of(which, o.rates, runs);
-  pp::write_file(csv_path(o), csv_of(runs));
-  pp::write_file(o.out, page_of(words, all));
+  pp::files::write_file(csv_path(o), csv_of(runs));
+  pp::files::write_file(o.out, page_of(words, all));
   pp::console::text_table table({"optimizer", "schedule", "best rate", "loss", "to 1f1b", ""},
                                 {0, 1, 5});
   for (summary const& s : all) {
@@ -170,10 +170,10 @@ int main(int count, char** arguments) {
     if (o.tokens > 0) o.steps = (o.tokens + tokens_per_step - 1) / tokens_per_step;
     std::sort(o.rates.begin(), o.rates.end());
     o.rates.erase(std::unique(o.rates.begin(), o.rates.end()), o.rates.end());
-    using way = pp::file_use::way;
-    pp::require_distinct({{"--text", o.text, way::read},
-                          {"--out", o.out, way::written},
-                          {"the .csv beside --out", csv_path(o), way::written}});
+    using way = pp::files::file_use::way;
+    pp::files::require_distinct({{"--text", o.text, way::read},
+                                 {"--out", o.out, way::written},
+                                 {"the .csv beside --out", csv_path(o), way::written}});
     return run(o);
   } catch (CLI::Success const& e) {
     return app.exit(e);

@@ -103,8 +103,8 @@ std::vector<int> said_without_cache(Trainer& trainer, std::vector<int> text, lon
     std::copy(text.begin() + long(first), text.end(), window.begin());
     trainer.forward(window, logits);
     std::size_t const last = text.size() - first - 1;
-    text.push_back(
-        sample(std::span<T const>(logits).subspan(last * width, width), how, std::uint64_t(i)));
+    text.push_back(sampling::sample(std::span<T const>(logits).subspan(last * width, width), how,
+                                    std::uint64_t(i)));
     said.push_back(text.back());
   }
   return said;
@@ -217,8 +217,8 @@ TEST_CASE("the page about generation does what it says") {
   decoder read(trainer);
   auto logits = read.read(prompt);
   for (int i = 0; i < 10; ++i) {
-    int const token = sample(logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1},
-                             std::uint64_t(i));
+    int const token = sampling::sample(
+        logits, {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}, std::uint64_t(i));
     said.push_back(token);
     logits = read.read(token);
   }
@@ -228,10 +228,10 @@ TEST_CASE("the page about generation does what it says") {
                  {.tokens = 10,
                   .sampling = {.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1}}));
   // [choose]
-  std::vector<double> p = probabilities(logits, 0.8);
-  keep_top_k(p, 40);
-  keep_top_p(p, 0.95);
-  int const token = draw_index(p, u);  // u in [0, 1)
+  std::vector<double> p = sampling::probabilities(logits, 0.8);
+  sampling::keep_top_k(p, 40);
+  sampling::keep_top_p(p, 0.95);
+  int const token = sampling::draw_index(p, u);  // u in [0, 1)
   // [/choose]
   CHECK(p[std::size_t(token)] > 0);
 }

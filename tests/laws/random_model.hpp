@@ -68,7 +68,7 @@ constexpr auto choose(int width) {
   constexpr int widths[] = {1, 3, 4, 6, 9, 17};
   pp::detail::list<choice, Count> layers;
   for (int i = 0; i < Count; ++i) {
-    pp::detail::philox_block const r = pp::random_block(Seed, 7, std::uint64_t(i));
+    pp::detail::philox_block const r = pp::math::random_block(Seed, 7, std::uint64_t(i));
     choice c{int(r.word[0] % kinds), width, 0};
     if (width == 1 && normalises(c.kind)) c.kind = 8;
     if (c.kind <= 1) c.width = width = widths[r.word[1] % 6];

@@ -133,7 +133,7 @@ TEST_CASE("one page has all ranks, predicted above measured") {
   // [page]
   drawings::drawing const measured = drawings::of_last_run(trainer);  // in all processes
   if (Mpi::process() == 0)
-    write_file(path, drawings::as_html(drawings::of_plan<Trainer>(), measured));
+    files::write_file(path, drawings::as_html(drawings::of_plan<Trainer>(), measured));
   // [/page]
   transports::process_place const here = Mpi::transport::place(2);
   CHECK(measured.ranks.size() == std::size_t(2 * here.replicas));

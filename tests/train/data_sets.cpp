@@ -89,8 +89,9 @@ struct points {
   std::vector<int> side;
   points(int n, std::uint64_t stream) {
     for (int i = 0; i < n; ++i) {
-      detail::philox_block const bits = random_block(1, stream, std::uint64_t(i));
-      where.insert(where.end(), {unit_uniform(bits.word[0]), unit_uniform(bits.word[1])});
+      detail::philox_block const bits = math::random_block(1, stream, std::uint64_t(i));
+      where.insert(where.end(),
+                   {math::unit_uniform(bits.word[0]), math::unit_uniform(bits.word[1])});
       side.push_back(where[2 * std::size_t(i)] > where[2 * std::size_t(i) + 1]);
     }
   }

@@ -251,12 +251,8 @@ constexpr bool has(op_kind k) {
   return kinds_with<Property> >> int(k) & 1;
 }
 
-}  // namespace detail
-
 /// The name of a kind, for plans and messages.
-constexpr char const* name_of(op_kind k) { return detail::op_traits_rows.rows[int(k)].name; }
-
-namespace detail {
+constexpr char const* name_of(op_kind k) { return op_traits_rows.rows[int(k)].name; }
 
 /// The kind of attributes that ops of kind k have.
 constexpr attribute_kind attributes_of(op_kind k) { return op_traits_rows.rows[int(k)].attributes; }

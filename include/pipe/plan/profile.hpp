@@ -201,7 +201,7 @@ inline std::string profile_header(std::string const& name, layer_times const& ti
 inline void write_profile(std::string const& path, std::string const& name,
                           detail::layer_times const& times) {
   std::string const text = detail::profile_header(name, times);
-  atomic_file file(path);
+  files::atomic_file file(path);
   file.write(text);
   file.commit();
 }
