@@ -109,9 +109,9 @@ constexpr auto if_set(word<Word>) {
     return word_list<>{};
 }
 /// Missing, Function or Value with a member that is set.
-template <template <member> class Word, member Which>
+template <template <wrong::member> class Word, wrong::member Which>
 constexpr auto spell_member() {
-  return if_set<(Which != member::none)>(word<Word<Which>>{});
+  return if_set<(Which != wrong::member::none)>(word<Word<Which>>{});
 }
 
 /// The message of those words, about a layer unless Position is -1.

@@ -9,8 +9,10 @@
 
 namespace pp {
 
+namespace wrong {
+
 /// The members of user-defined types that diagnostics can name as missing or not constant.
-enum class member : unsigned char {
+enum member : unsigned char {
   none,
   forward,
   derivative,
@@ -66,6 +68,8 @@ enum class member : unsigned char {
   wait
 };
 
+}  // namespace wrong
+
 namespace detail {
 
 /// The first fault of a model, or none. The message has the words that are set here.
@@ -75,7 +79,8 @@ struct model_fault {
   int leaf = -1;  // the layer type, as an index into the model's leaf types
   shape expected{}, found{};  // shapes or single numbers, depending on the diagnosis
   int option = -1;  // index into the leaf's `options`; -1: the fault is not about an option
-  member missing = member::none, function = member::none, value = member::none;
+  wrong::member missing = wrong::member::none, function = wrong::member::none,
+                value = wrong::member::none;
   bool says_type = true, says_name = false;  // the layer type; the name that the layer type has
   constexpr bool ok() const { return what == wrong::nothing; }
 };

@@ -80,10 +80,10 @@ class layer_checks {
                        .says_name = true});
   }
   /// Records that the layer's type lacks a member; below: that a static value is not constexpr.
-  constexpr void report_missing(wrong::diagnosis what, member missing) {
+  constexpr void report_missing(wrong::diagnosis what, wrong::member missing) {
     report(model_fault{.what = what, .layer = position_, .leaf = leaf_, .missing = missing});
   }
-  constexpr void report_value(member value) {
+  constexpr void report_value(wrong::member value) {
     report(model_fault{
         .what = wrong::value_must_be_constexpr, .layer = position_, .leaf = leaf_, .value = value});
   }
@@ -106,7 +106,7 @@ class layer_checks {
       f.what = wrong::layer_option_is_given_twice;
     } else if (refused.varying) {
       f.what = wrong::function_must_be_constexpr;
-      f.function = member::of;
+      f.function = wrong::member::of;
     } else {
       set_ratio(f, refused.number);
     }

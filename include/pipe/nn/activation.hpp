@@ -32,24 +32,24 @@ concept formula = requires(float x) {
 
 /// The first member that F, which is not a formula, lacks.
 template <class F>
-constexpr member missing_of_formula() {
+constexpr wrong::member missing_of_formula() {
   if constexpr (!requires(float x) {
                   { F::forward(x) } -> std::same_as<float>;
                 })
-    return member::forward;
+    return wrong::member::forward;
   else if constexpr (!requires(float x) {
                        { F::derivative(x) } -> std::same_as<float>;
                      })
-    return member::derivative;
+    return wrong::member::derivative;
   else
-    return member::derivative_reads_output;
+    return wrong::member::derivative_reads_output;
 }
 /// Records the fault that F is not a formula.
 template <class F, class Builder>
 constexpr void complain_of_formula(Builder& b) {
-  constexpr member missing = missing_of_formula<F>();
-  constexpr bool is_there =
-      missing == member::derivative_reads_output && requires { bool(F::derivative_reads_output); };
+  constexpr wrong::member missing = missing_of_formula<F>();
+  constexpr bool is_there = missing == wrong::member::derivative_reads_output &&
+                            requires { bool(F::derivative_reads_output); };
   if constexpr (is_there)
     b.report_value(missing);
   else

@@ -50,8 +50,8 @@ concept says_buffers = requires { typename constants<is_read(L::buffers)>; };
 /// The first member that L lacks as a Custom layer with these numbers of parameters and buffers, or
 /// `none`.
 template <class L, int Parameters, int Buffers>
-constexpr member missing_of_custom() {
-  using enum member;
+constexpr wrong::member missing_of_custom() {
+  using enum wrong::member;
   using F = custom::forward<float> const&;
   using B = custom::input_gradient<float> const&;
   using W = custom::weight_gradient<float> const&;
@@ -130,12 +130,12 @@ struct Custom {
 
   template <class Builder>
   static constexpr void describe(Builder& b) {
-    constexpr member missing = detail::missing_of_custom<L, parameters, buffers>();
+    constexpr wrong::member missing = detail::missing_of_custom<L, parameters, buffers>();
     if constexpr (requires { L::parameters; } && !detail::says_parameters<L>) {
-      b.report_value(member::parameters);
+      b.report_value(wrong::member::parameters);
     } else if constexpr (requires { L::buffers; } && !detail::says_buffers<L>) {
-      b.report_value(member::buffers);
-    } else if constexpr (missing != member::none) {
+      b.report_value(wrong::member::buffers);
+    } else if constexpr (missing != wrong::member::none) {
       b.report_missing(wrong::custom_layer_needs_its_shapes_and_its_functions, missing);
     } else if constexpr (parameters + buffers > detail::most_custom_parameters) {
       b.report(wrong::custom_layer_has_too_many_parameters, shape(detail::most_custom_parameters),

@@ -41,8 +41,8 @@ concept recompute_policy = has_facts_of_recompute<P> && is_constant<drops_call<P
 
 /// The first member that a type lacks to be a recompute policy; `none` if it has no member of one.
 template <class P>
-constexpr member missing_of_recompute() {
-  using enum member;
+constexpr wrong::member missing_of_recompute() {
+  using enum wrong::member;
   constexpr bool has_drops = requires(op_kind kind) {
     { P::drops(kind) } -> std::convertible_to<bool>;
   };

@@ -121,7 +121,7 @@ struct pipeline_schedule : proved_schedule<Options, pipeline_schedule<M, Options
       return std::type_identity<nothing_wrong>{};
     } else if constexpr (!proved::fills_in_a_constant()) {
       return diagnosis_of<wrong::function_must_be_constexpr, flushed,
-                          wrong::Function<member::fill>>();
+                          wrong::Function<wrong::member::fill>>();
     } else if constexpr (constexpr verdict v = proved::judgement(); v.ok()) {
       return std::type_identity<nothing_wrong>{};
     } else {

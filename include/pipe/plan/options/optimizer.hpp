@@ -17,8 +17,8 @@ namespace detail {
 
 /// The first missing member of a type that resembles an optimizer; `none` for one that does not.
 template <class O>
-constexpr member missing_of_optimizer() {
-  using enum member;
+constexpr wrong::member missing_of_optimizer() {
+  using enum wrong::member;
   constexpr bool has_rate = requires(O const& o) { o.learning_rate; };
   if constexpr (!custom::element_optimizer<O> && !custom::tensor_optimizer<O>)
     return has_rate ? states_and_prepare : none;
@@ -45,8 +45,8 @@ struct optimizer : detail::any_family {
 
   template <class O>
   static constexpr auto diagnose_type() {
-    using enum member;
-    constexpr member lacks = detail::missing_of_optimizer<O>();
+    using enum wrong::member;
+    constexpr wrong::member lacks = detail::missing_of_optimizer<O>();
     if constexpr (requires { typename O::diagnosis; })
       return typename O::diagnosis{};
     else if constexpr (lacks != none)

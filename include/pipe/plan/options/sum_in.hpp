@@ -49,9 +49,9 @@ struct option_family::sum : detail::any_family {
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
     else if constexpr ((option::leaves & (option::leaves - 1)) != 0)
       return detail::diagnosis_of<wrong::number_must_be_a_power_of_two, option>();
-    else if constexpr (long(count::value) * size::value > most_samples / option::leaves)
+    else if constexpr (long(count::value) * size::value > detail::most_samples / option::leaves)
       return detail::diagnosis_of<wrong::number_is_too_large, option, count, size,
-                                  wrong::AtMost<most_samples>>();
+                                  wrong::AtMost<detail::most_samples>>();
     else
       return std::type_identity<detail::nothing_wrong>{};
   }

@@ -88,6 +88,8 @@ struct option_family::zero : detail::any_family {
   }
 };
 
+namespace detail {
+
 /// The diagnosis of a call that accumulates mini-batches in a pipeline with these options.
 template <class Sum, class Zero, class MicroBatches>
 constexpr auto diagnose_accumulation_of() {
@@ -99,5 +101,7 @@ constexpr auto diagnose_accumulation_of() {
   else
     return std::type_identity<detail::nothing_wrong>{};
 }
+
+}  // namespace detail
 
 }  // namespace pp
