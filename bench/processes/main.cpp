@@ -97,7 +97,8 @@ struct GPT : Model<Tokens<256, 128>, Embedding<256>, Positions,
                           Residual<LayerNorm, Linear<1024>, GELUTanh, Linear<256>>>,
                    LayerNorm, Linear<256>, CrossEntropy> {};
 template <class... More>
-using Replica = Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, SumIn<2>, More...>;
+using Replica =
+    Pipeline<GPT, MicroBatches<4>, MicroBatchSize<4>, AdamW, GradientAccumulation<2>, More...>;
 
 void two_replicas() {
   Replica<> one;
@@ -131,8 +132,8 @@ using Shared = Pipeline<Pausing, MicroBatches<1>, MicroBatchSize<8>, AdamW, Sum,
 
 /// Two replicas, one of which takes twice as long for a leaf: as many leaves, and leaves by speed.
 void shares() {
-  using even_trainer = Shared<SumIn<16>>;
-  using trainer_by_speed = Shared<SumBySpeed<16>>;
+  using even_trainer = Shared<GradientAccumulation<16>>;
+  using trainer_by_speed = Shared<GradientAccumulationBySpeed<16>>;
   even_trainer even;
   trainer_by_speed balanced;
   numbers<even_trainer> const data;

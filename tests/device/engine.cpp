@@ -248,7 +248,7 @@ TEST_CASE("a callback that throws leaves nothing under way and nothing changed",
 TEST_CASE("a launch of a user's own that throws leaves nothing under way and nothing changed",
           "[cuda]") {
   using trainer = Pipeline<WithOwn, on_host::Device, FP32, Stages<3>, MicroBatches<3>,
-                           MicroBatchSize<2>, Graphs<false>>;
+                           MicroBatchSize<2>, NoGraphs>;
   trainer plain({.seed = 3}), troubled({.seed = 3});
   laws::sample_batch<trainer> const data(1), other(2);
   for (long launches = 0; launches < 3; ++launches) {
@@ -266,7 +266,7 @@ TEST_CASE(
     "that it is broken",
     "[cuda]") {
   using trainer =
-      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, Graphs<false>>;
+      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, NoGraphs>;
   laws::sample_batch<trainer> const data(1), other(2);
   std::vector<float> outputs(std::size_t(trainer::samples * trainer::outputs_per_sample)),
       expected(outputs.size());

@@ -249,7 +249,7 @@ template <class Model, class... Options>
 void has_the_bits_of_streams() {
   using by_graph = Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, Options...>;
   using by_streams =
-      Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, Graphs<false>, Options...>;
+      Pipeline<Model, on_host::Device, AdamW, Averaging<9, 10>, NoGraphs, Options...>;
   for (preference p : {preference::awaited, preference::last, preference::first}) {
     gpu.prefers = p;
     gpu.graph_launches = 0;
@@ -338,7 +338,7 @@ TEST_CASE("edges that paths imply are found", "[cuda]") {
 TEST_CASE("a skipped step is skipped by a graph, too", "[cuda]") {
   using trainer = Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>>;
   using streams =
-      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, Graphs<false>>;
+      Pipeline<Regression, on_host::Device, FP16, AdamW, Stages<2>, MicroBatches<2>, NoGraphs>;
   trainer t({.seed = 3});
   streams s({.seed = 3});
   laws::sample_batch<trainer> data(1);
@@ -410,8 +410,8 @@ TEST_CASE("steps run by streams where the driver is too old for graphs", "[cuda]
 }
 
 TEST_CASE("a step of more kernels than a graph may have runs by streams", "[cuda]") {
-  using small = Pipeline<Regression, on_host::Device, FP32, MicroBatches<2>, Graphs<true, 40>>;
-  using large = Pipeline<Regression, on_host::Device, FP32, MicroBatches<20>, Graphs<true, 40>>;
+  using small = Pipeline<Regression, on_host::Device, FP32, MicroBatches<2>, Graphs<40>>;
+  using large = Pipeline<Regression, on_host::Device, FP32, MicroBatches<20>, Graphs<40>>;
   gpu.captures = 0;
   small a;
   CHECK(a.runs_on() == "a CPU, steps as CUDA graphs");
@@ -432,7 +432,7 @@ TEST_CASE("a launch that cannot be captured fails with a reason, and leaves noth
     waits = true;
     for (trainer* t : {&plain, &troubled}) t->step(data.view());  // by streams: they may wait
     CHECK_THROWS_WITH(troubled.step(data.view()),
-                      Catch::Contains("not under capture") && Catch::Contains("Graphs<false>"));
+                      Catch::Contains("not under capture") && Catch::Contains("NoGraphs"));
     CHECK(gpu.is_idle());
     CHECK_FALSE(gpu.is_capturing());
     CHECK(troubled.steps() == 1);

@@ -148,7 +148,7 @@ TEST_CASE("explain lists state on the host by rank", "[cuda]") {
 }
 
 TEST_CASE("state on the host in a graph and by streams", "[cuda]") {
-  laws::graphs_have_the_bits_of_streams<Net<OffloadState>, Net<OffloadState, Graphs<false>>>();
+  laws::graphs_have_the_bits_of_streams<Net<OffloadState>, Net<OffloadState, NoGraphs>>();
 }
 
 TEST_CASE("memory that cannot be page-locked is refused by rank and size, and nothing is left",

@@ -132,7 +132,7 @@ void holds_in_fp32(double tolerance) {
 /// In 16 bits, with copies of the parameters.
 template <class Optimizer>
 void holds_in_bf16() {
-  using two = trained<Optimizer, BF16, Stages<2>, Graphs<false>>;
+  using two = trained<Optimizer, BF16, Stages<2>, NoGraphs>;
   using three = trained<Optimizer, BF16, Stages<3>, GPipe>;
   gives_the_bits_of<two, three>(fake_gpu::preference::last);
   graphs_have_the_bits_of_streams<three, two>();

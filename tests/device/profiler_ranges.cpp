@@ -55,7 +55,7 @@ using names = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("every action is a range in that of its run, with a registered name", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>>;
+  using Trainer = Ranged<NoGraphs>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> const data(1);
   the_tool.seen.clear(), Noted::in.clear();
@@ -87,7 +87,7 @@ TEST_CASE("every action is a range in that of its run, with a registered name", 
   CHECK(the_tool.open.empty());
 }
 TEST_CASE("split backward has ranges of its own", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>, ZeroBubbleH1>;
+  using Trainer = Ranged<NoGraphs, ZeroBubbleH1>;
   Trainer trainer({.seed = 3});
   the_tool.seen.clear();
   trainer.step(laws::sample_batch<Trainer>(1).view());
@@ -104,7 +104,7 @@ TEST_CASE("a step that is replayed is one range", "[cuda]") {
   CHECK(the_tool.seen == names{"train"});
 }
 TEST_CASE("a range ends when its action throws", "[cuda]") {
-  using Trainer = Ranged<Graphs<false>>;
+  using Trainer = Ranged<NoGraphs>;
   Trainer trainer({.seed = 3});
   laws::sample_batch<Trainer> const data(1);
   Noted::throws = true;

@@ -127,7 +127,7 @@ TEST_CASE("a biased variance is that of torchgpipe's deferred batch norm", "[law
 }
 
 TEST_CASE("leaves are one mini-batch of running statistics", "[laws][batch_norm]") {
-  using leaves = Of<SumIn<2>>;
+  using leaves = Of<GradientAccumulation<2>>;
   leaves t({.seed = 3});
   running expected;
   for (long samples : {16, 11, 8}) {

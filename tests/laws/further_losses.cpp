@@ -49,8 +49,8 @@ struct OfInput : Model<Input<3>, Stash<"x">, Linear<4>, Tanh,
                               FurtherLoss<"own", "x", LossWeight<2>, MSE>>> {};
 
 template <class... More>
-using Read =
-    Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, SumIn<2>, More...>;
+using Read = Pipeline<Reader, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>,
+                      GradientAccumulation<2>, More...>;
 template <class... More>
 using AlikeIn = Pipeline<Alike, PortableHost, SGD, MicroBatches<3>, MicroBatchSize<2>, More...>;
 

@@ -209,7 +209,7 @@ TEST_CASE("mini-batches move buffers once without a flush", "[laws][batch_norm]"
   follow_mini_batches<PipeDream2BW<>, 3>();
   follow_mini_batches<PACI<>, 2, false>();
   follow_mini_batches<PACI<0, true>, 2, false>();
-  follow_mini_batches<PipeDream<>, 1, true, SumIn<2>>();
+  follow_mini_batches<PipeDream<>, 1, true, GradientAccumulation<2>>();
 }
 TEST_CASE("running statistics are of the activations by older weights", "[laws][batch_norm]") {
   are_of_what_was_read<PipeDream<>, 1>();

@@ -49,15 +49,16 @@ TEST_CASE("replicas of any stages have the bits of one stage", "[laws]") {
 TEST_CASE("replicas under other schedules and recomputation", "[laws]") {
   same_bits_with<StageReplicas<1, 2>, RecomputeAllButLast, HostThreads<2>>();
   same_bits_with<StageReplicas<2, 3, 1>, GPipe, RecomputeAll, Averaging<9, 10>>();
-  same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, SumIn<2>>();
+  same_bits_with<StageReplicas<1, 2, 2>, EagerOneFOneB, GradientAccumulation<2>>();
 }
 TEST_CASE("replicas with B and W apart", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, StageReplicas<2, 2>, laws::LateReplicas>>(3, 2, 3);
 }
 TEST_CASE("two directions have the bits of one", "[laws]") {
   laws::same_as_one_stage<Of<Shared>, Of<Shared, Stages<4>, Chimera>>(7, 2, 3);
-  laws::same_as_one_stage<Of<Shared, SumIn<2>>,
-                          Of<Shared, Stages<2>, Chimera, RecomputeAll, SumIn<2>>>(7, 2, 3);
+  laws::same_as_one_stage<Of<Shared, GradientAccumulation<2>>,
+                          Of<Shared, Stages<2>, Chimera, RecomputeAll, GradientAccumulation<2>>>(
+      7, 2, 3);
   // P, 2P and 3P micro-batches of P ranks: groups one after the other.
   concatenated<Chimera, 2>(), concatenated<Chimera, 4>(), concatenated<Chimera, 6>();
   concatenated<ChimeraDoubled, 2>(), concatenated<ChimeraDoubled, 4>();

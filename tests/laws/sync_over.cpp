@@ -41,9 +41,9 @@ TEST_CASE("SyncOver has the bits of micro-batches of its size", "[laws][batch_no
   laws::same_as_groups<Plain<>, Of<4, 4, StageReplicas<2, 1>>>(5);
 }
 TEST_CASE("leaves of SyncOver have the bits of leaves of its size", "[laws][batch_norm]") {
-  using leaves =
-      Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>, SumIn<2>>;
-  laws::same_as_groups<leaves, Of<1, 8, SumIn<2>>>(7);
+  using leaves = Pipeline<Normed<>, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<2>,
+                          GradientAccumulation<2>>;
+  laws::same_as_groups<leaves, Of<1, 8, GradientAccumulation<2>>>(7);
 }
 TEST_CASE("gradients through groups of samples are central differences", "[laws][batch_norm]") {
   auto const r = laws::compare_with_differences<mixed>(1);

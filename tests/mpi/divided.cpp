@@ -18,8 +18,8 @@ struct Mixed : Model<Tokens<300, 3>, Named<"table", Embedding<128>>, Positions,
                      Tied<"table">, CrossEntropy> {};
 /// Leaves of four micro-batches, four of which are a mini-batch of 16 samples.
 template <class... More>
-using Of =
-    Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>, SumIn<4>, More...>;
+using Of = Pipeline<Mixed, PortableHost, AdamW, MicroBatches<4>, MicroBatchSize<1>,
+                    GradientAccumulation<4>, More...>;
 template <class... More>
 void is_alike() {
   processes::trains_alike<Of<>, Of<Between, More...>>();

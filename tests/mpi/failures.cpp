@@ -370,7 +370,7 @@ void run(char const* what) {
       say(e.what());
     }
     try {
-      Small<Shared, Between, SumIn<2>> few;
+      Small<Shared, Between, GradientAccumulation<2>> few;
     } catch (error const& e) {
       say(e.what());
     }

@@ -123,7 +123,7 @@ TEST_CASE("every process has the actions of all ranks on one clock") {
 }
 TEST_CASE("replicas have rows of their own") {
   check_timeline<Timed<>>();
-  check_timeline<Timed<Stages<2>, SumIn<8>>>();
+  check_timeline<Timed<Stages<2>, GradientAccumulation<8>>>();
 }
 TEST_CASE("one page has all ranks, predicted above measured") {
   using Trainer = Timed<Stages<2>>;

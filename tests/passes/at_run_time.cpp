@@ -136,7 +136,7 @@ void is_the_same() {
   }(std::make_integer_sequence<int, C::stages>{});
 }
 
-template <class M, int Stages, bool Splits, class Rule = RecomputeNothing, bool Ahead = false>
+template <class M, int Stages, bool Splits, class Rule = NoRecompute, bool Ahead = false>
 using of =
     detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, 2}, Splits, Rule, Ahead>;
 

@@ -12,7 +12,7 @@ using namespace pp;
 
 namespace {
 
-template <class M, int Stages = 1, class Rule = RecomputeNothing, int Value = 2>
+template <class M, int Stages = 1, class Rule = NoRecompute, int Value = 2>
 using compiled =
     detail::compilation<M, Stages, ByCost, 3, detail::number_widths{4, Value}, false, Rule>;
 
@@ -84,12 +84,12 @@ TEST_CASE("activations and residuals are one with the product before them", "[pa
         "matmul_input_gradient*, matmul_input_gradient +map_gradient*, matmul_input_gradient*");
 }
 TEST_CASE("with 32 bits nothing is", "[passes]") {
-  CHECK(words<compiled<Feed, 1, RecomputeNothing, 4>>(forward) ==
+  CHECK(words<compiled<Feed, 1, NoRecompute, 4>>(forward) ==
         "matmul bias*, matmul bias* map*, matmul bias add*, matmul*");
 }
 TEST_CASE("a product that is one with another op has no prologue", "[passes]") {
   CHECK(words<compiled<Begins>>(forward) == "matmul bias +add*, matmul bias*");
-  CHECK(words<compiled<Begins, 1, RecomputeNothing, 4>>(forward) ==
+  CHECK(words<compiled<Begins, 1, NoRecompute, 4>>(forward) ==
         "map matmul bias add*, matmul bias*");
 }
 TEST_CASE("what a cut may take apart, or another op reads, is not one", "[passes]") {

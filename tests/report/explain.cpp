@@ -125,7 +125,7 @@ TEST_CASE("links between ranks are listed with their bytes") {
 }
 
 TEST_CASE("the exchange of replicas is listed with the time that hides it") {
-  using Replicas = Pipeline<Small, Stages<2>, SumIn<4>>;
+  using Replicas = Pipeline<Small, Stages<2>, GradientAccumulation<4>>;
   std::string const text = explain_links<Replicas>();
   INFO(text);
   auto const& when = Replicas::compiled::timeline();

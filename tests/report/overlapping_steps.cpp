@@ -140,7 +140,7 @@ void check_plan() {
 TEST_CASE("the last of steps that overlap are recorded with the weights that they read") {
   check_run<Of<Steady<>, 2>>(of_step);
   check_run<Of<Steady<ZeroBubbleH2>, 4>>(of_step);
-  check_run<Of<Steady<>, 2, SumIn<2>>>(of_step);
+  check_run<Of<Steady<>, 2, GradientAccumulation<2>>>(of_step);
   check_run<Of<PipeDream<>, 2>>([](schedules::action_kind, long k, int s, int A, long) {
     return from_zero(k - (3 - s)) / A;
   });
@@ -166,8 +166,8 @@ TEST_CASE("steps that overlap are executed as planned") {
       Pipeline<Net, Stages<4>, MicroBatches<4>, MicroBatchSize<2>, SGD, Steady<ZeroBubbleV>>>();
   check_plan<Of<PipeDream<>, 1>>();
   check_plan<Of<PACI<>, 2>>();
-  check_plan<Of<Steady<>, 2, SumIn<2>>>();
-  check_plan<Of<PipeDream<>, 1, SumIn<2>>>();
+  check_plan<Of<Steady<>, 2, GradientAccumulation<2>>>();
+  check_plan<Of<PipeDream<>, 1, GradientAccumulation<2>>>();
 }
 TEST_CASE("a page shows the last steps, planned above measured") {
   using Trainer = Of<Steady<ZeroBubbleH2>, 4>;

@@ -178,7 +178,7 @@ TEST_CASE("kernels of a replica are drawn in its own rows") {
 
 TEST_CASE("of several leaves the kernels of the last one are drawn") {
   using Summed = pp::Pipeline<Small, pp::Stages<3>, pp::MicroBatches<2>, pp::MicroBatchSize<2>,
-                              pp::OneFOneB, pp::SGD, pp::SumIn<2>>;
+                              pp::OneFOneB, pp::SGD, pp::GradientAccumulation<2>>;
   Summed trainer({.seed = 1});
   pp::drawings::seen_kernels<Summed> kernels;
   trainer.watch({inputs, labels}, kernels.watcher());

@@ -113,7 +113,8 @@ static_assert(four::plan.links[0].from == 0 && four::plan.links[0].to == 1 &&
 static_assert(four::plan.links[1].from == 1 && four::plan.links[1].to == 0 &&
               four::plan.links[1].values == 0 && four::plan.links[1].gradients == 4 * 64);
 static_assert(four::plan.step_bytes_of(four::plan.links[5]) == 8 * 4 * 64);
-static_assert(Even1F1B<4, 8, SumIn<2>>::plan.step_bytes_of(four::plan.links[5]) == 2 * 8 * 4 * 64);
+static_assert(Even1F1B<4, 8, GradientAccumulation<2>>::plan.step_bytes_of(four::plan.links[5]) ==
+              2 * 8 * 4 * 64);
 // Per unit of the time of the slowest rank, which has a share of it all: bytes over time.
 static_assert([] {
   long slowest = 0;

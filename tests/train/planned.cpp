@@ -102,7 +102,7 @@ TEST_CASE("a plan made by the program is that of the compiler", "[train]") {
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<>>();
   plans_are_the_same<Mlp, PortableHost, Stages<3>, MicroBatches<4>, PACI<0, true>>();
   plans_are_the_same<Untied, PortableHost, Stages<3>, MicroBatches<4>, RecomputeAhead<PipeDream<>>,
-                     RecomputeAll, SumIn<2>>();
+                     RecomputeAll, GradientAccumulation<2>>();
   plans_are_the_same<laws::RandomModel<5, 9>, PortableHost, Stages<3>, MicroBatches<4>>();
 }
 

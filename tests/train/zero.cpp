@@ -70,7 +70,7 @@ TEST_CASE("the uses of a rank's memory add up when states are divided") {
   check(Divided<3>::plan());
   CHECK(explain<Divided<3>>().find("ZeRO<3>, rank 0 of the first of 2, 8, 64 replicas: ") !=
         std::string::npos);
-  CHECK(
-      explain<Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas, SumIn<16>, ZeRO<1>>>()
-          .find("ZeRO<1>, rank 0 of the first of 2, 8 replicas: ") != std::string::npos);
+  CHECK(explain<Planned<Large, AdamW, MicroBatches<1>, RecomputeAll, Replicas,
+                        GradientAccumulation<16>, ZeRO<1>>>()
+            .find("ZeRO<1>, rank 0 of the first of 2, 8 replicas: ") != std::string::npos);
 }

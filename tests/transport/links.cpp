@@ -46,7 +46,7 @@ TEST_CASE("a plan counts the bytes of every link") {
   moves_what_is_planned<Small<Shared, Counted, Stages<2>>>();
   moves_what_is_planned<Small<Shared, Counted, Stages<8>, Interleaved<4>>>();
   moves_what_is_planned<Small<Shared, Counted, Stages<4>, ZeroBubbleV>>();
-  moves_what_is_planned<Small<Shared, Counted, Stages<4>, SumIn<4>>>();
+  moves_what_is_planned<Small<Shared, Counted, Stages<4>, GradientAccumulation<4>>>();
 }
 TEST_CASE("a plan counts the bytes of links without gradients") {
   using Trainer = Small<Ends, Counted, Stages<3>, Cut<1, 3>>;

@@ -61,7 +61,7 @@ constexpr wrong::member missing_of_recompute() {
 }  // namespace detail
 
 /// Stores everything that backward reads (default).
-struct RecomputeNothing {
+struct NoRecompute {
   static constexpr bool recomputes = false, keeps_last = false;
   static constexpr bool drops(op_kind) { return false; }
 };
@@ -81,7 +81,7 @@ struct RecomputeAllButLast {
 /// Korthikanti et al., "Reducing activation recomputation in large transformer models", 2022.
 template <op_kind... Kinds>
 struct Recompute {
-  /// Without kinds it is RecomputeNothing.
+  /// Without kinds it is NoRecompute.
   static constexpr bool recomputes = sizeof...(Kinds) > 0, keeps_last = false;
   static constexpr bool drops(op_kind kind) { return ((kind == Kinds) || ...); }
 };

@@ -273,10 +273,10 @@ struct rank_steps {
 /// is cheap.
 struct pipeline_description {
   int ranks = 1, chunks = 1, micro_batches = 1, samples = 1;
-  device_blocks devices{};         ///< where the ranks of a backend with its own memory are
-  int leaves = 1;                  ///< of a mini-batch: see SumIn
-  int leaf_room = 1;               ///< even shares that a replica has room for: see SumBySpeed
-  int zero = 0;                    ///< what replicas divide: see ZeRO
+  device_blocks devices{};  ///< where the ranks of a backend with its own memory are
+  int leaves = 1;           ///< of a mini-batch: see GradientAccumulation
+  int leaf_room = 1;  ///< even shares that a replica has room for: see GradientAccumulationBySpeed
+  int zero = 0;       ///< what replicas divide: see ZeRO
   bool divides_gradients = false;  ///< also while a run adds to them: leaves of one micro-batch
   int threads = 1;                 ///< per rank
   int turns = 1;                   ///< most pairs of holders at a boundary: see turns_of

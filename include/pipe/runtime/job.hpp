@@ -208,8 +208,8 @@ struct executor_settings {
   /// wait for it sets abort_with_report.
   void (*on_timeout)(std::string_view report) = print_report;
   slow_runs slow{};
-  /// With SumBySpeed: how fast this process is beside the others, in any unit, for its share of the
-  /// leaves; given in all of them, or in none. 0: it is measured.
+  /// With GradientAccumulationBySpeed: how fast this process is beside the others, in any unit, for
+  /// its share of the leaves; given in all of them, or in none. 0: it is measured.
   double speed = 0;
   /// Binds the threads of ranks to consecutive cores, if there are enough. Only for a program that
   /// has the machine to itself: two programs that bind share the first cores and leave others idle.

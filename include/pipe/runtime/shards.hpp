@@ -222,7 +222,7 @@ struct arena_end {
 struct arena_facts {
   chunk_description const* chunk = nullptr;
   int chunks = 1;
-  int leaves = 1, zero = 0;        ///< see SumIn and ZeRO
+  int leaves = 1, zero = 0;        ///< see GradientAccumulation and ZeRO
   long width = 4;                  ///< bytes of an element
   int leaf_room = 1;               ///< see pipeline_description
   bool divides_gradients = false;  ///< see pipeline_description

@@ -39,9 +39,9 @@
 namespace pp {
 
 /// A pipeline-parallel trainer of a model. Options, in any order: Stages, MicroBatches,
-/// MicroBatchSize, SumIn, a schedule (GPipe, OneFOneB ...), a precision, an optimizer, a backend, a
-/// partition (ByCost, ByCount, ByProfile, Cut), a recompute policy, Averaging, HostThreads,
-/// MemoryLimit.
+/// MicroBatchSize, GradientAccumulation, a schedule (GPipe, OneFOneB ...), a precision, an
+/// optimizer, a backend, a partition (ByCost, ByCount, ByProfile, Cut), a recompute policy,
+/// Averaging, HostThreads, MemoryLimit.
 ///
 /// law: loss, gradients and updated parameters do not depend on stages, schedule, partition or
 ///      threads, bit for bit
@@ -164,17 +164,21 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// data_error. The results are those of the same batch.
   ///
   /// throws: also error if none waits
-  step_result step(prefetched_batch b) {
+  step_result step(detail::prefetched_batch b) {
     auto const access = enter_with_prefetched();
     return step_by(b, learning_rate());
   }
-  step_result step(prefetched_batch b, double learning_rate) {
+  step_result step(detail::prefetched_batch b, double learning_rate) {
     auto const access = enter_with_prefetched();
     return step_by(b, learning_rate);
   }
-  step_result accumulate(prefetched_batch b) { return accumulate_on(enter_with_prefetched(), b); }
-  step_result gradients(prefetched_batch b) { return gradients_on(enter_with_prefetched(), b); }
-  double evaluate(prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
+  step_result accumulate(detail::prefetched_batch b) {
+    return accumulate_on(enter_with_prefetched(), b);
+  }
+  step_result gradients(detail::prefetched_batch b) {
+    return gradients_on(enter_with_prefetched(), b);
+  }
+  double evaluate(detail::prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
@@ -188,7 +192,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   step_result accumulate(device_batch const& b) {
     return accumulate_on(enter_with_device_data(), b);
   }
-  /// The leaves of a mini-batch (see SumIn), and its most samples.
+  /// The leaves of a mini-batch (see GradientAccumulation), and its most samples.
   int leaves() const { return leaves_.leaves; }
   int batch_samples() const { return leaves_.leaves * leaves_.samples; }
   /// Those that run in this process: how many, and the number in the mini-batch of one of them.
@@ -338,7 +342,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if constexpr (takes_device_data)
       detail::take_device_batch(b, batch_samples(), labels_per_sample, j, *engine_.operator->());
   }
-  void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
+  void take(detail::prefetched_batch, detail::job& j) { j = prefetched_.take(); }
   /// A job on a checked batch, with the seed and the number of the next step.
   template <class Batch>
   detail::job prepare(Batch const& b, detail::job::kind what) {

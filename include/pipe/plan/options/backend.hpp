@@ -13,7 +13,7 @@
 #include <pipe/plan/options/overlap.hpp>
 #include <pipe/plan/options/precision.hpp>
 #include <pipe/plan/options/products.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {

@@ -27,7 +27,7 @@
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/sorts.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/threads.hpp>
 #include <pipe/plan/options/transport.hpp>
 #include <pipe/plan/options/zero.hpp>

@@ -49,7 +49,7 @@ struct precision : detail::any_family {
   using fallback = FP32;
   template <class O>
   static constexpr bool holds() {
-    return precision_policy<O>;
+    return custom::precision_policy<O>;
   }
 
   template <class O>

@@ -15,7 +15,7 @@ namespace pp {
 namespace option_family {
 /// The family of recompute policies: every recompute_policy.
 struct recompute : detail::any_family {
-  using fallback = RecomputeNothing;
+  using fallback = NoRecompute;
   template <class O>
   static constexpr bool holds() {
     return detail::recompute_policy<O>;

@@ -7,7 +7,7 @@
 #include <pipe/plan/options/constants.hpp>
 #include <pipe/plan/options/micro_batches.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/schedule/families/one_f_one_b.hpp>
 #include <pipe/schedule/policy.hpp>
 #include <pipe/schedule/proved.hpp>

@@ -11,7 +11,7 @@
 #include <pipe/plan/options/optimizer.hpp>
 #include <pipe/plan/options/schedule.hpp>
 #include <pipe/plan/options/stages.hpp>
-#include <pipe/plan/options/sum_in.hpp>
+#include <pipe/plan/options/gradient_accumulation.hpp>
 #include <pipe/plan/options/transport.hpp>
 
 namespace pp {
@@ -32,11 +32,11 @@ struct zero;
 ///    in forward and again in backward of each micro-batch: a leaf of M sends 1 + 2 M times the
 ///    parameters, in place of twice.
 ///
-/// With several micro-batches in a leaf (see SumIn) a replica adds up their gradients where they
-/// are whole, and gives the others their parts after the last backward of each stage: they cannot
-/// be divided sooner, since each replica's sum is another one until the leaf ends, and the order of
-/// additions is that of ZeRO<0>. So level 2 then has the memory of level 1, and level 3 that of
-/// level 2. From level 2 on the optimizer works by element.
+/// With several micro-batches in a leaf (see GradientAccumulation) a replica adds up their
+/// gradients where they are whole, and gives the others their parts after the last backward of each
+/// stage: they cannot be divided sooner, since each replica's sum is another one until the leaf
+/// ends, and the order of additions is that of ZeRO<0>. So level 2 then has the memory of level 1,
+/// and level 3 that of level 2. From level 2 on the optimizer works by element.
 ///
 /// law: loss, gradient norm and parameters have the bits of ZeRO<0>
 template <int Level>

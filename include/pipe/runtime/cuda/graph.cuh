@@ -55,7 +55,7 @@ class graph {
       return g;
     } catch (error const& e) {
       detail::throw_error<error>(
-          {"a step cannot be captured as a CUDA graph, which Graphs<false> "
+          {"a step cannot be captured as a CUDA graph, which NoGraphs "
            "turns off: ",
            e.what()});
     }

@@ -17,7 +17,7 @@
 
 namespace pp::detail {
 
-/// A leaf of a step: a run of the schedule. A step has one, or those of SumIn.
+/// A leaf of a step: a run of the schedule. A step has one, or those of GradientAccumulation.
 struct flow_leaf {
   job of;
   int first = 0, next_first = 0;  ///< numbers of its first micro-batch, and of the next leaf's
