@@ -128,7 +128,7 @@ struct outcome {
 };
 outcome simulated(char const* family, line const& l, machine const& m, int chunks) {
   schedules::run_time_problem const problem = question(l, m, chunks);
-  auto const table = schedules::make_dynamic_table(*find_family(family), problem);
+  auto const table = schedules::make_dynamic_table(*schedules::find_family(family), problem);
   if (schedules::verdict const v = schedules::validate(problem, table); !v.ok())
     throw error(v.text());
   auto const when = schedules::simulate(problem, table);

@@ -75,7 +75,7 @@ double line(char const* name, schedules::run_time_problem const& problem,
 }
 double line(char const* name, schedules::run_time_problem const& problem) {
   double const begin = seconds();
-  auto const table = schedules::make_dynamic_table(*find_family(name), problem);
+  auto const table = schedules::make_dynamic_table(*schedules::find_family(name), problem);
   return line(name, problem, table, seconds() - begin);
 }
 template <class Policy>

@@ -123,7 +123,7 @@ inline void judge(entry& e) {
 
 /// `searched` on the placement and for the objective that are asked for; any other family as it is.
 template <pp::schedules::placement Where>
-pp::family searched_on(std::string const& minimised) {
+pp::schedules::family searched_on(std::string const& minimised) {
   using pp::Searched, pp::schedules::objective;
   if (minimised == "makespan")
     return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::makespan>>();
@@ -131,7 +131,7 @@ pp::family searched_on(std::string const& minimised) {
     return pp::schedules::family_of<Searched<0, 1, Where, schedules::objective::period>>();
   return pp::schedules::family_of<Searched<0, 1, Where>>();
 }
-inline pp::family family_for(request const& r, pp::family const& f) {
+inline pp::schedules::family family_for(request const& r, pp::schedules::family const& f) {
   using pp::schedules::placement;
   if (f.name != pp::Searched<>::name) return f;
   return r.searched_placement == "straight"
@@ -139,8 +139,8 @@ inline pp::family family_for(request const& r, pp::family const& f) {
              : searched_on<schedules::placement::vee>(r.minimised);
 }
 
-inline entry entry_of(request const& r, pp::family const& of_catalog) {
-  pp::family const f = family_for(r, of_catalog);
+inline entry entry_of(request const& r, pp::schedules::family const& of_catalog) {
+  pp::schedules::family const f = family_for(r, of_catalog);
   entry e;
   e.name = f.name;
   e.chunks_per_rank = f.chunks_per_rank > 0 ? f.chunks_per_rank : r.chunks;
@@ -214,13 +214,14 @@ inline std::vector<entry> entries_of(request const& r,
   if (names.empty() && !file) names = {"all"};
   for (std::string const& name : names) {
     if (name == "all") {
-      for (pp::family const& f : pp::catalog) entries.push_back(entry_of(r, f));
+      for (pp::schedules::family const& f : pp::schedules::catalog)
+        entries.push_back(entry_of(r, f));
       continue;
     }
-    pp::family const* const f = pp::find_family(name);
+    pp::schedules::family const* const f = pp::schedules::find_family(name);
     if (f == nullptr) {
       std::string known;
-      for (pp::family const& k : pp::catalog)
+      for (pp::schedules::family const& k : pp::schedules::catalog)
         known += (known.empty() ? "" : ", ") + std::string(k.name);
       refuse("no schedule is called '" + name + "'; there are: " + known);
     }

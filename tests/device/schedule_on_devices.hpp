@@ -97,8 +97,8 @@ struct pipeline_of_hashes {
   pp::detail::copied passed_value{}, passed_gradient{};
   pp::detail::pipeline_description d;
 
-  pipeline_of_hashes(pp::family const& f, int rank_count, int chunks_per_rank, int micro_batches,
-                     int devices)
+  pipeline_of_hashes(pp::schedules::family const& f, int rank_count, int chunks_per_rank,
+                     int micro_batches, int devices)
       : problem(problem_of(rank_count, chunks_per_rank, micro_batches)),
         table(pp::schedules::make_dynamic_table(f, problem)) {
     int const n = problem.chunks;

@@ -345,7 +345,9 @@ static_assert(std::is_same_v<mixed::get<option_family::optimizer>, AdamW> &&
 // Each default is of its own family, and of no other.
 template <class... Family>
 constexpr bool defaults_are_of_their_family(detail::layers<Family...> all) {
-  return ((find_family<typename Family::fallback>(all) == detail::leaf_index<Family>(all)) && ...);
+  return (
+      (detail::find_family<typename Family::fallback>(all) == detail::leaf_index<Family>(all)) &&
+      ...);
 }
 static_assert(defaults_are_of_their_family(option_families{}));
 

@@ -33,7 +33,7 @@ NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{")
 END = re.compile(r"^\}  // namespace")
 SHORT_END = "}"  # of a namespace with one declaration, behind which clang-format puts no comment
 TYPE = re.compile(r"^(?:struct|class|enum class|enum|concept|using)\s+(?:PIPE_\w+\s+|alignas\([^)]*\)\s+|\[\[[^\]]*\]\]\s+)*(\w+)(?!::)(?=[\s;:={]|$)")
-VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{)")
+VALUE = re.compile(r"^(?:inline )?constexpr [\w:<> ]+?(\w+)(?: =|\{|\[)")
 FUNCTION = re.compile(r"^(?!return|else|if|for|static_assert|template|requires)(?:\[\[[\w:, ]+\]\] )?[A-Za-z_][\w:<>,&*\[\]() .]*?\b([a-z]\w*)\(")
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.S)
 PROGRAM = re.compile(r"```cpp\n(.*?)```", re.S)
@@ -42,7 +42,6 @@ OTHER = re.compile(r'//.*|"(?:\\.|[^"\\\n])*"')  # comments and texts
 LINK = re.compile(r"\[[^\]]*\]\([^)]*\)")
 ALONE = re.compile(r"`(?:pp::)?([a-z]\w*)(?:`|[(<])")
 QUALIFIED = re.compile(r"\bpp::([a-z]\w*)")
-LEFT_OUT = ("page_script.hpp", "page_interaction.hpp")  # no C++
 MOST_NAMES = 380  # of namespace pp. What a feature adds is listed in the CHANGELOG with the page of each name; nothing else raises the bound
 LABELS = ("law:", "needs:", "throws:", "shape:", "cost:", "source:", "post:")
 
@@ -117,7 +116,7 @@ def public(root):
     """Of each name in namespace pp its first sentence and its header."""
     found = {}
     for header in sorted((root / "include" / "pipe").rglob("*")):
-        if header.suffix in (".hpp", ".cuh") and header.name not in LEFT_OUT:
+        if header.suffix in (".hpp", ".cuh"):
             for name, sentence in declarations(header):
                 known = found.setdefault(name, [sentence, header.relative_to(root / "include").as_posix()])
                 known[0] = known[0] or sentence

@@ -161,9 +161,10 @@ inline std::string as_html(std::vector<drawing const*> const& drawings) {
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
          "'unsafe-inline'; "
          "script-src 'unsafe-inline'\">\n<title>" +
-         title + "</title>\n<style>" + page_style + "</style>\n</head>\n<body>\n<h1>" + title +
-         "</h1>" + page_body + "<script type=\"application/json\" id=\"data\">" + data +
-         "</script>\n<script>" + page_script + page_interaction + "</script>\n</body>\n</html>\n";
+         title + "</title>\n<style>" + detail::page_style + "</style>\n</head>\n<body>\n<h1>" +
+         title + "</h1>" + detail::page_body + "<script type=\"application/json\" id=\"data\">" +
+         data + "</script>\n<script>" + detail::page_script + detail::page_interaction +
+         "</script>\n</body>\n</html>\n";
 }
 
 /// An HTML page of one drawing.

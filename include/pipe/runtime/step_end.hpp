@@ -65,33 +65,26 @@ struct step_line {
   constexpr bool applies(unsigned facts) const { return (needs & ~facts) == 0; }
 };
 
-}  // namespace detail
-
 /// The operations after the last action of a run, in order.
 ///
 /// Gathering and judging do not need `trains`, as an evaluation has a loss too.
 /// Ties are summed before gradients are measured, so that the norm counts a shared parameter once.
 /// Judging comes before any update, so that a step that is not sound changes nothing. Averages
 /// follow the updated parameters, and transposed copies are renewed last, from final values.
-inline constexpr detail::step_line step_end[] = {
-    {detail::step_op::add_leaves, 0},
-    {detail::step_op::barrier,
-     detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
-    {detail::step_op::sum_ties,
-     detail::run_fact::trains | detail::run_fact::completes | detail::run_fact::has_ties},
-    {detail::step_op::measure, detail::run_fact::trains | detail::run_fact::is_last},
-    {detail::step_op::gather, detail::run_fact::is_last},
-    {detail::step_op::judge, detail::run_fact::is_last},
-    {detail::step_op::update,
-     detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
-    {detail::step_op::share, detail::run_fact::trains | detail::run_fact::updates |
-                                 detail::run_fact::is_sound | detail::run_fact::divides},
-    {detail::step_op::average, detail::run_fact::trains | detail::run_fact::updates |
-                                   detail::run_fact::is_sound | detail::run_fact::has_averages},
-    {detail::step_op::commit, detail::run_fact::trains | detail::run_fact::updates |
-                                  detail::run_fact::is_sound | detail::run_fact::has_buffers},
-    {detail::step_op::transpose,
-     detail::run_fact::trains | detail::run_fact::updates | detail::run_fact::is_sound},
+inline constexpr step_line step_end[] = {
+    {step_op::add_leaves, 0},
+    {step_op::barrier, run_fact::trains | run_fact::completes | run_fact::has_ties},
+    {step_op::sum_ties, run_fact::trains | run_fact::completes | run_fact::has_ties},
+    {step_op::measure, run_fact::trains | run_fact::is_last},
+    {step_op::gather, run_fact::is_last},
+    {step_op::judge, run_fact::is_last},
+    {step_op::update, run_fact::trains | run_fact::updates | run_fact::is_sound},
+    {step_op::share, run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::divides},
+    {step_op::average,
+     run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_averages},
+    {step_op::commit,
+     run_fact::trains | run_fact::updates | run_fact::is_sound | run_fact::has_buffers},
+    {step_op::transpose, run_fact::trains | run_fact::updates | run_fact::is_sound},
 };
 
 /// The operations between a change of parameters, by an update or from outside, and the next
@@ -99,13 +92,11 @@ inline constexpr detail::step_line step_end[] = {
 ///
 /// Transposed copies are renewed here only after a write from outside: after an update, step_end
 /// has renewed them, and copy_ties renews those of its places.
-inline constexpr detail::step_line copies_follow[] = {
-    {detail::step_op::barrier, detail::run_fact::has_ties},
-    {detail::step_op::copy_ties, detail::run_fact::has_ties},
-    {detail::step_op::transpose, detail::run_fact::was_written},
+inline constexpr step_line copies_follow[] = {
+    {step_op::barrier, run_fact::has_ties},
+    {step_op::copy_ties, run_fact::has_ties},
+    {step_op::transpose, run_fact::was_written},
 };
-
-namespace detail {
 
 /// Number of barriers at the end of a run. No rank updates before the last one, so a run that fails
 /// at any of them leaves all parameters unchanged.

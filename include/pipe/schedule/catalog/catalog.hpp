@@ -18,18 +18,18 @@ namespace schedules {
 /// replicas.
 using run_time_problem = problem<std::vector<chunk_cost>>;
 
-}  // namespace schedules
-
 /// A policy as a value.
 struct family {
   std::string_view name;
-  schedules::placement where = schedules::placement::straight;
+  placement where = placement::straight;
   int chunks_per_rank = 1;  ///< 0: any number
   bool splits_backward = false, trains = true;
   bool searches = false;  ///< its fill is a search, and takes as long as a search
-  char const* (*refuses)(schedules::run_time_problem const&) = nullptr;
-  void (*fill)(schedules::run_time_problem const&, schedules::dynamic_table&) = nullptr;
+  char const* (*refuses)(run_time_problem const&) = nullptr;
+  void (*fill)(run_time_problem const&, dynamic_table&) = nullptr;
 };
+
+}  // namespace schedules
 
 namespace detail {
 
@@ -56,36 +56,34 @@ constexpr family family_of(bool any_chunks_per_rank = false) {
       [](run_time_problem const& problem, dynamic_table& table) { Policy::fill(problem, table); }};
 }
 
-}  // namespace schedules
-
 /// The families of this folder, each under its name.
 inline constexpr family catalog[] = {
-    schedules::family_of<GPipe>(),
-    schedules::family_of<OneFOneB>(),
-    schedules::family_of<EagerOneFOneB>(),
-    schedules::family_of<Interleaved<2>>(true),
-    schedules::family_of<GroupedInterleaved<2>>(true),
-    schedules::family_of<LoopedBFS<2>>(true),
-    schedules::family_of<ZeroBubbleH1>(),
-    schedules::family_of<ZeroBubbleH2>(),
-    schedules::family_of<ZeroBubble1P>(),
-    schedules::family_of<ZeroBubble2P>(),
-    schedules::family_of<Searched<>>(),
-    schedules::family_of<ZeroBubbleV>(),
-    schedules::family_of<VHalf>(),
-    schedules::family_of<VMin>(),
-    schedules::family_of<Hanayo<>>(true),
-    schedules::family_of<Chimera>(),
-    schedules::family_of<ChimeraDoubled>(),
-    schedules::family_of<DualPipe>(),
-    schedules::family_of<DualPipeV>(),
-    schedules::family_of<Paired<EagerOneFOneB>>(),
-    schedules::family_of<Paired<DualPipe>>(),
-    schedules::family_of<Paired<DualPipeV>>(),
-    schedules::family_of<ForwardOnly>(),
-    schedules::family_of<PipeDream<>>(),
-    schedules::family_of<PipeDream2BW<>>(),
-    schedules::family_of<PACI<>>(),
+    family_of<GPipe>(),
+    family_of<OneFOneB>(),
+    family_of<EagerOneFOneB>(),
+    family_of<Interleaved<2>>(true),
+    family_of<GroupedInterleaved<2>>(true),
+    family_of<LoopedBFS<2>>(true),
+    family_of<ZeroBubbleH1>(),
+    family_of<ZeroBubbleH2>(),
+    family_of<ZeroBubble1P>(),
+    family_of<ZeroBubble2P>(),
+    family_of<Searched<>>(),
+    family_of<ZeroBubbleV>(),
+    family_of<VHalf>(),
+    family_of<VMin>(),
+    family_of<Hanayo<>>(true),
+    family_of<Chimera>(),
+    family_of<ChimeraDoubled>(),
+    family_of<DualPipe>(),
+    family_of<DualPipeV>(),
+    family_of<Paired<EagerOneFOneB>>(),
+    family_of<Paired<DualPipe>>(),
+    family_of<Paired<DualPipeV>>(),
+    family_of<ForwardOnly>(),
+    family_of<PipeDream<>>(),
+    family_of<PipeDream2BW<>>(),
+    family_of<PACI<>>(),
 };
 
 /// The family of a name, or null.
@@ -94,8 +92,6 @@ constexpr family const* find_family(std::string_view name) {
     if (f.name == name) return &f;
   return nullptr;
 }
-
-namespace schedules {
 
 /// The table of a family for a problem.
 ///
