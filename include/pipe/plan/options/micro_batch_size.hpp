@@ -89,7 +89,7 @@ struct option_family::micro_batch_size : detail::any_family {
     using count = typename Options::template get<micro_batches>;
     if constexpr (option::value < 1)
       return detail::diagnosis_of<wrong::number_must_be_positive, option>();
-    else if constexpr (long(count::value) * option::value > most_samples)
+    else if constexpr (long(count::value) * option::value > detail::most_samples)
       return detail::diagnosis_of<wrong::number_is_too_large, count, option,
                                   wrong::AtMost<detail::most_samples>>();
     else
