@@ -63,6 +63,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   using made = detail::made_from<Given, Options...>;
   using M = typename made::model;
   using diagnosis = typename made::diagnosis;
+  using prefetched_batch = detail::prefetched_batch;
   using accumulation = detail::accumulation<detail::losses_in<typename M::loss>>;
   // The name of the diagnosis is a heading in docs/reference/errors.md.
   static_assert(decltype(detail::diagnosed(diagnosis{}))::ok);
@@ -164,21 +165,17 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
   /// data_error. The results are those of the same batch.
   ///
   /// throws: also error if none waits
-  step_result step(detail::prefetched_batch b) {
+  step_result step(prefetched_batch b) {
     auto const access = enter_with_prefetched();
     return step_by(b, learning_rate());
   }
-  step_result step(detail::prefetched_batch b, double learning_rate) {
+  step_result step(prefetched_batch b, double learning_rate) {
     auto const access = enter_with_prefetched();
     return step_by(b, learning_rate);
   }
-  step_result accumulate(detail::prefetched_batch b) {
-    return accumulate_on(enter_with_prefetched(), b);
-  }
-  step_result gradients(detail::prefetched_batch b) {
-    return gradients_on(enter_with_prefetched(), b);
-  }
-  double evaluate(detail::prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
+  step_result accumulate(prefetched_batch b) { return accumulate_on(enter_with_prefetched(), b); }
+  step_result gradients(prefetched_batch b) { return gradients_on(enter_with_prefetched(), b); }
+  double evaluate(prefetched_batch b) { return evaluate_on(enter_with_prefetched(), b); }
 
   /// Accumulates the gradients of a mini-batch for the next step, which then trains on all of them
   /// as one large mini-batch: its loss is the mean over all labels. Not for a mini-batch of several
@@ -342,7 +339,7 @@ class Pipeline : public detail::with_plan<typename detail::made_from<Given, Opti
     if constexpr (takes_device_data)
       detail::take_device_batch(b, batch_samples(), labels_per_sample, j, *engine_.operator->());
   }
-  void take(detail::prefetched_batch, detail::job& j) { j = prefetched_.take(); }
+  void take(prefetched_batch, detail::job& j) { j = prefetched_.take(); }
   /// A job on a checked batch, with the seed and the number of the next step.
   template <class Batch>
   detail::job prepare(Batch const& b, detail::job::kind what) {
