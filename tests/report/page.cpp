@@ -60,7 +60,7 @@ TEST_CASE("a page is one file that loads nothing") {
 
 TEST_CASE("a page without a drawing is refused") {
   CHECK_THROWS_WITH(pp::drawings::as_html(std::vector<pp::drawings::drawing const*>()),
-                    "draw_html: expected at least 1 drawing, got none");
+                    "as_html: expected at least 1 drawing, got none");
 }
 
 TEST_CASE("no name ends the script or becomes markup") {

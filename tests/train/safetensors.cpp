@@ -85,7 +85,7 @@ TEST_CASE("a tensor is found by its name and decoded") {
   if (pp::safetensors_entry const* const tensor = file.find("fc.bias")) {
     bias.resize(tensor->bytes.size() / std::size_t(pp::size_of(tensor->type)));
     pp::files::decode(tensor->type, tensor->bytes.data(),
-                      std::span(bias));  // if pp::is_real(tensor->type)
+                      std::span(bias));  // if pp::files::is_real(tensor->type)
   }
   // [/read]
   CHECK(bias == std::vector<float>{1});

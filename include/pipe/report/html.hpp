@@ -140,7 +140,7 @@ inline std::string as_html(std::vector<drawing const*> const& drawings) {
     return double(std::max(1L, sum)) / d.replicas;
   };
   if (drawings.empty())
-    detail::throw_error<error>({"draw_html: expected at least 1 drawing, got none"});
+    detail::throw_error<error>({"as_html: expected at least 1 drawing, got none"});
   drawing const& last = *drawings.back();
   std::string const title = detail::xml_escaped(last.words.title);
   auto const scale_of = [&](drawing const& d) {

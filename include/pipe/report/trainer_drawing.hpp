@@ -42,10 +42,11 @@ drawing of_plan(std::string title = std::string(detail::type_name<typename Train
 
 /// Several planned steps that overlap, to be drawn beside measured steps; 1: a step alone.
 ///
-///     drawing const measured = drawing_of_last_run(trainer);
-///     write_file("steps.html", draw_html(drawing_of_plan<T>(measured.steps), measured));
+///     drawings::drawing const measured = drawings::of_last_run(trainer);
+///     auto const predicted = drawings::of_plan<T>(measured.steps);
+///     files::write_file("steps.html", drawings::as_html(predicted, measured));
 ///
-/// throws: pp::error as drawing_of_steps does
+/// throws: pp::error as of_steps does
 template <class Trainer>
 drawing of_plan(int steps) {
   using work = typename Trainer::compiled::work;
@@ -144,8 +145,9 @@ drawing of_run(executed_run const& run,
 /// The measured last run of a trainer, on all ranks. Called in all processes that have some, of
 /// which one may write the page:
 ///
-///     drawing const measured = drawing_of_last_run(trainer);
-///     if (Mpi::process() == 0) write_file("step.html", draw_html(drawing_of_plan<T>(), measured));
+///     drawings::drawing const measured = drawings::of_last_run(trainer);
+///     if (Mpi::process() == 0)
+///       files::write_file("step.html", drawings::as_html(drawings::of_plan<T>(), measured));
 ///
 /// throws: as gather_executed
 template <class Trainer>
@@ -159,7 +161,7 @@ drawing of_last_run(Trainer const& trainer,
 ///
 ///     pp::seen_kernels<Trainer> kernels;
 ///     trainer.watch(batch, kernels.watcher());
-///     pp::drawing measured = pp::drawing_of_last_run(trainer);
+///     pp::drawings::drawing measured = pp::drawings::of_last_run(trainer);
 ///     kernels.add_to(measured);
 ///
 /// Only durations of kernels are known, so within an action they are drawn consecutively from its
