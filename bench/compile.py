@@ -81,7 +81,8 @@ int main() {}
 """
 PROOF = """#include <pipe/schedule.hpp>
 using namespace pp;
-constexpr pp::problem<> work{8, chunks_for(FAMILY::where, 8, FAMILY::chunks_per_rank), 32, 1, same_cost{{3, 2, 4}}};
+using namespace pp::schedules;
+constexpr problem<> work{8, chunks_for(FAMILY::where, 8, FAMILY::chunks_per_rank), 32, 1, same_cost{{3, 2, 4}}};
 constexpr auto table = make_table<FAMILY, 8, 32>(work);
 constexpr verdict proof = validate(work, table);
 static_assert(proof.ok());
